@@ -1,0 +1,84 @@
+# Everything runs in .venv, which is made on first use and renewed when its
+# inputs change. Another interpreter:  PYTHON=python3.12 make test
+
+PYTHON ?= python3
+RUN := .venv/bin/python
+STAMP := .venv/.stamp
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+KERNEL := $(wildcard src/ocfuse/solvers/kernel/*.cpp src/ocfuse/solvers/kernel/*.hpp)
+CODE := src tests examples docs setup.py $(wildcard benchmarks)
+
+ifndef OCFUSE_DATA
+ifneq ($(wildcard ../shared/data/.),)
+export OCFUSE_DATA := $(CURDIR)/../shared/data
+endif
+endif
+
+# An environment belongs to one folder and one Python: a moved or copied one
+# would quietly run the code of the other folder, so it is made anew.
+VERSION := -c 'import sys; print(sys.version.split()[0])'
+ifneq ($(wildcard .venv/.dependencies),)
+ifneq ($(shell cat .venv/.dependencies),$(CURDIR) $(shell $(PYTHON) $(VERSION)))
+FOREIGN := .foreign
+endif
+endif
+
+.PHONY: help demo test check format bench-solvers docs clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: $(STAMP)  ## fuse four detectors on a small data set (seconds)
+	@$(RUN) examples/demo.py
+
+test: check  ## check, then run all tests and doctests
+	$(RUN) -m pytest
+
+check: $(STAMP)  ## lint, format, types, import layers, docstrings
+	$(RUN) -m ruff check $(CODE)
+	$(RUN) -m ruff format --check $(CODE)
+	$(RUN) -m mypy
+	.venv/bin/lint-imports
+	find src/ocfuse -name '*.py' -exec $(RUN) -m numpydoc lint {} +
+
+format: $(STAMP)  ## repair what the linter can repair, and format
+	$(RUN) -m ruff check --fix $(CODE)
+	$(RUN) -m ruff format $(CODE)
+
+bench-solvers: $(STAMP)  ## time the solvers
+	$(RUN) -m benchmarks.solvers
+
+docs: $(STAMP) .venv/.docs  ## build the documentation into build/docs
+	$(RUN) -m sphinx -W --keep-going -q docs build/docs
+
+clean:  ## remove the environment, builds and caches
+	rm -rf .venv build dist src/ocfuse.egg-info .mypy_cache .pytest_cache .ruff_cache \
+	    .import_linter_cache .hypothesis
+	find src tests examples -name __pycache__ -prune -exec rm -rf {} +
+	find src -name '_native*.so' -delete
+
+# Dependencies first. The mark .unfinished stays behind when an installation is
+# interrupted, and the next call then starts from an empty environment.
+.PHONY: .foreign
+.venv/.dependencies: pyproject.toml constraints.txt $(FOREIGN)
+	@echo "Installing the dependencies into .venv (once, it may take minutes) ..."
+	@if [ -n "$(FOREIGN)" ] || [ -e .venv/.unfinished ] \
+	    || ! $(RUN) -m pip --version >/dev/null 2>&1; then $(PYTHON) -m venv --clear .venv; fi
+	@touch .venv/.unfinished
+	@$(PIP) setuptools pybind11
+	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[dev,rivals]'
+	@rm .venv/.unfinished
+	@echo "$$PWD $$($(RUN) $(VERSION))" > $@
+
+# Then the package itself, again whenever a C++ source changes. An old kernel
+# is removed first, so that a build that fails does not go unnoticed.
+$(STAMP): .venv/.dependencies setup.py $(KERNEL)
+	@rm -f src/ocfuse/solvers/_native*.so
+	@$(PIP) --no-build-isolation --no-deps -e .
+	@touch $@
+	@-$(RUN) -c 'import ocfuse; ocfuse.show_versions()'
+
+.venv/.docs: .venv/.dependencies
+	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[docs]'
+	@touch $@

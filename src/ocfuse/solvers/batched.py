@@ -1,0 +1,68 @@
+"""Many problems at once in plain NumPy: the reference, and what runs without a compiler."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocfuse.solvers.ball import FloatArray, LpBall
+from ocfuse.solvers.frank_wolfe import frank_wolfe
+from ocfuse.solvers.interior_point import interior_point
+from ocfuse.solvers.method import Method, Settings
+from ocfuse.solvers.outcome import Outcome
+from ocfuse.solvers.presolve import patience
+from ocfuse.solvers.problem import Problem
+from ocfuse.solvers.solution import BatchSolution, Status
+
+#: Bytes of gathered margins that one block of problems may take.
+BLOCK_BYTES = 2**24
+
+
+def solve_numpy(problem: Problem, settings: Settings) -> BatchSolution:
+    """Solve every problem, block by block."""
+    m, k, d = problem.n_problems, problem.n_samples, problem.n_columns
+    answer = BatchSolution.empty(m, k, d)
+    size = max(1, BLOCK_BYTES // (8 * k * d))
+    for begin in range(0, m, size):
+        rows = np.arange(begin, min(begin + size, m))
+        _solve_block(problem.take(rows), rows, settings, answer)
+    return answer
+
+
+def _solve_block(
+    block: Problem, rows: NDArray[np.intp], settings: Settings, answer: BatchSolution
+) -> None:
+    A = block.gather()
+    scale = np.where(block.total > 0, block.total, 1.0)
+    c = block.c / scale[:, np.newaxis]
+    outcome, method = _run(A, c, block.ball(), settings)
+    pair = outcome.pair
+    answer.W[rows] = pair.w
+    answer.alpha[rows] = np.minimum(pair.alpha * scale[:, np.newaxis], block.c)
+    answer.primal[rows] = pair.certificate.primal * scale
+    answer.dual[rows] = pair.certificate.dual * scale
+    answer.gap[rows] = pair.certificate.gap
+    answer.status[rows] = outcome.status
+    answer.n_iter[rows] = outcome.n_iter
+    answer.method[rows] = method
+
+
+def _run(
+    A: FloatArray, c: FloatArray, ball: LpBall, settings: Settings
+) -> tuple[Outcome, NDArray[np.int8]]:
+    tol, limit = settings.tol, settings.frank_wolfe_limit
+    method = np.full(A.shape[0], settings.method, dtype=np.int8)
+    if settings.method is Method.INTERIOR_POINT:
+        return interior_point(A, c, ball, tol, settings.interior_point_limit), method
+    if settings.method is not Method.AUTO:
+        paper = settings.method is Method.FRANK_WOLFE_PAPER
+        return frank_wolfe(A, c, ball, tol, limit, paper=paper), method
+    outcome = frank_wolfe(A, c, ball, tol, limit, patience=patience(A.shape[2]))
+    left = np.flatnonzero(outcome.status != Status.SOLVED)
+    method[outcome.n_iter > 1] = Method.FRANK_WOLFE
+    if left.size:
+        near = LpBall(np.asarray(ball.p)[left], ball.nonneg)
+        second = interior_point(A[left], c[left], near, tol, settings.interior_point_limit)
+        outcome.status[left] = second.status
+        outcome.update(left, second.pair, tol)
+        outcome.n_iter[left] += second.n_iter
+        method[left] = Method.INTERIOR_POINT
+    return outcome, method

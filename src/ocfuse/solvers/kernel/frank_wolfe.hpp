@@ -1,0 +1,181 @@
+// The two Frank-Wolfe methods of frank_wolfe.py, same symbols.
+
+template <class L>
+class FrankWolfe {
+  typedef typename L::Each Each;
+  typedef typename L::Own Own;
+
+ public:
+  FrankWolfe(const Batch& batch, Method method)
+      : slots(batch), method_(method), d(slots.d), rows(slots.rows), m(rows), step_m(rows),
+        average(rows), alpha(rows), w(d), v(d), vertex(d), best_w(d) {}
+
+  Slots<L> slots;
+  int n_iter[L::problems] = {};
+
+  // Start in the middle: w = 0, every hinge active.
+  void load(int s, std::int64_t problem) {
+    slots.load(s, problem);
+    n_iter[s] = 0;
+    for (std::int64_t j = 0; j < d; ++j) {
+      set(w[j], s, 0.0);
+      set(best_w[j], s, 0.0);
+    }
+    for (std::int64_t i = 0; i < slots.k; ++i) {
+      const int at = slots.lane_of(i, s);
+      set(m[slots.row(i)], at, 0.0);
+      set(alpha[slots.row(i)], at, 0.0);
+      set(average[slots.row(i)], at, 0.0);
+    }
+    set(age, s, 0.0);
+    set(primal, s, slots.total[s] > 0 ? 1.0 : 0.0);
+    set(dual, s, 0.0);
+    set(excess, s, 2.0);  // smooths by one at first: all of alpha = c
+  }
+
+  void step() {
+    const Own blend = 2.0 / (age + 2.0);
+    const Own sharpness = 1.0 / larger(0.5 * excess, Own{} + 1e-12);
+    if (method_ == Method::paper) subgradient();
+    else smoothed_gradient(blend, sharpness);
+    transposed<L>(slots.A, average, rows, d, v);
+    const Own bound = sum_of<L>(average, rows) - slots.ball.maximiser(v, d, vertex);
+    const auto better = bound > dual;
+    if (any(better)) {
+      dual = pick(better, bound, dual);
+      for (std::int64_t i = 0; i < rows; ++i) alpha[i] = keep(better, average[i], alpha[i]);
+    }
+    margins<L>(slots.A, vertex, rows, d, step_m);
+    for (std::int64_t i = 0; i < rows; ++i) step_m[i] -= m[i];
+    move(method_ == Method::paper ? blend : line_search(sharpness));
+    age += 1.0;
+    for (int s = 0; s < L::problems; ++s) ++n_iter[s];
+  }
+
+  // Finish every slot that is proved, lost, out of iterations or, when another
+  // method stands by, not going to get there soon enough.
+  template <class Finish>
+  void harvest(Finish finish) {
+    const Batch& batch = slots.batch;
+    const Own allowed = allowed_gap(primal, batch.tol);
+    const auto close = excess <= allowed;
+    bool over[L::problems], any_over = false;
+    for (int s = 0; s < L::problems; ++s) {
+      over[s] = slots.problem[s] >= 0 &&
+                (lane(close, s) || !std::isfinite(lane(excess, s)) ||
+                 n_iter[s] >= batch.frank_wolfe_limit ||
+                 (batch.method == Method::automatic &&
+                  is_hopeless(s, lane(excess, s), lane(allowed, s))));
+      any_over |= over[s];
+    }
+    if (!any_over) return;
+    confirm();
+    for (int s = 0; s < L::problems; ++s) {
+      if (!over[s]) continue;
+      if (lane(proved, s)) finish(s, Status::solved);
+      else if (batch.method == Method::automatic) finish(s, Status::unsolved);
+      else if (!std::isfinite(lane(excess, s))) finish(s, Status::unsolved);
+      else if (n_iter[s] >= batch.frank_wolfe_limit) finish(s, Status::max_iterations);
+    }
+  }
+
+  void write(const Answer& answer, int s, Status status) {
+    const bool closed = slots.batch.method == Method::automatic && n_iter[s] == 1;
+    slots.write(answer, s, best_w, alpha, primal, dual, status,
+                closed ? Method::automatic : method_, n_iter[s]);
+  }
+
+ private:
+  static Vec keep(Mask better, Vec a, Vec b) { return pick(better, a, b); }
+#if defined(__GNUC__) || defined(__clang__)
+  static Vec keep(bool better, Vec a, Vec b) { return better ? a : b; }
+#endif
+
+  void subgradient() {
+    const Each zero{};
+    for (std::int64_t i = 0; i < rows; ++i) average[i] = pick(m[i] < 1.0, slots.c[i], zero);
+  }
+
+  // Average in the gradient of the hinge smoothed over half of the gap.
+  void smoothed_gradient(Own blend, Own sharpness) {
+    const Each zero{}, one = zero + 1.0;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const Each active = smaller(larger((1.0 - m[i]) * sharpness, zero), one);
+      average[i] += blend * (slots.c[i] * active - average[i]);
+    }
+  }
+
+  // Slope and curvature of the smoothed hinge at m + step * step_m.
+  void probe(Own step, Own sharpness, Own& slope, Own& curvature) const {
+    Each change{}, bend{};
+    const Each zero{}, one = zero + 1.0;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const Each level = (1.0 - m[i] - step * step_m[i]) * sharpness;
+      const Each push = slots.c[i] * step_m[i];
+      change -= push * smaller(larger(level, zero), one);
+      bend += pick((level > zero) & (level < one), push * step_m[i], zero);
+    }
+    slope = L::sum(change);
+    curvature = L::sum(bend) * sharpness;
+  }
+
+  // The exact minimum over [0, 1] of the smoothed hinge, a convex function whose
+  // slope is piecewise linear: Newton steps inside a shrinking bracket.
+  Own line_search(Own sharpness) const {
+    const Own one = Own{} + 1.0;
+    Own low{}, high = one, step = one, slope, curvature;
+    probe(high, sharpness, slope, curvature);
+    auto open = slope > 0.0;
+    const Own exact = allowed_gap(primal, slots.batch.tol) * 1e-2;
+    for (int attempt = 0; attempt < 40 && any(open); ++attempt) {
+      const Own newton = step - slope / curvature, middle = 0.5 * (low + high);
+      step = pick(open, pick((newton > low) & (newton < high), newton, middle), step);
+      probe(step, sharpness, slope, curvature);
+      low = pick(slope < 0.0, step, low);
+      high = pick(slope < 0.0, high, step);
+      open = open & (magnitude(slope) * (high - low) > exact);
+    }
+    return step;
+  }
+
+  void move(Own step) {
+    Each sum{};
+    const Each zero{};
+    for (std::int64_t i = 0; i < rows; ++i) {
+      m[i] += step * step_m[i];
+      sum += slots.c[i] * larger(1.0 - m[i], zero);
+    }
+    for (std::int64_t j = 0; j < d; ++j) w[j] += step * (vertex[j] - w[j]);
+    const Own value = L::sum(sum);
+    const auto lower = value <= primal;
+    primal = pick(lower, value, primal);
+    for (std::int64_t j = 0; j < d; ++j) best_w[j] = pick(lower, w[j], best_w[j]);
+    excess = primal - dual;
+  }
+
+  // See is_hopeless in frank_wolfe.py.
+  bool is_hopeless(int s, double gap, double allowed) const {
+    const double t = n_iter[s];
+    return t * std::sqrt(gap / allowed) > slots.batch.patience * (1.0 + 4.0 / (t * t));
+  }
+
+  // The gap from the data alone.
+  void confirm() {
+    const Own size = slots.ball.length(best_w, d);
+    const Own inside = pick(size > 1.0, 1.0 / size, Own{} + 1.0);
+    for (std::int64_t j = 0; j < d; ++j) best_w[j] *= inside;
+    margins<L>(slots.A, best_w, rows, d, step_m);
+    transposed<L>(slots.A, alpha, rows, d, v);
+    primal = hinge<L>(slots, step_m, Own{} + 1.0);
+    dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(v, d);
+    excess = primal - dual;
+    proved = excess <= allowed_gap(primal, slots.batch.tol);
+  }
+
+  const Method method_;
+  const std::int64_t d, rows;
+  Array<Each> m, step_m, average, alpha;
+  Array<Own> w, v, vertex, best_w;
+  Own age{}, primal{}, dual{}, excess{};
+  typename L::Flag proved{};
+};

@@ -1,0 +1,30 @@
+// The kernel for x86-64 with AVX2 and FMA.
+#include "standard.hpp"
+#include "batch.hpp"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+// After the standard headers: their functions stay fit for every machine.
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+namespace ocfuse {
+namespace avx2 {
+#include "lanes.hpp"
+#include "linear.hpp"
+#include "ball.hpp"
+#include "slots.hpp"
+#include "interior_point.hpp"
+#include "frank_wolfe.hpp"
+#include "solve.hpp"
+}  // namespace avx2
+}  // namespace ocfuse
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif

@@ -1,0 +1,110 @@
+// Products with the margins, and the small positive definite systems.
+// Blocks of columns keep their sums in registers while the rows go by.
+
+template <class L, int B>
+inline void transposed_block(const typename L::Each* A, const typename L::Each* x,
+                             std::int64_t rows, std::int64_t d, typename L::Own* out) {
+  typename L::Each sum[B] = {};
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (int j = 0; j < B; ++j) sum[j] += x[i] * A[i * d + j];
+  for (int j = 0; j < B; ++j) out[j] = L::sum(sum[j]);
+}
+
+// out = A' x
+template <class L>
+void transposed(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
+                std::int64_t d, typename L::Own* out) {
+  std::int64_t j = 0;
+  for (; j + 8 <= d; j += 8) transposed_block<L, 8>(A + j, x, rows, d, out + j);
+  for (; j + 4 <= d; j += 4) transposed_block<L, 4>(A + j, x, rows, d, out + j);
+  for (; j < d; ++j) transposed_block<L, 1>(A + j, x, rows, d, out + j);
+}
+
+template <class L, int B>
+inline void margin_rows(const typename L::Each* A, const typename L::Own* w, std::int64_t d,
+                        typename L::Each* out) {
+  typename L::Each sum[B] = {};
+  for (std::int64_t j = 0; j < d; ++j)
+    for (int i = 0; i < B; ++i) sum[i] += A[i * d + j] * w[j];
+  for (int i = 0; i < B; ++i) out[i] = sum[i];
+}
+
+// out = A w
+template <class L>
+void margins(const typename L::Each* A, const typename L::Own* w, std::int64_t rows,
+             std::int64_t d, typename L::Each* out) {
+  std::int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) margin_rows<L, 4>(A + i * d, w, d, out + i);
+  for (; i < rows; ++i) margin_rows<L, 1>(A + i * d, w, d, out + i);
+}
+
+template <class L, int J, int B>
+inline void gram_block(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
+                       std::int64_t d, std::int64_t j, std::int64_t l, typename L::Own* K) {
+  typename L::Each sum[J][B] = {};
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const typename L::Each* a = A + i * d;
+    typename L::Each left[J];
+    for (int u = 0; u < J; ++u) left[u] = a[j + u] * x[i];
+    for (int v = 0; v < B; ++v)
+      for (int u = 0; u < J; ++u) sum[u][v] += left[u] * a[l + v];
+  }
+  for (int u = 0; u < J; ++u)
+    for (int v = 0; v < B; ++v) K[(j + u) * d + l + v] = L::sum(sum[u][v]);
+}
+
+// The rows j .. j + J - 1 of K up to the diagonal; the last block may pass it.
+template <class L, int J>
+inline void gram_rows(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
+                      std::int64_t d, std::int64_t j, typename L::Own* K) {
+  std::int64_t l = 0;
+  for (; l + 4 <= j + J; l += 4) gram_block<L, J, 4>(A, x, rows, d, j, l, K);
+  switch (j + J - l) {
+    case 3: gram_block<L, J, 3>(A, x, rows, d, j, l, K); break;
+    case 2: gram_block<L, J, 2>(A, x, rows, d, j, l, K); break;
+    case 1: gram_block<L, J, 1>(A, x, rows, d, j, l, K); break;
+    default: break;
+  }
+}
+
+// The lower triangle of K = A' diag(x) A.
+template <class L>
+void gram(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
+          std::int64_t d, typename L::Own* K) {
+  std::int64_t j = 0;
+  for (; j + 2 <= d; j += 2) gram_rows<L, 2>(A, x, rows, d, j, K);
+  if (j < d) gram_rows<L, 1>(A, x, rows, d, j, K);
+}
+
+// Cholesky in place: L below the diagonal, L' above it, 1 / L_jj on it. A pivot
+// that rounding made tiny becomes huge, which sets its component to zero.
+template <class Own>
+void factorise(Own* K, std::int64_t d) {
+  Own floor = K[0];
+  for (std::int64_t j = 1; j < d; ++j) floor = larger(floor, K[j * d + j]);
+  floor = floor * 1e-30;
+  for (std::int64_t j = 0; j < d; ++j) {
+    Own* upper = K + j * d;
+    const Own pivot = pick(upper[j] > floor, upper[j], Own{} + 1e128);
+    upper[j] = 1.0 / root(pivot);
+    for (std::int64_t i = j + 1; i < d; ++i) upper[i] = K[i * d + j] *= upper[j];
+    for (std::int64_t i = j + 1; i < d; ++i) {
+      Own* row = K + i * d;
+      const Own factor = row[j];
+      for (std::int64_t l = j + 1; l <= i; ++l) row[l] -= factor * upper[l];
+    }
+  }
+}
+
+// x with L L' x = x.
+template <class Own>
+void substitute(const Own* K, std::int64_t d, Own* x) {
+  for (std::int64_t j = 0; j < d; ++j) {
+    const Own value = x[j] *= K[j * d + j];
+    for (std::int64_t i = j + 1; i < d; ++i) x[i] -= K[j * d + i] * value;
+  }
+  for (std::int64_t j = d - 1; j >= 0; --j) {
+    const Own value = x[j] *= K[j * d + j];
+    for (std::int64_t i = 0; i < j; ++i) x[i] -= K[j * d + i] * value;
+  }
+}

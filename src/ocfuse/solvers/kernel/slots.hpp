@@ -1,0 +1,136 @@
+// The problems under way: a slot per problem, its margins gathered and its
+// sample weights scaled to sum to one.
+
+inline void set(double& x, int, double value) { x = value; }
+#if defined(__GNUC__) || defined(__clang__)
+inline void set(Vec& x, int slot, double value) { x[slot] = value; }
+#endif
+
+// Memory for vectors, released with the owner.
+template <class T>
+class Array {
+ public:
+  explicit Array(std::int64_t size)
+      : data_(static_cast<T*>(::operator new(bytes(size), std::align_val_t(64)))) {
+    for (std::int64_t i = 0; i < size; ++i) data_[i] = T{};
+  }
+  ~Array() { ::operator delete(data_, std::align_val_t(64)); }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  operator T*() { return data_; }
+  operator const T*() const { return data_; }
+
+ private:
+  static std::size_t bytes(std::int64_t size) {
+    return static_cast<std::size_t>(size > 0 ? size : 1) * sizeof(T);
+  }
+  T* data_;
+};
+
+template <class L>
+struct Slots {
+  typedef typename L::Each Each;
+  typedef typename L::Own Own;
+
+  const Batch& batch;
+  const std::int64_t k, d, rows;
+  Array<Each> A, c;
+  Array<Own> reach;  // A' c
+  Ball<Own> ball;
+  std::int64_t problem[L::problems];  // -1: idle
+  double total[L::problems];
+
+  explicit Slots(const Batch& b)
+      : batch(b), k(b.k), d(b.d), rows(L::rows(b.k)), A(rows * d), c(rows), reach(d) {
+    ball.nonneg = b.nonneg;
+    ball.p = ball.q = Own{} + 2.0;
+    ball.inverse_p = ball.inverse_q = Own{} + 0.5;
+    for (int s = 0; s < L::problems; ++s) {
+      problem[s] = -1;
+      total[s] = 1.0;
+    }
+  }
+
+  // The row and the lane that hold sample i of slot s.
+  std::int64_t row(std::int64_t i) const { return L::problems > 1 ? i : i / W; }
+  int lane_of(std::int64_t i, int s) const {
+    return L::problems > 1 ? s : static_cast<int>(i % W);
+  }
+
+  void load(int s, std::int64_t l) {
+    const std::int64_t* index = batch.index + l * k;
+    const double* weight = batch.c + l * k;
+    double sum = 0;
+    for (std::int64_t i = 0; i < k; ++i) sum += weight[i];
+    const double scale = sum > 0 ? 1.0 / sum : 0.0;
+    problem[s] = l;
+    total[s] = sum;
+    for (std::int64_t j = 0; j < d; ++j) set(reach[j], s, 0.0);
+    for (std::int64_t i = 0; i < k; ++i) {
+      const double* a = batch.A + index[i] * d;
+      const double share = weight[i] * scale;
+      Each* target = A + row(i) * d;
+      const int at = lane_of(i, s);
+      set(c[row(i)], at, share);
+      for (std::int64_t j = 0; j < d; ++j) {
+        set(target[j], at, a[j]);
+        set(reach[j], s, lane(reach[j], s) + share * a[j]);
+      }
+    }
+    const double p = batch.p[l], inverse_p = 1.0 / p;
+    set(ball.p, s, p);
+    set(ball.inverse_p, s, inverse_p);
+    set(ball.q, s, 1.0 / (1.0 - inverse_p));
+    set(ball.inverse_q, s, 1.0 - inverse_p);
+  }
+
+  bool busy() const {
+    for (int s = 0; s < L::problems; ++s)
+      if (problem[s] >= 0) return true;
+    return false;
+  }
+
+  // Write the answer of slot s, in the units of the user's weights.
+  void write(const Answer& answer, int s, const Own* w, const Each* alpha, Own primal, Own dual,
+             Status status, Method method, int n_iter) {
+    const std::int64_t l = problem[s];
+    const double scale = total[s];
+    for (std::int64_t j = 0; j < d; ++j) answer.w[l * d + j] = lane(w[j], s);
+    for (std::int64_t i = 0; i < k; ++i) {
+      const double value = lane(alpha[row(i)], lane_of(i, s)) * scale;
+      const double c = batch.c[l * k + i];
+      answer.alpha[l * k + i] = value < c ? value : c;
+    }
+    answer.primal[l] = lane(primal, s) * scale;
+    answer.dual[l] = lane(dual, s) * scale;
+    answer.status[l] = status;
+    answer.method[l] = static_cast<std::int8_t>(method);
+    answer.n_iter[l] += n_iter;
+  }
+};
+
+// Certified a little below the tolerance, so that rounding elsewhere cannot undo it.
+constexpr double kSafety = 0.9999;
+constexpr double kPrimalFloor = 1e-3;
+
+template <class Own>
+inline Own allowed_gap(Own primal, double tol) {
+  return larger(primal, Own{} + kPrimalFloor) * (tol * kSafety);
+}
+
+// Weighted hinge at the margins m times `scale`.
+template <class L>
+typename L::Own hinge(const Slots<L>& slots, const typename L::Each* m, typename L::Own scale) {
+  typename L::Each sum{};
+  const typename L::Each zero{};
+  for (std::int64_t i = 0; i < slots.rows; ++i)
+    sum += slots.c[i] * larger(1.0 - m[i] * scale, zero);
+  return L::sum(sum);
+}
+
+template <class L>
+typename L::Own sum_of(const typename L::Each* x, std::int64_t rows) {
+  typename L::Each sum{};
+  for (std::int64_t i = 0; i < rows; ++i) sum += x[i];
+  return L::sum(sum);
+}

@@ -1,0 +1,81 @@
+"""The compiled kernel, where the installation could build it."""
+
+import os
+from types import ModuleType
+
+import numpy as np
+
+from ocfuse.solvers.batched import solve_numpy
+from ocfuse.solvers.certificate import relative_gap
+from ocfuse.solvers.method import Settings
+from ocfuse.solvers.presolve import patience
+from ocfuse.solvers.problem import Problem
+from ocfuse.solvers.solution import BatchSolution, Status
+
+try:
+    from ocfuse.solvers import _native
+except ModuleNotFoundError:  # built without a compiler: the NumPy twin serves
+    kernel: ModuleType | None = None
+else:
+    kernel = _native
+
+#: The kernel's mark for a problem that it lost to rounding.
+LOST = 3
+#: Problems per thread that make starting one worth while.
+PROBLEMS_PER_THREAD = 32
+#: Larger problems fill the vector lanes by themselves (measured; the margins of
+#: four problems must stay in a core's own cache).
+LARGEST_LANE, LONGEST_LANE = 8192, 256
+
+
+def is_available() -> bool:
+    """Tell whether the compiled kernel was built."""
+    return kernel is not None
+
+
+def describe() -> str:
+    """Say in one line which kernel runs."""
+    if kernel is None:
+        return (
+            "not built; the NumPy twin serves, several times slower "
+            "(install a C++ compiler and reinstall ocfuse)"
+        )
+    return f"C++, {kernel.instruction_set()}"
+
+
+def thread_count(n_problems: int, n_threads: int | None) -> int:
+    """Return how many threads to use: never more than cores, OMP_NUM_THREADS or work."""
+    if n_threads is None:
+        limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        n_threads = int(limit) if limit.isdigit() and int(limit) > 0 else (cores or 1)
+    return max(1, min(n_threads, n_problems // PROBLEMS_PER_THREAD))
+
+
+def rides_together(problem: Problem) -> bool:
+    """Tell whether problems of this shape are solved one per vector lane.
+
+    The number of problems plays no part, so that an answer does not depend on it.
+    """
+    k = problem.n_samples
+    return k <= LONGEST_LANE and k * problem.n_columns <= LARGEST_LANE
+
+
+def solve_native(
+    problem: Problem, settings: Settings, n_threads: int | None, together: bool
+) -> BatchSolution:
+    """Solve every problem in the compiled kernel; what it loses, NumPy tries again."""
+    assert kernel is not None
+    W, alpha, primal, dual, status, method, n_iter = kernel.solve(
+        problem.A, problem.index, problem.c, problem.p, problem.nonneg,
+        settings.tol, int(settings.method),
+        settings.interior_point_limit, settings.frank_wolfe_limit, patience(problem.n_columns),
+        together, thread_count(problem.n_problems, n_threads),
+    )  # fmt: skip
+    answer = BatchSolution(
+        W, alpha, primal, dual, relative_gap(primal, dual, problem.total), status, n_iter, method
+    )
+    lost = np.flatnonzero((status == LOST) | (status == Status.NUMERICAL_TROUBLE))
+    if lost.size:
+        answer.replace(lost, solve_numpy(problem.take(lost), settings))
+    return answer

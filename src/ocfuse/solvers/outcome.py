@@ -1,0 +1,71 @@
+"""The best pairs (w, alpha) that a block solver has found so far."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocfuse.solvers.ball import FloatArray, LpBall
+from ocfuse.solvers.certificate import Certificate, certify
+from ocfuse.solvers.solution import Status
+
+
+@dataclass
+class Pair:
+    """Weights and dual variables of a block of problems, with their certificate."""
+
+    w: FloatArray
+    alpha: FloatArray
+    certificate: Certificate
+
+    @classmethod
+    def of(
+        cls, A: FloatArray, c: FloatArray, ball: LpBall, w: FloatArray, alpha: FloatArray
+    ) -> "Pair":
+        """Certify a pair, its weights drawn into the ball if rounding left them outside."""
+        w = w / np.maximum(ball.norm(w), 1.0)[:, np.newaxis]
+        return cls(w, alpha, certify(A, c, ball, w, alpha))
+
+    def improved_by(self, other: "Pair") -> "Pair":
+        """Return, problem by problem, the pair with the smaller absolute gap."""
+        mine, theirs = self.certificate, other.certificate
+        better = theirs.primal - theirs.dual < mine.primal - mine.dual
+        return Pair(
+            np.where(better[:, np.newaxis], other.w, self.w),
+            np.where(better[:, np.newaxis], other.alpha, self.alpha),
+            Certificate(
+                *(np.where(better, new, old) for new, old in zip(theirs, mine, strict=True))
+            ),
+        )
+
+
+@dataclass
+class Outcome:
+    """Best pair of every problem of a block, and how each ended."""
+
+    pair: Pair
+    status: NDArray[np.int8]
+    n_iter: NDArray[np.int32]
+
+    @classmethod
+    def empty(cls, pair: Pair) -> "Outcome":
+        """Begin with a pair that is valid, if poor."""
+        m = pair.w.shape[0]
+        return cls(
+            pair,
+            np.full(m, Status.MAX_ITERATIONS, dtype=np.int8),
+            np.zeros(m, dtype=np.int32),
+        )
+
+    def update(self, rows: NDArray[np.intp], found: Pair, tol: float) -> None:
+        """Take over what is better, and mark what is proved."""
+        mine = Pair(
+            self.pair.w[rows],
+            self.pair.alpha[rows],
+            Certificate(*(value[rows] for value in self.pair.certificate)),
+        )
+        best = mine.improved_by(found)
+        self.pair.w[rows], self.pair.alpha[rows] = best.w, best.alpha
+        for target, value in zip(self.pair.certificate, best.certificate, strict=True):
+            target[rows] = value
+        self.status[rows[best.certificate.gap <= tol]] = Status.SOLVED

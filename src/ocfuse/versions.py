@@ -1,0 +1,30 @@
+"""What is installed here: the lines to quote in a bug report."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from ocfuse.solvers import native
+
+PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn")
+
+
+def show_versions() -> None:
+    """Print the versions of Python, ocfuse and its dependencies.
+
+    Quote them in a bug report. The last line tells whether the C++ kernel was
+    built at installation.
+    """
+    lines = {"Python": platform.python_version(), "platform": platform.platform()}
+    lines |= {name: _installed(name) for name in PACKAGES}
+    lines["C++ kernel"] = native.describe()
+    width = max(map(len, lines))
+    for name, value in lines.items():
+        print(f"{name:<{width}}  {value}")
+
+
+def _installed(package: str) -> str:
+    """Return a version from the metadata, which imports nothing."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

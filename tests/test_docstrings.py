@@ -1,0 +1,41 @@
+"""Docstrings of the names in `__all__` document every parameter and field.
+
+The form of all docstrings is checked by `numpydoc lint` in `make check`.
+"""
+
+import dataclasses
+import inspect
+
+import pytest
+from numpydoc.docscrape import NumpyDocString
+from numpydoc.validate import validate
+
+import ocfuse
+import ocfuse.solvers
+
+OBJECTS = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in (ocfuse, ocfuse.solvers)
+    for name in module.__all__
+    if not name.startswith("_")
+}
+FUNCTIONS = [name for name, value in OBJECTS.items() if inspect.isfunction(value)]
+RECORDS = [name for name, value in OBJECTS.items() if dataclasses.is_dataclass(value)]
+
+#: Undocumented, unknown or misplaced parameters, without type or description;
+#: a return value that is not described.
+SIGNATURE = {"GL08", "PR01", "PR02", "PR03", "PR04", "PR07", "RT01", "RT03"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function_documents_its_signature(name):
+    errors = validate(name)["errors"]
+    assert [message for code, message in errors if code in SIGNATURE] == []
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_record_documents_its_fields(name):
+    document = NumpyDocString(inspect.getdoc(OBJECTS[name]))
+    entries = document["Attributes"] or document["Parameters"]
+    documented = [part.strip() for entry in entries for part in entry.name.split(",")]
+    assert documented == [field.name for field in dataclasses.fields(OBJECTS[name])]

@@ -1,0 +1,43 @@
+"""The public surface is what `__all__` says, and importing it stays light."""
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import ocfuse
+import ocfuse.solvers
+
+
+def visible_names(module: ModuleType) -> set[str]:
+    """Public names that are not modules, which any import makes visible."""
+    return {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+
+
+@pytest.mark.parametrize("module", [ocfuse, ocfuse.solvers], ids=lambda module: module.__name__)
+def test_all_equals_what_is_visible(module):
+    assert all(isinstance(name, str) for name in module.__all__)
+    assert len(set(module.__all__)) == len(module.__all__) <= 15
+    assert {name for name in module.__all__ if not name.startswith("_")} == visible_names(module)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_solver_names():
+    expected = {"BatchSolution", "Solution", "Status", "solve", "solve_batch"}
+    assert expected <= set(ocfuse.solvers.__all__)
+
+
+@pytest.mark.parametrize("module", ["ocfuse", "ocfuse.solvers"])
+def test_import_leaves_heavy_packages_alone(module):
+    code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = set(result.stdout.split())
+    assert "numpy" in loaded
+    assert not loaded & {"sklearn", "pandas", "matplotlib", "joblib", "cvxpy"}
