@@ -13,7 +13,7 @@ from ocfuse.solvers.problem import Problem
 from ocfuse.solvers.solution import BatchSolution, Status
 
 try:
-    from ocfuse.solvers import _native
+    import ocfuse.solvers._native as _native
 except ModuleNotFoundError:  # built without a compiler: the NumPy twin serves
     kernel: ModuleType | None = None
 else:

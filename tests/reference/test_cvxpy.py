@@ -1,0 +1,48 @@
+"""Agreement with an outside convex solver, cvxpy with Clarabel."""
+
+import numpy as np
+import pytest
+
+from ocfuse.solvers import native, solve
+from ocfuse.solvers.ball import LpBall
+from ocfuse.solvers.certificate import certify
+
+cp = pytest.importorskip("cvxpy", reason="needs the extra: pip install 'ocfuse[rivals]'")
+
+NORMS = [1.0, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 10.0, 100.0, np.inf]
+BACKENDS = ["numpy", "native"] if native.is_available() else ["numpy"]
+
+
+def outside(S, y, p, c, nonneg):
+    """Return the optimal value and w by cvxpy."""
+    w = cp.Variable(S.shape[1], nonneg=nonneg)
+    ball = cp.pnorm(w, p, approx=False) if 1 < p < np.inf else cp.norm(w, p)
+    loss = cp.sum(cp.multiply(c, cp.pos(1 - cp.multiply(y, S @ w))))
+    problem = cp.Problem(cp.Minimize(loss), [ball <= 1])
+    problem.solve(solver=cp.CLARABEL)
+    assert problem.status == "optimal"
+    return problem.value, w.value
+
+
+def instance(seed, n, d, pure):
+    rng = np.random.default_rng(seed)
+    y = np.ones(n) if pure else np.where(rng.random(n) < 0.3, -1.0, 1.0)
+    S = rng.normal(size=(n, d)) * 0.6 + np.where(y > 0, 0.6, 0.1)[:, np.newaxis]
+    return S, y, rng.uniform(0.0, 2.0, n) * (rng.random(n) < 0.9)
+
+
+@pytest.mark.parametrize("p", NORMS)
+@pytest.mark.parametrize("nonneg", [False, True])
+@pytest.mark.parametrize("pure", [False, True])
+def test_same_optimum(p, nonneg, pure):
+    S, y, c = instance(int(10 * min(p, 1e3)), 60, 5, pure)
+    value, w = outside(S, y, p, c, nonneg)
+    scale = max(value, 1e-3 * c.sum())
+    for backend in BACKENDS:
+        for solver in ("auto", "interior-point"):
+            sol = solve(S, y, p, c, nonneg, 1e-8, solver, backend=backend)
+            assert abs(sol.primal - value) <= 2e-6 * scale
+            assert sol.dual <= value + 2e-6 * scale
+            # and our bound proves theirs
+            proof = certify(S * y[:, np.newaxis], c, LpBall(p, nonneg), w, sol.alpha)
+            assert proof.gap <= 5e-6

@@ -1,0 +1,158 @@
+"""The compiled kernel against its NumPy twin, and what only it can get wrong."""
+
+import concurrent.futures
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ocfuse.solvers import Status, native, solve, solve_batch
+from ocfuse.solvers.ball import LpBall
+from ocfuse.solvers.certificate import certify
+from tests.solvers.cases import NORMS, make_case
+
+pytestmark = pytest.mark.skipif(not native.is_available(), reason="the C++ kernel was not built")
+
+SHAPES = [(1, 1), (1, 7), (2, 3), (3, 50), (5, 4), (7, 33), (8, 50), (13, 20), (33, 40), (64, 200)]
+SOLVERS = ["auto", "interior-point", "frank-wolfe"]
+
+
+@pytest.fixture(params=[False, True], ids=["best", "baseline"])
+def instruction_set(request):
+    native.kernel.use_baseline(request.param)
+    yield native.kernel.instruction_set()
+    native.kernel.use_baseline(False)
+
+
+def both(case, p, **options):
+    arguments = (case.S, case.y, case.index, case.c, p)
+    return (
+        solve_batch(*arguments, backend="native", **options),
+        solve_batch(*arguments, backend="numpy", **options),
+    )
+
+
+def check_certificates(case, p, nonneg, answer, tol):
+    A = (case.S * case.y[:, np.newaxis])[case.index]
+    ball = LpBall(np.broadcast_to(p, len(case.index)).astype(float), nonneg)
+    proof = certify(A, case.c, ball, answer.W, answer.alpha)
+    assert_allclose(answer.primal, proof.primal, rtol=1e-9, atol=1e-12)
+    assert_allclose(answer.dual, proof.dual, rtol=1e-9, atol=1e-9)
+    assert (proof.gap[answer.status == Status.SOLVED] <= tol).all()
+    assert (ball.norm(answer.W) <= 1 + 1e-12).all()
+    assert ((answer.alpha >= 0) & (answer.alpha <= case.c)).all()
+    assert not nonneg or (answer.W >= 0).all()
+
+
+@pytest.mark.parametrize(("d", "k"), SHAPES)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_agrees_with_the_twin(d, k, solver, nonneg, pure, instruction_set):
+    case = make_case(d * k, d=d, k=k, m=13, pure=pure)
+    p = np.resize(NORMS if solver != "frank-wolfe" else NORMS[:6], 13)
+    tol = 1e-6 if solver != "frank-wolfe" else 3e-2
+    fast, slow = both(case, p, nonneg=nonneg, tol=tol, solver=solver)
+    check_certificates(case, p, nonneg, fast, tol)
+    check_certificates(case, p, nonneg, slow, tol)
+    assert_array_equal(fast.status, slow.status)
+    scale = np.maximum(slow.primal, 1e-3 * case.c.sum(axis=1))
+    assert (np.abs(fast.primal - slow.primal) <= tol * scale).all()
+    if solver == "interior-point":
+        assert np.abs(fast.n_iter - slow.n_iter).max() <= 3
+
+
+def test_paper_variant_agrees_step_by_step(nonneg, instruction_set):
+    case = make_case(8, d=4, k=30)
+    with pytest.warns(match="stopped before"):
+        fast, slow = both(case, 2.0, nonneg=nonneg, solver="frank-wolfe-paper", max_iter=50)
+    assert_allclose(fast.W, slow.W, atol=1e-9)
+    assert_array_equal(fast.n_iter, slow.n_iter)
+
+
+@pytest.mark.parametrize(("d", "k"), [(6, 25), (16, 300), (64, 200)])
+def test_an_answer_depends_on_its_problem_alone(d, k):
+    case = make_case(0, d=d, k=k, m=90)
+    p = np.resize(NORMS, 90)
+    whole = solve_batch(case.S, case.y, case.index, case.c, p, n_threads=1)
+    threads = solve_batch(case.S, case.y, case.index, case.c, p, n_threads=2)
+    for name in ("W", "alpha", "primal", "dual", "status", "n_iter"):
+        assert_array_equal(getattr(whole, name), getattr(threads, name))
+    for rows in ([7], [88, 3], list(range(89, -1, -2))):
+        part = solve_batch(case.S, case.y, case.index[rows], case.c[rows], p[rows])
+        assert_array_equal(part.W, whole.W[rows])
+        assert_array_equal(part.alpha, whole.alpha[rows])
+
+
+def test_several_python_threads_at_once():
+    case = make_case(9, m=200)
+    expected = solve_batch(case.S, case.y, case.index, case.c, 2.0).W
+
+    def work(_):
+        return solve_batch(case.S, case.y, case.index, case.c, 2.0, n_threads=2).W
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for W in pool.map(work, range(16)):
+            assert_array_equal(W, expected)
+
+
+def test_kernel_refuses_what_it_cannot_index():
+    A, index, c, p = np.ones((3, 2)), np.array([[0, 3]]), np.ones((1, 2)), np.array([2.0])
+    rest = (False, 1e-4, 0, 100, 100, 10.0, True, 1)
+    with pytest.raises(ValueError, match="outside"):
+        native.kernel.solve(A, index, c, p, *rest)
+    with pytest.raises(ValueError, match="outside"):
+        native.kernel.solve(A, -index, c, p, *rest)
+    with pytest.raises(ValueError, match="agree"):
+        native.kernel.solve(A, index[:, :1], c, p, *rest)
+    with pytest.raises(ValueError, match="at least one"):
+        native.kernel.solve(A, index[:, :0], c[:, :0], p, *rest)
+    with pytest.raises(ValueError, match="method"):
+        native.kernel.solve(A, index * 0, c, p, False, 1e-4, 9, 100, 100, 10.0, True, 1)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200, -1e300])
+@pytest.mark.parametrize("method", [0, 1, 2, 3])
+def test_nothing_that_overflows_is_called_solved(value, method, together):
+    # The public door refuses what is not finite; the kernel is safe without it.
+    A = np.random.default_rng(0).normal(size=(20, 3))
+    A[4, 1] = value
+    index, c, p = np.arange(20)[np.newaxis], np.full((1, 20), 0.05), np.array([2.0])
+    answer = native.kernel.solve(A, index, c, p, False, 1e-4, method, 100, 100, 10.0, together, 1)
+    w, alpha, _, _, status, _, _ = answer
+    if status[0] == Status.SOLVED:
+        assert np.isfinite(value)
+        assert certify(A, c[0], LpBall(2.0), w[0], alpha[0]).gap <= 1e-4
+
+
+def test_huge_scores_end_honestly():
+    rng = np.random.default_rng(1)
+    S, y = rng.normal(size=(60, 4)), np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    for scale in (1e-200, 1e-8, 1e8):
+        assert solve(S * scale, y, 2.0).status is Status.SOLVED
+
+
+def test_thread_count_never_exceeds_work_or_the_environment(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert native.thread_count(10_000, None) == 3
+    assert native.thread_count(40, None) == 1
+    assert native.thread_count(10_000, 2) == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")
+    assert native.thread_count(10_000, None) == 4
+    monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
+    assert native.thread_count(10_000, None) >= 1
+
+
+def test_without_the_kernel_the_twin_serves():
+    code = (
+        "import sys; sys.modules['ocfuse.solvers._native'] = None\n"
+        "import ocfuse, ocfuse.solvers as s\n"
+        "assert not s.native.is_available()\n"
+        "print(s.solve([[0.5], [0.2]], [1, 1], 2).w, s.native.describe())\n"
+        "s.solve([[0.5]], [1], 2, backend='native')\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "[1.]" in run.stdout
+    assert "not built" in run.stdout
+    assert "needs the compiled kernel" in run.stderr
