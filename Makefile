@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test check format bench-solvers docs clean
+.PHONY: help demo test check check-native format bench-solvers docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -45,6 +45,17 @@ check: $(STAMP)  ## lint, format, types, import layers, docstrings
 format: $(STAMP)  ## repair what the linter can repair, and format
 	$(RUN) -m ruff check --fix $(CODE)
 	$(RUN) -m ruff format $(CODE)
+
+# The kernel is built once more, with every check compiled in, and its tests run.
+# Leaks are not looked for: the interpreter itself keeps memory until it ends.
+SANITIZE := -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+check-native: $(STAMP)  ## run the kernel's tests under address and undefined-behaviour sanitizers
+	rm -rf build/sanitized
+	CFLAGS='$(SANITIZE)' CXXFLAGS='$(SANITIZE)' LDFLAGS='-fsanitize=address,undefined' \
+	    $(PIP) --no-build-isolation --no-deps --target build/sanitized .
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized \
+	    $(RUN) -m pytest -q tests/solvers/test_native.py
 
 bench-solvers: $(STAMP)  ## time the solvers
 	$(RUN) -m benchmarks.solvers

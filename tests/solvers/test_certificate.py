@@ -47,6 +47,12 @@ def test_duality_fails_outside_the_box_or_the_ball(p, nonneg):
     best = ball.maximiser(A[0])
     assert certify(A, c, ball, best, 3.0 * c).dual > certify(A, c, ball, best, c).primal + 0.3
     assert certify(A, c, ball, 3.0 * best, c).primal < certify(A, c, ball, best, c).dual - 0.3
+    # ... and where one is broken, nothing is certified.
+    assert certify(A, c, ball, best, c).gap < 1.0
+    assert certify(A, c, ball, best, 3.0 * c).gap == np.inf
+    assert certify(A, c, ball, best, -0.1 * c).gap == np.inf
+    assert certify(A, c, ball, 3.0 * best, c).gap == np.inf
+    assert (certify(A, c, ball, -best, c).gap == np.inf) == nonneg
 
 
 @pytest.mark.parametrize("p", NORMS)

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
+#: A norm of one may come out larger by this much.
+ROUNDING = 1e-9
+
 #: From here on d^(1/p) rounds to 1: the ball is the cube of p = inf.
 CUBE = 1e17
 
@@ -55,6 +58,11 @@ class LpBall:
     def norm(self, w: FloatArray) -> FloatArray:
         """Return ``||w||_p``."""
         return lp_norm(w, self.p)
+
+    def contains(self, w: FloatArray) -> NDArray[np.bool_]:
+        """Tell whether w lies in the ball, to rounding."""
+        inside = self.norm(w) <= 1.0 + ROUNDING
+        return np.asarray(inside & (w >= 0).all(axis=-1) if self.nonneg else inside)
 
     def dual_norm(self, v: FloatArray) -> FloatArray:
         """Return the largest ``v.w`` over the ball."""

@@ -50,13 +50,16 @@ def certify(
     Returns
     -------
     Certificate
-        ``gap = (P - D) / max(P, 1e-3 sum(c))``, never below 0.
+        ``gap = (P - D) / max(P, 1e-3 sum(c))``, never below 0; inf where w is
+        outside the ball or alpha outside the box, which proves nothing.
     """
     margins = (A @ w[..., np.newaxis])[..., 0]
     v = (alpha[..., np.newaxis, :] @ A)[..., 0, :]
     primal = np.sum(c * np.maximum(0.0, 1.0 - margins), axis=-1)
     dual = np.sum(alpha, axis=-1) - ball.dual_norm(v)
-    return Certificate(primal, dual, relative_gap(primal, dual, np.sum(c, axis=-1)))
+    gap = relative_gap(primal, dual, np.sum(c, axis=-1))
+    valid = ball.contains(w) & ((alpha >= 0) & (alpha <= c)).all(axis=-1)
+    return Certificate(primal, dual, np.where(valid, gap, np.inf))
 
 
 def relative_gap(primal: FloatArray, dual: FloatArray, total: FloatArray) -> FloatArray:

@@ -64,12 +64,12 @@ class Problem:
         c = np.ones(n) if sample_weight is None else _real(sample_weight, "sample_weight")
         _require_shape(c, (n,), "sample_weight", "one weight per row of S")
         _require_weights(c)
-        norm = _norms(p, 1)
         if np.ndim(p) != 0:
             raise InvalidInputError(
                 f"p must be one number. Got an array of shape {np.shape(p)}. "
                 "Use solve_batch for one p per problem."
             )
+        norm = _norms(p, 1)
         return cls(A, np.arange(n, dtype=np.int64)[np.newaxis], c[np.newaxis], norm, bool(nonneg))
 
     @classmethod

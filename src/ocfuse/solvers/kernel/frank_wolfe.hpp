@@ -8,7 +8,7 @@ class FrankWolfe {
  public:
   FrankWolfe(const Batch& batch, Method method)
       : slots(batch), method_(method), d(slots.d), rows(slots.rows), m(rows), step_m(rows),
-        average(rows), alpha(rows), w(d), v(d), vertex(d), best_w(d) {}
+        average(rows), alpha(rows), w(d), v(d), vertex(d), best_w(d), proof_w(d) {}
 
   Slots<L> slots;
   int n_iter[L::problems] = {};
@@ -43,7 +43,7 @@ class FrankWolfe {
     const auto better = bound > dual;
     if (any(better)) {
       dual = pick(better, bound, dual);
-      for (std::int64_t i = 0; i < rows; ++i) alpha[i] = keep(better, average[i], alpha[i]);
+      for (std::int64_t i = 0; i < rows; ++i) alpha[i] = pick(better, average[i], alpha[i]);
     }
     margins<L>(slots.A, vertex, rows, d, step_m);
     for (std::int64_t i = 0; i < rows; ++i) step_m[i] -= m[i];
@@ -81,16 +81,11 @@ class FrankWolfe {
 
   void write(const Answer& answer, int s, Status status) {
     const bool closed = slots.batch.method == Method::automatic && n_iter[s] == 1;
-    slots.write(answer, s, best_w, alpha, primal, dual, status,
+    slots.write(answer, s, proof_w, alpha, proof_primal, proof_dual, status,
                 closed ? Method::automatic : method_, n_iter[s]);
   }
 
  private:
-  static Vec keep(Mask better, Vec a, Vec b) { return pick(better, a, b); }
-#if defined(__GNUC__) || defined(__clang__)
-  static Vec keep(bool better, Vec a, Vec b) { return better ? a : b; }
-#endif
-
   void subgradient() {
     const Each zero{};
     for (std::int64_t i = 0; i < rows; ++i) average[i] = pick(m[i] < 1.0, slots.c[i], zero);
@@ -159,23 +154,22 @@ class FrankWolfe {
     return t * std::sqrt(gap / allowed) > slots.batch.patience * (1.0 + 4.0 / (t * t));
   }
 
-  // The gap from the data alone.
+  // The gap from the data alone; where every slot stands is left as it is.
   void confirm() {
     const Own size = slots.ball.length(best_w, d);
     const Own inside = pick(size > 1.0, 1.0 / size, Own{} + 1.0);
-    for (std::int64_t j = 0; j < d; ++j) best_w[j] *= inside;
-    margins<L>(slots.A, best_w, rows, d, step_m);
+    for (std::int64_t j = 0; j < d; ++j) proof_w[j] = best_w[j] * inside;
+    margins<L>(slots.A, proof_w, rows, d, step_m);
     transposed<L>(slots.A, alpha, rows, d, v);
-    primal = hinge<L>(slots, step_m, Own{} + 1.0);
-    dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(v, d);
-    excess = primal - dual;
-    proved = excess <= allowed_gap(primal, slots.batch.tol);
+    proof_primal = hinge<L>(slots, step_m, Own{} + 1.0);
+    proof_dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(v, d);
+    proved = proof_primal - proof_dual <= allowed_gap(proof_primal, slots.batch.tol);
   }
 
   const Method method_;
   const std::int64_t d, rows;
   Array<Each> m, step_m, average, alpha;
-  Array<Own> w, v, vertex, best_w;
-  Own age{}, primal{}, dual{}, excess{};
+  Array<Own> w, v, vertex, best_w, proof_w;
+  Own age{}, primal{}, dual{}, excess{}, proof_primal{}, proof_dual{};
   typename L::Flag proved{};
 };

@@ -14,7 +14,7 @@ class InteriorPoint {
       : slots(batch), d(slots.d), rows(slots.rows), om(0.3 / static_cast<double>(d)),
         weight(2.0 + (2.1 * static_cast<double>(d) + 1.0) * om), nu(batch.nonneg ? 0.0 : 1.0),
         m(rows), xi(rows), tau(rows), a(rows), rate(rows), per_box(rows), per_slack(rows),
-        pull(rows), x(rows), goal(rows), dm(rows), da(rows), dxi(rows), alpha(rows), w(d), t(d), radius(d), s_plus(d), s_minus(d), per_t(d), per_plus(d), per_minus(d), z_plus(d),
+        pull(rows), x(rows), goal(rows), dm(rows), da(rows), dxi(rows), alpha(rows), products(d * d), w(d), t(d), radius(d), s_plus(d), s_minus(d), per_t(d), per_plus(d), per_minus(d), z_plus(d),
         z_minus(d), y(d), G(d), f_plus(d), f_minus(d), b(d), inverse_e(d), r_w(d), r_t(d), v(d),
         u(d), dw(d), dt(d), trial(d), up(d), down(d), lift(d), dz_plus(d), dz_minus(d), K(d * d),
         best_w(d) {}
@@ -84,22 +84,20 @@ class InteriorPoint {
   // Finish every slot that is proved, lost, stuck or out of iterations.
   template <class Finish>
   void harvest(Finish finish) {
-    const Batch& batch = slots.batch;
-    const auto ready = gap <= allowed_gap(primal, batch.tol) * 4.0;
+    const auto ready = gap <= allowed_gap(primal, slots.batch.tol) * 4.0;
     bool over[L::problems], any_over = false;
     for (int s = 0; s < L::problems; ++s) {
-      over[s] = slots.problem[s] >= 0 &&
-                (lane(ready, s) || lost(s) || stuck(s) || n_iter[s] >= batch.interior_point_limit);
+      over[s] = slots.problem[s] >= 0 && (lane(ready, s) || must_end(s));
       any_over |= over[s];
     }
-    if (!any_over || !(estimate(over))) return;
-    confirm();
+    if (!any_over || !estimate(over)) return;
+    confirm(over);
     for (int s = 0; s < L::problems; ++s) {
       if (!over[s]) continue;
       if (lost(s)) finish(s, Status::unsolved);
       else if (lane(proved, s)) finish(s, Status::solved);
       else if (stuck(s)) finish(s, Status::numerical_trouble);
-      else if (n_iter[s] >= batch.interior_point_limit) finish(s, Status::max_iterations);
+      else if (late(s)) finish(s, Status::max_iterations);
     }
   }
 
@@ -113,6 +111,8 @@ class InteriorPoint {
     return !std::isfinite(lane(gap, s)) || !std::isfinite(lane(primal, s));
   }
   bool stuck(int s) const { return lane(longest, s) < 1e-8; }
+  bool late(int s) const { return n_iter[s] >= slots.batch.interior_point_limit; }
+  bool must_end(int s) const { return lost(s) || stuck(s) || late(s); }
 
   // Everything that both directions share: the matrix K and its factor.
   void linearise() {
@@ -125,7 +125,7 @@ class InteriorPoint {
       x[i] = slots.c[i] * rate[i];
       pull[i] = x[i] * (1.0 - m[i]);
     }
-    gram<L>(slots.A, x, rows, d, K);
+    gram<L>(slots.A, x, rows, d, products, K);
     const Own inverse_p = slots.ball.inverse_p;
     Own sum{};
     for (std::int64_t j = 0; j < d; ++j) {
@@ -320,9 +320,9 @@ class InteriorPoint {
     longest = larger(primal_step, dual_step);
   }
 
-  // The gap by the carried m and v, at w or at w on the sphere; true if one of
-  // the slots named in `over` seems proved or must end anyway.
-  bool estimate(const bool* over) {
+  // The gap by the carried m and v, at w or at w on the sphere. Of the slots in
+  // `over` keeps those that seem proved or must end anyway; true if any is left.
+  bool estimate(bool* over) {
     const Own size = slots.ball.length(w, d);
     const Own scale = pick(size > 0.0, 1.0 / size, Own{} + 1.0);
     const Own outer = hinge<L>(slots, m, scale);
@@ -331,32 +331,37 @@ class InteriorPoint {
     for (std::int64_t i = 0; i < rows; ++i) alpha[i] = slots.c[i] * a[i];
     dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(v, d);
     proved = best_primal - dual <= allowed_gap(best_primal, slots.batch.tol);
-    for (int s = 0; s < L::problems; ++s)
-      if (over[s] && (lane(proved, s) || lost(s) || stuck(s) ||
-                      n_iter[s] >= slots.batch.interior_point_limit))
-        return true;
-    return false;
+    bool any_over = false;
+    for (int s = 0; s < L::problems; ++s) {
+      over[s] = over[s] && (lane(proved, s) || must_end(s));
+      any_over |= over[s];
+    }
+    return any_over;
   }
 
-  // The same from the data alone, which replaces the carried m and v.
-  void confirm() {
+  // The same from the data alone; the carried m and v of these slots, and of no
+  // others, are replaced.
+  void confirm(const bool* over) {
+    const auto renew = slots.flags(over);
     for (std::int64_t j = 0; j < d; ++j) best_w[j] = w[j] * on_sphere;
     const Own size = slots.ball.length(best_w, d);
     const Own inside = pick(size > 1.0, 1.0 / size, Own{} + 1.0);
     for (std::int64_t j = 0; j < d; ++j) best_w[j] *= inside;
     margins<L>(slots.A, best_w, rows, d, dm);
-    transposed<L>(slots.A, alpha, rows, d, v);
+    transposed<L>(slots.A, alpha, rows, d, u);
     best_primal = hinge<L>(slots, dm, Own{} + 1.0);
-    dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(v, d);
+    dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(u, d);
     proved = best_primal - dual <= allowed_gap(best_primal, slots.batch.tol);
-    margins<L>(slots.A, w, rows, d, m);
+    margins<L>(slots.A, w, rows, d, dm);
+    for (std::int64_t j = 0; j < d; ++j) v[j] = pick(renew, u[j], v[j]);
+    for (std::int64_t i = 0; i < rows; ++i) m[i] = pick(renew, dm[i], m[i]);
   }
 
   static constexpr double kToBoundary = 0.995;
 
   const std::int64_t d, rows;
   const double om, weight, nu;
-  Array<Each> m, xi, tau, a, rate, per_box, per_slack, pull, x, goal, dm, da, dxi, alpha;
+  Array<Each> m, xi, tau, a, rate, per_box, per_slack, pull, x, goal, dm, da, dxi, alpha, products;
   Array<Own> w, t, radius, s_plus, s_minus, per_t, per_plus, per_minus, z_plus, z_minus, y, G, f_plus, f_minus, b, inverse_e,
       r_w, r_t, v, u, dw, dt, trial, up, down, lift, dz_plus, dz_minus, K, best_w;
   Own sg{}, lam{}, dsg{}, dlam{}, kp{}, push{}, primal{}, gap{}, hinge_gap{}, longest{};

@@ -10,6 +10,7 @@
 constexpr int W = 4;
 typedef double Vec __attribute__((vector_size(W * sizeof(double))));
 typedef std::int64_t Mask __attribute__((vector_size(W * sizeof(double))));
+typedef std::uint64_t Bits __attribute__((vector_size(W * sizeof(double))));
 #else  // no vector types: the layouts become one problem, one row at a time
 constexpr int W = 1;
 typedef double Vec;
@@ -28,6 +29,7 @@ inline double power(double x, double y) { return x > 0 ? std::pow(x, y) : 0.0; }
 
 #if defined(__GNUC__) || defined(__clang__)
 inline Vec pick(Mask mask, Vec a, Vec b) { return mask ? a : b; }
+inline Vec pick(bool mask, Vec a, Vec b) { return mask ? a : b; }
 inline double lane(Vec x, int l) { return x[l]; }
 inline bool lane(Mask x, int l) { return x[l] != 0; }
 inline bool any(Mask mask) {
@@ -53,14 +55,14 @@ inline Vec magnitude(Vec x) { return (Vec)((Mask)x & INT64_C(0x7fffffffffffffff)
 
 // Adding this constant rounds a small double to an integer, found in its low bits.
 constexpr double kRounder = 0x1.8p52;
-constexpr std::int64_t kRounderBits = INT64_C(0x4338000000000000);
+constexpr std::uint64_t kRounderBits = UINT64_C(0x4338000000000000);
 
 // log of a positive normal number: 2 atanh((m - 1) / (m + 1)) on the mantissa.
 inline Vec logarithm(Vec x) {
-  const Mask shifted = (Mask)x - INT64_C(0x3fe6a09e667f3bcd);  // mantissa into [1/sqrt2, sqrt2)
+  const Mask shifted = (Mask)((Bits)x - UINT64_C(0x3fe6a09e667f3bcd));  // mantissa into [1/sqrt2, sqrt2)
   const Mask exponent = shifted >> 52;
-  const Vec m = (Vec)((Mask)x - (exponent << 52));
-  const Vec e = (Vec)(exponent + kRounderBits) - kRounder;
+  const Vec m = (Vec)((Bits)x - ((Bits)exponent << 52));
+  const Vec e = (Vec)((Bits)exponent + kRounderBits) - kRounder;
   const Vec s = (m - 1.0) / (m + 1.0), z = s * s;
   Vec series = z * (2.0 / 21) + 2.0 / 19;
   series = series * z + 2.0 / 17;
@@ -94,7 +96,7 @@ inline Vec exponential(Vec x) {
   series = series * r + 0.5;
   series = series * r + 1.0;
   series = series * r + 1.0;
-  const Mask scale = (((Mask)rounded - kRounderBits) + 1023) << 52;
+  const Bits scale = (((Bits)rounded - kRounderBits) + 1023) << 52;
   return pick(x < -708.0, Vec{}, series * (Vec)scale);
 }
 

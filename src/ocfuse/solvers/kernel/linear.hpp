@@ -1,6 +1,9 @@
 // Products with the margins, and the small positive definite systems.
 // Blocks of columns keep their sums in registers while the rows go by.
 
+// Vectors of margins in one panel of rows: 32 KiB.
+constexpr std::int64_t kPanel = 1024;
+
 template <class L, int B>
 inline void transposed_block(const typename L::Each* A, const typename L::Each* x,
                              std::int64_t rows, std::int64_t d, typename L::Own* out) {
@@ -38,42 +41,53 @@ void margins(const typename L::Each* A, const typename L::Own* w, std::int64_t r
   for (; i < rows; ++i) margin_rows<L, 1>(A + i * d, w, d, out + i);
 }
 
-template <class L, int J, int B>
-inline void gram_block(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
-                       std::int64_t d, std::int64_t j, std::int64_t l, typename L::Own* K) {
-  typename L::Each sum[J][B] = {};
+template <class Each, int J, int B>
+inline void gram_block(const Each* A, const Each* x, std::int64_t rows, std::int64_t d,
+                       std::int64_t j, std::int64_t l, Each* K) {
+  Each sum[J][B];
+  for (int u = 0; u < J; ++u)
+    for (int v = 0; v < B; ++v) sum[u][v] = K[(j + u) * d + l + v];
   for (std::int64_t i = 0; i < rows; ++i) {
-    const typename L::Each* a = A + i * d;
-    typename L::Each left[J];
+    const Each* a = A + i * d;
+    Each left[J];
     for (int u = 0; u < J; ++u) left[u] = a[j + u] * x[i];
     for (int v = 0; v < B; ++v)
       for (int u = 0; u < J; ++u) sum[u][v] += left[u] * a[l + v];
   }
   for (int u = 0; u < J; ++u)
-    for (int v = 0; v < B; ++v) K[(j + u) * d + l + v] = L::sum(sum[u][v]);
+    for (int v = 0; v < B; ++v) K[(j + u) * d + l + v] = sum[u][v];
 }
 
 // The rows j .. j + J - 1 of K up to the diagonal; the last block may pass it.
-template <class L, int J>
-inline void gram_rows(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
-                      std::int64_t d, std::int64_t j, typename L::Own* K) {
+template <class Each, int J>
+inline void gram_rows(const Each* A, const Each* x, std::int64_t rows, std::int64_t d,
+                      std::int64_t j, Each* K) {
   std::int64_t l = 0;
-  for (; l + 4 <= j + J; l += 4) gram_block<L, J, 4>(A, x, rows, d, j, l, K);
+  for (; l + 4 <= j + J; l += 4) gram_block<Each, J, 4>(A, x, rows, d, j, l, K);
   switch (j + J - l) {
-    case 3: gram_block<L, J, 3>(A, x, rows, d, j, l, K); break;
-    case 2: gram_block<L, J, 2>(A, x, rows, d, j, l, K); break;
-    case 1: gram_block<L, J, 1>(A, x, rows, d, j, l, K); break;
+    case 3: gram_block<Each, J, 3>(A, x, rows, d, j, l, K); break;
+    case 2: gram_block<Each, J, 2>(A, x, rows, d, j, l, K); break;
+    case 1: gram_block<Each, J, 1>(A, x, rows, d, j, l, K); break;
     default: break;
   }
 }
 
-// The lower triangle of K = A' diag(x) A.
+// The lower triangle of K = A' diag(x) A, in panels of rows that stay in the
+// nearest cache while all pairs of columns go by.
 template <class L>
 void gram(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
-          std::int64_t d, typename L::Own* K) {
-  std::int64_t j = 0;
-  for (; j + 2 <= d; j += 2) gram_rows<L, 2>(A, x, rows, d, j, K);
-  if (j < d) gram_rows<L, 1>(A, x, rows, d, j, K);
+          std::int64_t d, typename L::Each* work, typename L::Own* K) {
+  typedef typename L::Each Each;
+  const std::int64_t panel = kPanel / d > 8 ? kPanel / d : 8;
+  for (std::int64_t i = 0; i < d * d; ++i) work[i] = Each{};
+  for (std::int64_t i = 0; i < rows; i += panel) {
+    const std::int64_t height = rows - i < panel ? rows - i : panel;
+    std::int64_t j = 0;
+    for (; j + 2 <= d; j += 2) gram_rows<Each, 2>(A + i * d, x + i, height, d, j, work);
+    if (j < d) gram_rows<Each, 1>(A + i * d, x + i, height, d, j, work);
+  }
+  for (std::int64_t j = 0; j < d; ++j)
+    for (std::int64_t l = 0; l <= j; ++l) K[j * d + l] = L::sum(work[j * d + l]);
 }
 
 // Cholesky in place: L below the diagonal, L' above it, 1 / L_jj on it. A pivot

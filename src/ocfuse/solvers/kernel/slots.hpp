@@ -84,6 +84,13 @@ struct Slots {
     set(ball.inverse_q, s, 1.0 - inverse_p);
   }
 
+  // The slots named in `chosen`, as a mask.
+  typename L::Flag flags(const bool* chosen) const {
+    Own mark{};
+    for (int s = 0; s < L::problems; ++s) set(mark, s, chosen[s] ? 1.0 : 0.0);
+    return mark > 0.5;
+  }
+
   bool busy() const {
     for (int s = 0; s < L::problems; ++s)
       if (problem[s] >= 0) return true;
