@@ -179,3 +179,4 @@ def test_a_batch_hands_out_single_solutions():
     assert_array_equal(one.w, bat.W[4])
     assert (one.status, one.solver) == (Status.SOLVED, "interior-point")
     assert str(one.status) == "solved"
+    assert bat.solver == ["interior-point"] * 6

@@ -157,7 +157,7 @@ def frank_wolfe(
         The best pair found for every problem, and how it ended.
     """
     at = Segment.start(A, c)
-    outcome = Outcome.empty(Pair.of(A, c, ball, at.w, at.alpha))
+    outcome = Outcome.nothing(A, c, ball)
     active = np.arange(A.shape[0])
     for age in range(max_iter):
         with np.errstate(all="ignore"):  # a lost problem shows as NaN and is dropped

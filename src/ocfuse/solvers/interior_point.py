@@ -39,8 +39,11 @@ SHORTEST_LOOK = 1e-3
 SLACK_KEPT = 1e-3
 #: Complementarity, in units of the tolerance, below which a certificate is tried.
 CERTIFY_BELOW = 4.0
+#: A total margin |A'c| beyond this starts further out, so that the residual in w
+#: and the complementarity begin in proportion.
+ORDINARY = 10.0
 #: Steps shorter than this make no progress.
-SHORTEST_STEP = 1e-8
+SHORTEST_STEP = 1e-12
 
 
 @dataclass
@@ -104,16 +107,18 @@ class Iterate:
 
     @classmethod
     def start(cls, lifted: Lifted) -> "Iterate":
-        """Return the cold start: the middle of the ball, mu = 1/2."""
+        """Return the cold start: the middle of the ball, mu = 1/2 or in scale with A'c."""
         m, _, d = lifted.A.shape
-        om, mu = lifted.om, 0.5
+        pull = np.abs(lifted.total(np.ones(lifted.c.shape))).max(axis=1, keepdims=True)
+        scale = np.maximum(1.0, pull / ORDINARY)
+        om, mu = lifted.om, 0.5 * scale
         t = np.full((m, d), 0.9 / d)
         radius = lifted.radius(t)
         w = np.zeros((m, d)) if lifted.signed else 0.5 * radius
         s_plus, s_minus = radius - w, lifted.signed * radius + w
         sg = np.full((m, 1), 0.1)
         margins = lifted.margins(w)
-        xi = np.maximum(1.0 - margins, 0.0) + 1.0
+        xi = np.maximum(1.0 - margins, 0.0) + scale
         return cls(
             w=w, t=t, m=margins, xi=xi, tau=xi - (1.0 - margins),
             s_plus=s_plus, s_minus=s_minus, sg=sg,
@@ -254,7 +259,7 @@ def advance(
     w, t = it.w + primal * d.w, it.t + primal * d.t
     radius = lifted.radius(t)
     return Iterate(
-        w=w, t=t, m=it.m + primal * d.m, xi=it.xi + primal * d.xi, tau=it.tau + primal * d.tau,
+        w=w, t=t, m=lifted.margins(w), xi=it.xi + primal * d.xi, tau=it.tau + primal * d.tau,
         s_plus=radius - w, s_minus=lifted.signed * radius + w,
         sg=1.0 - t.sum(axis=1, keepdims=True),
         a=it.a + dual * d.a, z_plus=it.z_plus + dual * d.z_plus,
@@ -336,7 +341,7 @@ def interior_point(
     """
     lifted = Lifted.of(A, c, ball)
     it = Iterate.start(lifted)
-    outcome = Outcome.empty(best_pair(lifted, it))
+    outcome = Outcome.nothing(A, c, ball)
     active = np.arange(A.shape[0])
     for n_iter in range(1, max_iter + 1):
         with np.errstate(all="ignore"):  # a lost problem shows as NaN and is dropped

@@ -36,17 +36,29 @@ class Method(IntEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """How to solve; the limits are iterations."""
+    """How to solve; `max_iter` bounds whichever method runs."""
 
     method: Method
     tol: float
-    interior_point_limit: int = 200
-    frank_wolfe_limit: int = 10_000
+    max_iter: int | None = None
 
     @classmethod
     def of(cls, solver: str, tol: float, max_iter: int | None) -> "Settings":
-        """Return the settings of a call; `max_iter` bounds whichever method runs."""
-        method = Method.named(solver)
-        if max_iter is None:
-            return cls(method, tol)
-        return cls(method, tol, max_iter, max_iter)
+        """Return the settings of a call."""
+        return cls(Method.named(solver), tol, max_iter)
+
+    @property
+    def interior_point_limit(self) -> int:
+        """Iterations allowed to the interior point."""
+        return 200 if self.max_iter is None else self.max_iter
+
+    @property
+    def frank_wolfe_limit(self) -> int:
+        """Iterations allowed to Frank-Wolfe."""
+        return 10_000 if self.max_iter is None else self.max_iter
+
+    @property
+    def may_retry(self) -> bool:
+        """Tell whether a problem that the kernel did not solve is worth another try."""
+        by_interior_point = self.method in (Method.AUTO, Method.INTERIOR_POINT)
+        return by_interior_point and self.max_iter is None

@@ -64,7 +64,7 @@ def rides_together(problem: Problem) -> bool:
 def solve_native(
     problem: Problem, settings: Settings, n_threads: int | None, together: bool
 ) -> BatchSolution:
-    """Solve every problem in the compiled kernel; what it loses, NumPy tries again."""
+    """Solve every problem in the compiled kernel; what it cannot, NumPy tries again."""
     assert kernel is not None
     W, alpha, primal, dual, status, method, n_iter = kernel.solve(
         problem.A, problem.index, problem.c, problem.p, problem.nonneg,
@@ -75,7 +75,8 @@ def solve_native(
     answer = BatchSolution(
         W, alpha, primal, dual, relative_gap(primal, dual, problem.total), status, n_iter, method
     )
-    lost = np.flatnonzero((status == LOST) | (status == Status.NUMERICAL_TROUBLE))
-    if lost.size:
-        answer.replace(lost, solve_numpy(problem.take(lost), settings))
+    unsolved = np.flatnonzero(status != Status.SOLVED)
+    if unsolved.size and settings.may_retry:
+        answer.improve(unsolved, solve_numpy(problem.take(unsolved), settings))
+    status[status == LOST] = Status.NUMERICAL_TROUBLE
     return answer

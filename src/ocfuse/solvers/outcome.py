@@ -48,11 +48,11 @@ class Outcome:
     n_iter: NDArray[np.int32]
 
     @classmethod
-    def empty(cls, pair: Pair) -> "Outcome":
-        """Begin with a pair that is valid, if poor."""
-        m = pair.w.shape[0]
+    def nothing(cls, A: FloatArray, c: FloatArray, ball: LpBall) -> "Outcome":
+        """Begin with w = 0 and alpha = 0, a pair that is valid, if poor."""
+        m, k, d = A.shape
         return cls(
-            pair,
+            Pair.of(A, c, ball, np.zeros((m, d)), np.zeros((m, k))),
             np.full(m, Status.MAX_ITERATIONS, dtype=np.int8),
             np.zeros(m, dtype=np.int32),
         )

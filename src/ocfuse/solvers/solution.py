@@ -70,7 +70,7 @@ class BatchSolution:
     n_iter : ndarray of shape (m,)
         Iterations, presolve included.
     method : ndarray of shape (m,)
-        The method that produced each row; see `solver`.
+        The method that produced each row, as a number; `solver` has the names.
     """
 
     W: FloatArray
@@ -102,11 +102,19 @@ class BatchSolution:
         )  # fmt: skip
 
     @property
+    def solver(self) -> list[str]:
+        """Name of the method that produced each row, as in `Solution`."""
+        return [Method(int(code)).solver for code in self.method]
+
+    @property
     def n_solved(self) -> int:
         """Number of problems whose gap is at most the tolerance."""
         return int(np.count_nonzero(self.status == Status.SOLVED))
 
-    def replace(self, rows: NDArray[np.intp], other: "BatchSolution") -> None:
-        """Overwrite the chosen problems with other answers."""
+    def improve(self, rows: NDArray[np.intp], other: "BatchSolution") -> None:
+        """Take over the answers of another attempt where their gap is smaller."""
+        better = other.gap <= self.gap[rows]
         for f in fields(self):
-            getattr(self, f.name)[rows] = getattr(other, f.name)
+            if f.name != "n_iter":
+                getattr(self, f.name)[rows[better]] = getattr(other, f.name)[better]
+        self.n_iter[rows] += other.n_iter

@@ -79,10 +79,14 @@ class FrankWolfe {
     }
   }
 
-  void write(const Answer& answer, int s, Status status) {
+  // The first iteration of the automatic choice is the closed form.
+  Method method(int s) const {
     const bool closed = slots.batch.method == Method::automatic && n_iter[s] == 1;
-    slots.write(answer, s, proof_w, alpha, proof_primal, proof_dual, status,
-                closed ? Method::automatic : method_, n_iter[s]);
+    return closed ? Method::automatic : method_;
+  }
+  bool is_useful(int s) const { return lane(proof_primal, s) - lane(proof_dual, s) < 1.0; }
+  void write(const Answer& answer, int s) const {
+    slots.write(answer, s, proof_w, alpha, proof_primal, proof_dual);
   }
 
  private:

@@ -22,11 +22,15 @@ class InteriorPoint {
   Slots<L> slots;
   int n_iter[L::problems] = {};
 
-  // The cold start of slot s: the middle of the ball, mu = 1/2.
+  // The cold start of slot s: the middle of the ball, mu = 1/2 or in scale with A'c.
   void load(int s, std::int64_t problem) {
     slots.load(s, problem);
     n_iter[s] = 0;
-    const double mu = 0.5, t0 = 0.9 / static_cast<double>(d);
+    double pulled = 0;
+    for (std::int64_t j = 0; j < d; ++j)
+      pulled = larger(pulled, std::fabs(lane(slots.reach[j], s)));
+    const double scale = larger(1.0, pulled / kOrdinary), mu = 0.5 * scale;
+    const double t0 = 0.9 / static_cast<double>(d);
     const double r0 = std::pow(t0, lane(slots.ball.inverse_p, s));
     const double w0 = nu > 0 ? 0.0 : 0.5 * r0;
     const double plus = r0 - w0, minus = nu * r0 + w0;
@@ -52,11 +56,11 @@ class InteriorPoint {
         for (std::int64_t j = 0; j < d; ++j) margin += lane(slots.A[row * d + j], at) * w0;
       const double loss = margin < 1 ? 1 - margin : 0.0, share = lane(slots.c[row], at);
       set(m[row], at, margin);
-      set(xi[row], at, loss + 1);
-      set(tau[row], at, loss + margin);
+      set(xi[row], at, loss + scale);
+      set(tau[row], at, loss + scale - (1 - margin));
       set(a[row], at, 0.5);
       value += share * loss;
-      product += share * 0.5 * (2 * loss + 1 + margin);
+      product += share * 0.5 * (2 * (loss + scale) - (1 - margin));
     }
     set(primal, s, value);
     set(hinge_gap, s, product);
@@ -66,6 +70,7 @@ class InteriorPoint {
 
   // One predictor-corrector step of every slot.
   void step() {
+    refresh();
     linearise();
     for (std::int64_t j = 0; j < d; ++j) {
       up[j] = -z_plus[j];
@@ -101,18 +106,38 @@ class InteriorPoint {
     }
   }
 
-  void write(const Answer& answer, int s, Status status) {
-    slots.write(answer, s, best_w, alpha, best_primal, dual, status, Method::interior_point,
-                n_iter[s]);
+  Method method(int) const { return Method::interior_point; }
+  // Better than w = 0 with alpha = 0, whose gap is 1?
+  bool is_useful(int s) const { return lane(best_primal, s) - lane(dual, s) < 1.0; }
+  void write(const Answer& answer, int s) const {
+    slots.write(answer, s, best_w, alpha, best_primal, dual);
   }
 
  private:
   bool lost(int s) const {
     return !std::isfinite(lane(gap, s)) || !std::isfinite(lane(primal, s));
   }
-  bool stuck(int s) const { return lane(longest, s) < 1e-8; }
+  bool stuck(int s) const { return lane(longest, s) < 1e-12; }
   bool late(int s) const { return n_iter[s] >= slots.batch.interior_point_limit; }
   bool must_end(int s) const { return lost(s) || stuck(s) || late(s); }
+
+  // Slots that take long are hard: theirs m and v are computed, not carried.
+  void refresh() {
+    bool old[L::problems], any_old = false;
+    for (int s = 0; s < L::problems; ++s) any_old |= old[s] = n_iter[s] >= kCarried;
+    if (!any_old) return;
+    for (std::int64_t i = 0; i < rows; ++i) alpha[i] = slots.c[i] * a[i];
+    transposed<L>(slots.A, alpha, rows, d, u);
+    renew(old);
+  }
+
+  // Take v from u, and m from w, for the chosen slots.
+  void renew(const bool* chosen) {
+    const auto mask = slots.flags(chosen);
+    margins<L>(slots.A, w, rows, d, dm);
+    for (std::int64_t j = 0; j < d; ++j) v[j] = pick(mask, u[j], v[j]);
+    for (std::int64_t i = 0; i < rows; ++i) m[i] = pick(mask, dm[i], m[i]);
+  }
 
   // Everything that both directions share: the matrix K and its factor.
   void linearise() {
@@ -342,7 +367,6 @@ class InteriorPoint {
   // The same from the data alone; the carried m and v of these slots, and of no
   // others, are replaced.
   void confirm(const bool* over) {
-    const auto renew = slots.flags(over);
     for (std::int64_t j = 0; j < d; ++j) best_w[j] = w[j] * on_sphere;
     const Own size = slots.ball.length(best_w, d);
     const Own inside = pick(size > 1.0, 1.0 / size, Own{} + 1.0);
@@ -352,12 +376,11 @@ class InteriorPoint {
     best_primal = hinge<L>(slots, dm, Own{} + 1.0);
     dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(u, d);
     proved = best_primal - dual <= allowed_gap(best_primal, slots.batch.tol);
-    margins<L>(slots.A, w, rows, d, dm);
-    for (std::int64_t j = 0; j < d; ++j) v[j] = pick(renew, u[j], v[j]);
-    for (std::int64_t i = 0; i < rows; ++i) m[i] = pick(renew, dm[i], m[i]);
+    renew(over);
   }
 
-  static constexpr double kToBoundary = 0.995;
+  static constexpr double kToBoundary = 0.995, kOrdinary = 10.0;
+  static constexpr int kCarried = 12;
 
   const std::int64_t d, rows;
   const double om, weight, nu;

@@ -27,6 +27,9 @@ class Array {
   T* data_;
 };
 
+// A sample with less than this share of the weight is left out; see batched.py.
+constexpr double kNegligible = 1e-30;
+
 template <class L>
 struct Slots {
   typedef typename L::Each Each;
@@ -68,12 +71,14 @@ struct Slots {
     for (std::int64_t j = 0; j < d; ++j) set(reach[j], s, 0.0);
     for (std::int64_t i = 0; i < k; ++i) {
       const double* a = batch.A + index[i] * d;
-      const double share = weight[i] * scale;
+      const double weighed = weight[i] * scale;
+      const bool counts = weighed >= kNegligible;
+      const double share = counts ? weighed : 0.0;
       Each* target = A + row(i) * d;
       const int at = lane_of(i, s);
       set(c[row(i)], at, share);
       for (std::int64_t j = 0; j < d; ++j) {
-        set(target[j], at, a[j]);
+        set(target[j], at, counts ? a[j] : 0.0);
         set(reach[j], s, lane(reach[j], s) + share * a[j]);
       }
     }
@@ -98,8 +103,8 @@ struct Slots {
   }
 
   // Write the answer of slot s, in the units of the user's weights.
-  void write(const Answer& answer, int s, const Own* w, const Each* alpha, Own primal, Own dual,
-             Status status, Method method, int n_iter) {
+  void write(const Answer& answer, int s, const Own* w, const Each* alpha, Own primal,
+             Own dual) const {
     const std::int64_t l = problem[s];
     const double scale = total[s];
     for (std::int64_t j = 0; j < d; ++j) answer.w[l * d + j] = lane(w[j], s);
@@ -110,11 +115,20 @@ struct Slots {
     }
     answer.primal[l] = lane(primal, s) * scale;
     answer.dual[l] = lane(dual, s) * scale;
-    answer.status[l] = status;
-    answer.method[l] = static_cast<std::int8_t>(method);
-    answer.n_iter[l] += n_iter;
   }
 };
+
+// w = 0 and alpha = 0, a valid pair for a problem that was lost.
+inline void write_nothing(const Batch& batch, const Answer& answer, std::int64_t l) {
+  double total = 0;
+  for (std::int64_t i = 0; i < batch.k; ++i) {
+    total += batch.c[l * batch.k + i];
+    answer.alpha[l * batch.k + i] = 0;
+  }
+  for (std::int64_t j = 0; j < batch.d; ++j) answer.w[l * batch.d + j] = 0;
+  answer.primal[l] = total;
+  answer.dual[l] = 0;
+}
 
 // Certified a little below the tolerance, so that rounding elsewhere cannot undo it.
 constexpr double kSafety = 0.9999;

@@ -29,13 +29,12 @@ void work(Solver& solver, const Answer& answer, Queue& queue) {
   while (solver.slots.busy()) {
     solver.step();
     solver.harvest([&](int s, Status status) {
-      if (status == Status::unsolved) {
-        const std::int64_t l = solver.slots.problem[s];
-        answer.status[l] = Status::unsolved;
-        answer.n_iter[l] += solver.n_iter[s];
-      } else {
-        solver.write(answer, s, status);
-      }
+      const std::int64_t l = solver.slots.problem[s];
+      answer.n_iter[l] += solver.n_iter[s];
+      answer.status[l] = status;
+      answer.method[l] = static_cast<std::int8_t>(solver.method(s));
+      if (status != Status::unsolved && solver.is_useful(s)) solver.write(answer, s);
+      else write_nothing(solver.slots.batch, answer, l);
       refill(s);
     });
   }
