@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test check check-native format bench-solvers docs clean
+.PHONY: help demo test check format check-native bench-solvers docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
