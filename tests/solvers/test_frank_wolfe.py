@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 
 from ocfuse.exceptions import ConvergenceWarning
 from ocfuse.solvers import Status, solve
-from ocfuse.solvers.frank_wolfe import is_hopeless, line_search
+from ocfuse.solvers.frank_wolfe import line_search
+from ocfuse.solvers.presolve import is_hopeless, patience
 from tests.solvers.cases import GRID, make_case
 
 
@@ -71,6 +72,15 @@ def test_paper_variant_follows_its_recursion():
 
 
 def test_a_method_is_given_up_only_when_it_is_slow():
-    gap, allowed = np.array([1e-3, 1e-1, 1e-5]), np.full(3, 1e-4)
-    assert is_hopeless(10, gap, allowed, patience=25.0).tolist() == [True, True, False]
-    assert not is_hopeless(10, gap, allowed, patience=np.inf).any()
+    gap, allowed, p = np.array([1e-2, 1e-1, 1e-5]), np.full(3, 1e-4), np.full(3, 1.5)
+    assert is_hopeless(10, gap, allowed, p, patience=25.0).tolist() == [True, True, False]
+    assert not is_hopeless(10, gap, allowed, p, patience=np.inf).any()
+    ends = np.array([1.0, 100.0, np.inf])
+    assert is_hopeless(1, np.full(3, 1e-3), allowed, ends, 25.0).tolist() == [False, True, True]
+    assert not is_hopeless(1, np.array([1e-3]), allowed[:1], np.array([1.1]), 25.0).any()
+
+
+def test_patience_grows_with_what_the_interior_point_costs():
+    assert patience(4, 1e-4) < patience(16, 1e-4) < patience(64, 1e-4)
+    assert patience(8, 1e-2) < patience(8, 1e-6)
+    assert patience(8, 10.0) > 0

@@ -61,7 +61,7 @@ def _run(
     if settings.method is not Method.AUTO:
         paper = settings.method is Method.FRANK_WOLFE_PAPER
         return frank_wolfe(A, c, ball, tol, limit, paper=paper), method
-    outcome = frank_wolfe(A, c, ball, tol, limit, patience=patience(A.shape[2]))
+    outcome = frank_wolfe(A, c, ball, tol, limit, patience=patience(A.shape[2], tol))
     left = np.flatnonzero(outcome.status != Status.SOLVED)
     method[outcome.n_iter > 1] = Method.FRANK_WOLFE
     if left.size:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ocfuse.solvers.ball import FloatArray, LpBall
 from ocfuse.solvers.certificate import PRIMAL_FLOOR
 from ocfuse.solvers.outcome import Outcome, Pair
+from ocfuse.solvers.presolve import is_hopeless
 from ocfuse.solvers.solution import Status
 
 #: The smoothing never falls below this, so that it can be divided by.
@@ -165,7 +166,7 @@ def frank_wolfe(
             gap = (at.primal - at.dual)[:, 0]
         allowed = tol * np.maximum(at.primal[:, 0], PRIMAL_FLOOR)
         lost = ~np.isfinite(gap)
-        hopeless = lost | is_hopeless(age + 1, gap, allowed, patience)
+        hopeless = lost | is_hopeless(age + 1, gap, allowed, np.asarray(ball.p), patience)
         look = np.flatnonzero(((gap <= allowed) | hopeless | (age + 1 == max_iter)) & ~lost)
         if look.size:
             near = LpBall(np.asarray(ball.p)[look], ball.nonneg)
@@ -180,16 +181,3 @@ def frank_wolfe(
         if not active.size:
             break
     return outcome
-
-
-def is_hopeless(
-    n_iter: int, gap: FloatArray, allowed: FloatArray, patience: float
-) -> NDArray[np.bool_]:
-    """Tell which problems will need more than `patience` iterations.
-
-    The gap shrinks like 1/t^2 while the method does well; the forecast gets a
-    margin that closes after the first few iterations.
-    """
-    with np.errstate(all="ignore"):
-        forecast = n_iter * np.sqrt(gap / allowed)
-    return np.asarray(forecast > patience * (1.0 + 4.0 / n_iter**2))

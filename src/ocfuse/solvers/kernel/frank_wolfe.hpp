@@ -152,10 +152,13 @@ class FrankWolfe {
     excess = primal - dual;
   }
 
-  // See is_hopeless in frank_wolfe.py.
+  // See is_hopeless in presolve.py.
   bool is_hopeless(int s, double gap, double allowed) const {
-    const double t = n_iter[s];
-    return t * std::sqrt(gap / allowed) > slots.batch.patience * (1.0 + 4.0 / (t * t));
+    const double t = n_iter[s], past = 1.0 / (t * t);
+    const double forecast =
+        t * std::sqrt(gap / allowed) * (1.0 + (lane(slots.ball.p, s) - 1.0) * past);
+    const double limit = slots.batch.patience * (1.0 + 4.0 * past);
+    return forecast - t > limit || forecast > 1.5 * limit;
   }
 
   // The gap from the data alone; where every slot stands is left as it is.

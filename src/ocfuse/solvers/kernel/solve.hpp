@@ -77,6 +77,7 @@ void run(const Batch& batch, const Answer& answer) {
     if (batch.method != Method::automatic) return;
     for (std::int64_t l = 0; l < batch.m; ++l)
       if (answer.status[l] == Status::unsolved) unsolved.push_back(l);
+    if (unsolved.empty()) return;
   }
   Queue queue(first ? static_cast<std::int64_t>(unsolved.size()) : batch.m,
               first ? unsolved.data() : nullptr);
