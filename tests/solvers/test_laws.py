@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.testing import assert_allclose
 
 from ocfuse.solvers import Status, native, solve
 from ocfuse.solvers.ball import LpBall
@@ -71,7 +70,15 @@ def test_scaling_the_weights_scales_the_value(problem, factor):
     S, y, p, c, nonneg = problem
     one, other = solve(S, y, p, c, nonneg, TOL), solve(S, y, p, c * factor, nonneg, TOL)
     assert close(one.primal, other.primal / factor, c)
-    assert_allclose(other.w, one.w, atol=1e-5)
+
+
+@law
+@given(problems(), st.sampled_from([2.0**-30, 0.5, 4.0, 2.0**20]))
+def test_scaling_the_weights_by_a_power_of_two_changes_no_bit(problem, factor):
+    S, y, p, c, nonneg = problem
+    one, other = solve(S, y, p, c, nonneg, TOL), solve(S, y, p, c * factor, nonneg, TOL)
+    np.testing.assert_array_equal(one.w, other.w)
+    np.testing.assert_array_equal(one.alpha * factor, other.alpha)
 
 
 @law

@@ -69,8 +69,9 @@ def solve_native(
     W, alpha, primal, dual, status, method, n_iter = kernel.solve(
         problem.A, problem.index, problem.c, problem.p, problem.nonneg,
         settings.tol, int(settings.method),
-        settings.interior_point_limit, settings.frank_wolfe_limit, patience(problem.n_columns, settings.tol),
-        together, thread_count(problem.n_problems, n_threads),
+        settings.interior_point_limit, settings.frank_wolfe_limit,
+        patience(problem.n_columns, settings.tol), together,
+        thread_count(problem.n_problems, n_threads),
     )  # fmt: skip
     answer = BatchSolution(
         W, alpha, primal, dual, relative_gap(primal, dual, problem.total), status, n_iter, method
