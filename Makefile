@@ -50,9 +50,11 @@ format: $(STAMP)  ## repair what the linter can repair, and format
 # Leaks are not looked for: the interpreter itself keeps memory until it ends.
 SANITIZE := -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 check-native: $(STAMP)  ## run the kernel's tests under address and undefined-behaviour sanitizers
-	rm -rf build/sanitized
+	rm -rf build/sanitized build/lib.* build/temp.*
 	CFLAGS='$(SANITIZE)' CXXFLAGS='$(SANITIZE)' LDFLAGS='-fsanitize=address,undefined' \
 	    $(PIP) --no-build-isolation --no-deps --target build/sanitized .
+	rm -rf build/lib.* build/temp.*
+	nm -D build/sanitized/ocfuse/solvers/_native*.so | grep -q __asan
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized \
 	    $(RUN) -m pytest -q tests/solvers/test_native.py
@@ -80,7 +82,7 @@ clean:  ## remove the environment, builds and caches
 	@$(PIP) setuptools pybind11
 	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[dev,rivals]'
 	@rm .venv/.unfinished
-	@echo "$$PWD $$($(RUN) $(VERSION))" > $@
+	@echo '$(CURDIR)' "$$($(RUN) $(VERSION))" > $@
 
 # Then the package itself, again whenever a C++ source changes. An old kernel
 # is removed first, so that a build that fails does not go unnoticed.

@@ -13,7 +13,14 @@ KERNEL = Path("src/ocfuse/solvers/kernel")
 
 # No flag here may assume that NaN and infinity do not occur (as -ffast-math
 # does) or that the machine that runs the wheel is the one that built it.
-UNIX_FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-pthread"]
+UNIX_FLAGS = [
+    "-O3",
+    "-fno-fast-math",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-Wno-psabi",
+    "-pthread",
+]
 MSVC_FLAGS = ["/O2"]
 
 

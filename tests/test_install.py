@@ -1,4 +1,4 @@
-"""The package installs without a compiler, and says so."""
+"""The package installs with and without a compiler, and says which."""
 
 import os
 import shutil
@@ -9,6 +9,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from ocfuse.solvers import native, solve
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "src")
@@ -77,13 +79,38 @@ def test_sdist_holds_the_kernel_sources(sdist):
     assert [path for path in files if not (sdist / path).exists()] == []
 
 
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler here"
+)
+
+
+@needs_compiler
+def test_kernel_is_built_where_there_is_a_compiler():
+    # without this the other tests would quietly run on the NumPy twin alone
+    assert native.is_available(), native.describe()
+
+
+@needs_compiler
+def test_wheel_with_kernel(sdist, tmp_path):
+    source = Path(shutil.copytree(sdist, tmp_path / "source"))
+    site, _ = build_wheel(source, tmp_path / "wheel")
+    code = (
+        "import ocfuse; from ocfuse.solvers import solve; ocfuse.show_versions()\n"
+        "print(ocfuse.__file__, solve([[0.2, 0.1]], [1], 2, backend='native').w.tolist())"
+    )
+    shown = run("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).splitlines()
+    assert str(site) in shown[-1]
+    assert str(solve([[0.2, 0.1]], [1], 2).w.tolist()) in shown[-1]
+    assert "C++ kernel    C++" in shown[-2]
+
+
 @pytest.mark.parametrize("environment", [NO_COMPILER, LEFT_OUT], ids=["no compiler", "left out"])
 def test_wheel_without_kernel(sdist, tmp_path, environment):
     source = Path(shutil.copytree(sdist, tmp_path / "source"))
     site, output = build_wheel(source, tmp_path / "wheel", **environment)
     assert "ocfuse: the C++ kernel" in output
     names = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
-    assert not [name for name in names if "_native" in name and not name.endswith(".pyi")]
+    assert not [name for name in names if "_native" in name]
     assert not [name for name in names if name.endswith((".cpp", ".h", ".hpp"))]
     assert {"ocfuse/__init__.py", "ocfuse/py.typed", "ocfuse/solvers/native.py"} <= names
 

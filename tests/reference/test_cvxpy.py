@@ -5,15 +5,15 @@ import contextlib
 import numpy as np
 import pytest
 
-from ocfuse.solvers import native, solve
+from ocfuse.solvers import solve
 from ocfuse.solvers.ball import LpBall
 from ocfuse.solvers.certificate import certify
+from tests.solvers.cases import BACKENDS
 
 pytestmark = pytest.mark.filterwarnings("ignore:pnorm with p=.*is being approximated")
 cp = pytest.importorskip("cvxpy", reason="needs the extra: pip install 'ocfuse[rivals]'")
 
 NORMS = [1.0, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 10.0, 100.0, np.inf]
-BACKENDS = ["numpy", "native"] if native.is_available() else ["numpy"]
 
 
 def outside(S, y, p, c, nonneg):
@@ -44,17 +44,17 @@ def instance(seed, n, d, pure):
 @pytest.mark.parametrize("p", NORMS)
 @pytest.mark.parametrize("nonneg", [False, True])
 @pytest.mark.parametrize("pure", [False, True])
-def test_same_optimum(p, nonneg, pure):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_same_optimum(p, nonneg, pure, backend):
     S, y, c = instance(int(10 * min(p, 1e3)), 60, 5, pure)
     value, w = outside(S, y, p, c, nonneg)
     scale = max(value, 1e-3 * c.sum())
-    for backend in BACKENDS:
-        for solver in ("auto", "interior-point"):
-            sol = solve(S, y, p, c, nonneg, 1e-8, solver, backend=backend)
-            assert abs(sol.primal - value) <= 2e-6 * scale
-            assert sol.dual <= value + 2e-6 * scale
-            # and our bound proves theirs, once drawn into the ball
-            ball = LpBall(p, nonneg)
-            inside = ball.project(w)
-            proof = certify(S * y[:, np.newaxis], c, ball, inside, sol.alpha)
-            assert proof.gap <= 5e-6
+    for solver in ("auto", "interior-point"):
+        sol = solve(S, y, p, c, nonneg, 1e-8, solver, backend=backend)
+        assert abs(sol.primal - value) <= 2e-6 * scale
+        assert sol.dual <= value + 2e-6 * scale
+        # and our bound proves theirs, once drawn into the ball
+        ball = LpBall(p, nonneg)
+        inside = ball.project(w)
+        proof = certify(S * y[:, np.newaxis], c, ball, inside, sol.alpha)
+        assert proof.gap <= 5e-6

@@ -3,9 +3,18 @@
 from typing import NamedTuple
 
 import numpy as np
+import pytest
+
+from ocfuse.solvers import native
 
 GRID = [32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 10.0, 100.0]
 NORMS = [1.0, 1.0001, *GRID, 1e4, np.inf]
+
+
+without_kernel = pytest.mark.skipif(
+    not native.is_available(), reason="the C++ kernel was not built"
+)
+BACKENDS = ["numpy", pytest.param("native", marks=without_kernel)]
 
 
 class Case(NamedTuple):

@@ -34,7 +34,7 @@ def test_weak_duality(seed, p, nonneg):
     rng = np.random.default_rng(seed)
     A, c, ball = random_problem(rng, p, nonneg)
     w, alpha = random_pair(rng, c, ball)
-    primal, dual, gap = certify(A, c, ball, w, alpha)
+    primal, dual, gap, _ = certify(A, c, ball, w, alpha)
     assert dual <= primal + 1e-12 * c.sum()
     assert gap >= 0
 
@@ -64,7 +64,7 @@ def test_equals_the_frank_wolfe_gap_at_the_subgradient(p, nonneg):
     alpha = c * (A @ w < 1.0)
     subgradient = -A.T @ alpha
     vertex = ball.maximiser(-subgradient)
-    primal, dual, _ = certify(A, c, ball, w, alpha)
+    primal, dual, _, _ = certify(A, c, ball, w, alpha)
     assert primal - dual == pytest.approx(subgradient @ (w - vertex), rel=1e-11)
 
 
@@ -100,13 +100,13 @@ def test_batch_equals_one_by_one(nonneg):
 @pytest.mark.parametrize("p", NORMS)
 def test_all_sample_weights_zero(p):
     A, zero = np.ones((3, 2)), np.zeros(3)
-    assert_array_equal(certify(A, zero, LpBall(p), np.zeros(2), zero), [0.0, 0.0, 0.0])
+    assert_array_equal(certify(A, zero, LpBall(p), np.zeros(2), zero), np.zeros(4))
 
 
 @pytest.mark.parametrize("p", NORMS)
 def test_all_fusion_weights_zero(p):
     c = np.array([1.0, 2.0, 0.5])
-    primal, dual, gap = certify(np.zeros((3, 2)), c, LpBall(p), np.zeros(2), c)
+    primal, dual, gap, _ = certify(np.zeros((3, 2)), c, LpBall(p), np.zeros(2), c)
     assert_array_equal([primal, dual, gap], [3.5, 3.5, 0.0])
 
 

@@ -8,7 +8,7 @@ from ocfuse.exceptions import ConvergenceWarning
 from ocfuse.solvers import Status, solve
 from ocfuse.solvers.frank_wolfe import line_search
 from ocfuse.solvers.presolve import is_hopeless, patience
-from tests.solvers.cases import GRID, make_case
+from tests.solvers.cases import BACKENDS, GRID, make_case
 
 
 def smoothed(c, m, smoothing):
@@ -39,7 +39,7 @@ def test_strong_variant_reaches_the_optimum(p, nonneg, pure):
     assert exact.primal - 1e-6 <= near.primal <= exact.primal * (1 + 1e-3) + 1e-3 * 1e-3 * 200
 
 
-@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_paper_variant_stalls_above_the_optimum(backend):
     # What the paper timed: its best value stops improving well above the
     # optimum, and its certificate never closes. docs/errata.md gives the reason.

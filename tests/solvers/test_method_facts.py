@@ -53,7 +53,7 @@ def two_hinges():
 def test_optimum_of_the_two_hinges_is_certified(two_hinges):
     w = np.array([0.5, np.sqrt(0.75)])
     alpha = np.array([1.0, np.sqrt(1 / 12)])
-    primal, dual, _ = certify(two_hinges, np.ones(2), LpBall(2.0), w, alpha)
+    primal, dual, _, _ = certify(two_hinges, np.ones(2), LpBall(2.0), w, alpha)
     assert_allclose([primal, dual], 1 - np.sqrt(0.75), rtol=1e-14)
 
 

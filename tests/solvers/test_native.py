@@ -11,9 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ocfuse.solvers import Status, native, solve, solve_batch
 from ocfuse.solvers.ball import LpBall
 from ocfuse.solvers.certificate import certify
-from tests.solvers.cases import NORMS, make_case
+from ocfuse.solvers.problem import Problem
+from tests.solvers.cases import NORMS, make_case, without_kernel
 
-pytestmark = pytest.mark.skipif(not native.is_available(), reason="the C++ kernel was not built")
+pytestmark = without_kernel
 
 SHAPES = [(1, 1), (1, 7), (2, 3), (3, 50), (5, 4), (7, 33), (8, 50), (13, 20), (33, 40), (64, 200)]
 SOLVERS = ["auto", "interior-point", "frank-wolfe"]
@@ -99,10 +100,13 @@ def test_several_python_threads_at_once():
 def test_kernel_refuses_what_it_cannot_index():
     A, index, c, p = np.ones((3, 2)), np.array([[0, 3]]), np.ones((1, 2)), np.array([2.0])
     rest = (False, 1e-4, 0, 100, 100, 10.0, True, 1)
-    with pytest.raises(ValueError, match="outside"):
+    with pytest.raises(IndexError, match="outside"):
         native.kernel.solve(A, index, c, p, *rest)
-    with pytest.raises(ValueError, match="outside"):
+    with pytest.raises(IndexError, match="outside"):
         native.kernel.solve(A, -index, c, p, *rest)
+    many = np.tile(index, (500, 1)), np.ones((500, 2)), np.full(500, 2.0)
+    with pytest.raises(IndexError, match="outside"):  # also out of another thread
+        native.kernel.solve(A, *many, *rest[:-1], 3)
     with pytest.raises(ValueError, match="agree"):
         native.kernel.solve(A, index[:, :1], c, p, *rest)
     with pytest.raises(ValueError, match="at least one"):
@@ -113,17 +117,63 @@ def test_kernel_refuses_what_it_cannot_index():
 
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200, -1e300])
+@pytest.mark.parametrize("where", [(4, 1), (4, slice(None)), (slice(None), slice(None))])
+@pytest.mark.parametrize("d", [1, 3])
 @pytest.mark.parametrize("method", [0, 1, 2, 3])
-def test_nothing_that_overflows_is_called_solved(value, method, together):
+def test_nothing_that_overflows_is_called_solved(value, where, d, method, together):
     # The public door refuses what is not finite; the kernel is safe without it.
-    A = np.random.default_rng(0).normal(size=(20, 3))
-    A[4, 1] = value
+    A = np.random.default_rng(0).normal(size=(20, d))
+    A[where if d > 1 else where[0]] = value
     index, c, p = np.arange(20)[np.newaxis], np.full((1, 20), 0.05), np.array([2.0])
     answer = native.kernel.solve(A, index, c, p, False, 1e-4, method, 100, 100, 10.0, together, 1)
     w, alpha, _, _, status, _, _ = answer
     if status[0] == Status.SOLVED:
         assert np.isfinite(value)
-        assert certify(A, c[0], LpBall(2.0), w[0], alpha[0]).gap <= 1e-4
+        with np.errstate(all="ignore"):
+            assert certify(A, c[0], LpBall(2.0), w[0], alpha[0]).gap <= 1e-4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory by setrlimit")
+def test_threads_that_cannot_start_are_done_without():
+    code = (
+        "import resource, numpy as np\n"
+        "from ocfuse.solvers import native\n"
+        "A, index = np.ones((9, 2)), np.zeros((5000, 3), dtype=np.int64)\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**27, -1))\n"
+        "c, p = np.ones((5000, 3)), np.full(5000, 2.0)\n"
+        "args = (False, 1e-4, 1, 100, 100, 10.0, True, 2000)\n"
+        "try:\n"
+        "    print('solved', int((native.kernel.solve(A, index, c, p, *args)[4] == 0).sum()))\n"
+        "except MemoryError:\n"
+        "    print('solved 5000')  # as honest an end\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout.strip() == "solved 5000", run.stderr
+
+
+def test_what_the_kernel_loses_the_twin_solves(monkeypatch):
+    case = make_case(16, m=10)
+    expected = solve_batch(case.S, case.y, case.index, case.c, 2.0, tol=1e-6)
+
+    class Forgetful:
+        """A kernel that loses every other problem."""
+
+        def solve(self, *arguments):
+            answer = native_kernel.solve(*arguments)
+            for values, lost in zip(answer, (0, 0, 99, 0, native.LOST, 1, 5), strict=True):
+                values[::2] = lost
+            return answer
+
+    native_kernel = native.kernel
+    monkeypatch.setattr(native, "kernel", Forgetful())
+    again = solve_batch(case.S, case.y, case.index, case.c, 2.0, tol=1e-6)
+    assert again.n_solved == 10
+    assert_allclose(again.primal, expected.primal, rtol=1e-5)
+    assert (again.n_iter[::2] > 5).all()
+    with pytest.warns(match="numerical trouble"):  # no second try within a limit
+        given_up = solve_batch(case.S, case.y, case.index, case.c, 2.0, tol=1e-6, max_iter=150)
+    assert (given_up.status[::2] == Status.NUMERICAL_TROUBLE).all()
 
 
 def test_huge_scores_end_honestly():
@@ -134,14 +184,19 @@ def test_huge_scores_end_honestly():
 
 
 def test_thread_count_never_exceeds_work_or_the_environment(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert native.thread_count(10_000, None) == 3
-    assert native.thread_count(40, None) == 1
-    assert native.thread_count(10_000, 2) == 2
+    def problem(m, k=50, d=8):
+        index = np.zeros((m, k), dtype=int)
+        return Problem.from_neighbours(np.ones((1, d)), [1], index, None, 2.0, False)
+
+    monkeypatch.setenv("OMP_NUM_THREADS", " 3")
+    assert native.thread_count(problem(10_000), None) == 3
+    assert native.thread_count(problem(40), None) == 1
+    assert native.thread_count(problem(10_000), 2) == 2
+    assert native.thread_count(problem(2, 5000, 16), None) == 2
     monkeypatch.setenv("OMP_NUM_THREADS", "4,2")
-    assert native.thread_count(10_000, None) == 4
+    assert native.thread_count(problem(10_000), None) == 4
     monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
-    assert native.thread_count(10_000, None) >= 1
+    assert native.thread_count(problem(10_000), None) >= 1
 
 
 def test_without_the_kernel_the_twin_serves():

@@ -41,7 +41,10 @@ def with_entry(value):
         ({"tol": 0.0}, ["tol must be", "tol=0.0"]),
         ({"tol": -1e-4}, ["tol must be", "-0.0001"]),
         ({"tol": np.nan}, ["tol must be", "nan"]),
-        ({"tol": "small"}, ["tol must be", "'small'"]),
+        ({"tol": "1e-4"}, ["tol must be", "'1e-4'"]),
+        ({"tol": 1e-300}, ["at least 1e-12", "1e-300"]),
+        ({"p": 10**400}, ["p must hold real numbers"]),
+        ({"solver": "Frank_Wolfe"}, ["solver must be one of", "Frank_Wolfe"]),
         ({"max_iter": 0}, ["max_iter must be", "0"]),
         ({"max_iter": 1.5}, ["max_iter must be", "1.5"]),
         ({"solver": "simplex"}, ["solver must be one of", '"interior-point"', "'simplex'"]),
@@ -96,6 +99,10 @@ def test_accepts_lists_integers_booleans_and_other_orders_of_memory():
     index = np.array([[0, 1, 2]], dtype=np.uint8)
     answer = solve_batch(np.asfortranarray(S), Y, index, None, 2, tol=1e-8)
     np.testing.assert_allclose(answer.W[0], expected, atol=1e-6)
+
+
+def test_any_number_of_iterations_may_be_allowed():
+    assert solve(S, Y, 2.0, max_iter=2**40).status == 0
 
 
 def test_input_is_not_changed():

@@ -55,6 +55,10 @@ class LpBall:
     p: FloatArray | float
     nonneg: bool = False
 
+    def take(self, rows: NDArray[np.intp]) -> "LpBall":
+        """Return the balls of the chosen problems."""
+        return LpBall(np.asarray(self.p)[rows], self.nonneg)
+
     def norm(self, w: FloatArray) -> FloatArray:
         """Return ``||w||_p``."""
         return lp_norm(w, self.p)

@@ -12,8 +12,8 @@ from ocfuse.solvers.presolve import patience
 from ocfuse.solvers.problem import Problem
 from ocfuse.solvers.solution import BatchSolution, Status
 
-#: A sample with less than this share of its problem's weight is left out. It can
-#: change nothing, and would still shorten the steps of the interior point.
+#: A sample whose hinge can never exceed this share of the weight is left out. It
+#: changes nothing, and would still shorten the steps of the interior point.
 NEGLIGIBLE = 1e-30
 #: Bytes of gathered margins that one block of problems may take.
 BLOCK_BYTES = 2**24
@@ -36,7 +36,7 @@ def _solve_block(
     A = block.gather()
     scale = np.where(block.total > 0, block.total, 1.0)
     c = block.c / scale[:, np.newaxis]
-    absent = c < NEGLIGIBLE
+    absent = c * (1.0 + np.abs(A).sum(axis=2)) < NEGLIGIBLE
     if absent.any():
         A, c = np.where(absent[:, :, np.newaxis], 0.0, A), np.where(absent, 0.0, c)
     outcome, method = _run(A, c, block.ball(), settings)
@@ -65,10 +65,11 @@ def _run(
     left = np.flatnonzero(outcome.status != Status.SOLVED)
     method[outcome.n_iter > 1] = Method.FRANK_WOLFE
     if left.size:
-        near = LpBall(np.asarray(ball.p)[left], ball.nonneg)
-        second = interior_point(A[left], c[left], near, tol, settings.interior_point_limit)
-        outcome.status[left] = second.status
-        outcome.update(left, second.pair, tol)
+        limit = settings.interior_point_limit
+        second = interior_point(A[left], c[left], ball.take(left), tol, limit)
+        improved = outcome.update(left, second.pair, tol)
+        unsolved = outcome.status[left] != Status.SOLVED
+        outcome.status[left[unsolved]] = second.status[unsolved]
         outcome.n_iter[left] += second.n_iter
-        method[left] = Method.INTERIOR_POINT
+        method[left[improved]] = Method.INTERIOR_POINT
     return outcome, method

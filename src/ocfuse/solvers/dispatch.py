@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ocfuse.exceptions import ConvergenceWarning, InvalidInputError
 from ocfuse.solvers.batched import solve_numpy
-from ocfuse.solvers.method import Settings
+from ocfuse.solvers.method import Method, Settings
 from ocfuse.solvers.native import is_available, rides_together, solve_native
 from ocfuse.solvers.problem import Problem, check_max_iter, check_tol
 from ocfuse.solvers.solution import BatchSolution, Solution, Status
@@ -82,8 +82,8 @@ def solve(
     if solution.status is not Status.SOLVED:
         warnings.warn(
             f"The solver {solution.solver!r} stopped with status {str(solution.status)!r} at "
-            f"relative gap {solution.gap:.2g} > tol={tol:g}. The best point is returned. "
-            "Raise tol or max_iter, or use solver='auto'.",
+            f"relative gap {solution.gap:.2g}, for tol={settings.tol:g}. The best point is "
+            f"returned. {_advice(settings)}",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -163,10 +163,10 @@ def solve_batch(
         unsolved = np.flatnonzero(answer.status != Status.SOLVED)
         worst = unsolved[np.argmax(answer.gap[unsolved])]
         warnings.warn(
-            f"{unsolved.size} of {len(answer)} problems stopped before tol={tol:g}; the largest "
-            f"relative gap is {answer.gap[worst]:.2g}, of problem {worst}, with status "
+            f"{unsolved.size} of {len(answer)} problems stopped before tol={settings.tol:g}; the "
+            f"largest relative gap is {answer.gap[worst]:.2g}, of problem {worst}, with status "
             f"{str(Status(int(answer.status[worst])))!r}. The best points are returned. "
-            "Raise tol or max_iter, or use solver='auto'.",
+            f"{_advice(settings)}",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -190,6 +190,15 @@ def _run(
     if backend == "numpy" or not is_available():
         return solve_numpy(problem, settings)
     return solve_native(problem, settings, n_threads, together)
+
+
+def _advice(settings: Settings) -> str:
+    """Say what to do about a gap that stayed open."""
+    if settings.max_iter is not None:
+        return "Raise max_iter or tol."
+    if settings.method is Method.AUTO:
+        return "Raise tol, or bring the scores to one scale."
+    return "Use solver='auto', or raise tol."
 
 
 def _check_threads(n_threads: int | None) -> int | None:

@@ -31,6 +31,9 @@ from ocfuse.solvers.solution import Status
 
 #: The smoothing never falls below this, so that it can be divided by.
 SHARPEST = 1e-12
+#: A gap below this share of the allowed one that is still not proved never will be:
+#: rounding hides it.
+DROWNED = 0.5
 #: Share of the allowed gap to which the line search is exact.
 LINE_PRECISION = 1e-2
 
@@ -60,7 +63,7 @@ class Segment:
         return Segment(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
-def gap_factor(age: int, at: Segment) -> FloatArray:
+def smoothing_width(age: int, at: Segment) -> FloatArray:
     """Return the smoothing: half of the gap, and everything at the start."""
     gap = np.full_like(at.primal, 2.0) if age == 0 else at.primal - at.dual
     return np.maximum(0.5 * gap, SHARPEST)
@@ -103,7 +106,7 @@ def iterate_once(
 ) -> Segment:
     """Take one step from every problem's point."""
     blend = 2.0 / (age + 2.0)
-    smoothing = gap_factor(age, at)
+    smoothing = smoothing_width(age, at)
     if paper:
         average = np.where(at.m < 1.0, c, 0.0)
     else:
@@ -169,15 +172,16 @@ def frank_wolfe(
         hopeless = lost | is_hopeless(age + 1, gap, allowed, np.asarray(ball.p), patience)
         look = np.flatnonzero(((gap <= allowed) | hopeless | (age + 1 == max_iter)) & ~lost)
         if look.size:
-            near = LpBall(np.asarray(ball.p)[look], ball.nonneg)
-            pair = Pair.of(A[look], c[look], near, at.best_w[look], at.alpha[look])
+            pair = Pair.of(A[look], c[look], ball.take(look), at.best_w[look], at.alpha[look])
             outcome.update(active[look], pair, tol)
         outcome.n_iter[active] = age + 1
-        outcome.status[active[lost]] = Status.NUMERICAL_TROUBLE
-        going = np.flatnonzero(~hopeless & (outcome.status[active] != Status.SOLVED))
+        solved = outcome.status[active] == Status.SOLVED
+        drowned = ~solved & (lost | (gap <= DROWNED * allowed))
+        outcome.status[active[drowned]] = Status.NUMERICAL_TROUBLE
+        going = np.flatnonzero(~(hopeless | solved | drowned))
         if going.size < active.size:
             active, at, A, c = active[going], at.take(going), A[going], c[going]
-            ball = LpBall(np.asarray(ball.p)[going], ball.nonneg)
+            ball = ball.take(going)
         if not active.size:
             break
     return outcome

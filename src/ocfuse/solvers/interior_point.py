@@ -65,8 +65,7 @@ class Lifted:
 
     def take(self, rows: NDArray[np.intp]) -> "Lifted":
         """Return the chosen problems."""
-        ball = LpBall(np.asarray(self.ball.p)[rows], self.ball.nonneg)
-        return Lifted.of(self.A[rows], self.c[rows], ball)
+        return Lifted.of(self.A[rows], self.c[rows], self.ball.take(rows))
 
     @property
     def weight(self) -> float:

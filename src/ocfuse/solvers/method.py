@@ -17,11 +17,11 @@ class Method(IntEnum):
     @classmethod
     def named(cls, name: str) -> "Method":
         """Return the method that a user asks for."""
-        try:
-            return cls[name.upper().replace("-", "_")]
-        except (KeyError, AttributeError):
-            known = ", ".join(f'"{method.public_name}"' for method in cls)
-            raise InvalidInputError(f"solver must be one of {known}. Got {name!r}.") from None
+        for method in cls:
+            if name == method.public_name:
+                return method
+        known = ", ".join(f'"{method.public_name}"' for method in cls)
+        raise InvalidInputError(f"solver must be one of {known}. Got {name!r}.")
 
     @property
     def public_name(self) -> str:

@@ -1,6 +1,7 @@
 """The compiled kernel, where the installation could build it."""
 
 import os
+from importlib import import_module
 from types import ModuleType
 
 import numpy as np
@@ -12,20 +13,22 @@ from ocfuse.solvers.presolve import patience
 from ocfuse.solvers.problem import Problem
 from ocfuse.solvers.solution import BatchSolution, Status
 
+kernel: ModuleType | None
+reason = "not built"
 try:
-    import ocfuse.solvers._native as _native
-except ModuleNotFoundError:  # built without a compiler: the NumPy twin serves
-    kernel: ModuleType | None = None
-else:
-    kernel = _native
+    kernel = import_module("ocfuse.solvers._native")
+except ModuleNotFoundError:  # no compiler at installation: the NumPy twin serves
+    kernel = None
+except ImportError as error:  # built, but for another system
+    kernel, reason = None, f"cannot be loaded ({error})"
 
 #: The kernel's mark for a problem that it lost to rounding.
 LOST = 3
-#: Problems per thread that make starting one worth while.
-PROBLEMS_PER_THREAD = 32
-#: Larger problems fill the vector lanes by themselves (measured; the margins of
-#: four problems must stay in a core's own cache).
-LARGEST_LANE, LONGEST_LANE = 8192, 256
+#: Gathered margins per thread that make starting one worth while.
+MARGINS_PER_THREAD = 12_800
+#: Problems of more margins, or of more samples, fill the vector lanes by themselves
+#: (measured: the margins of four problems must stay in a core's own cache).
+MOST_MARGINS, MOST_SAMPLES = 8192, 256
 
 
 def is_available() -> bool:
@@ -37,19 +40,24 @@ def describe() -> str:
     """Say in one line which kernel runs."""
     if kernel is None:
         return (
-            "not built; the NumPy twin serves, several times slower "
+            f"{reason}; the NumPy twin serves, several times slower "
             "(install a C++ compiler and reinstall ocfuse)"
         )
     return f"C++, {kernel.instruction_set()}"
 
 
-def thread_count(n_problems: int, n_threads: int | None) -> int:
-    """Return how many threads to use: never more than cores, OMP_NUM_THREADS or work."""
+def thread_count(problem: Problem, n_threads: int | None) -> int:
+    """Return how many threads to use: no more than asked for, and than the work is worth.
+
+    By default OMP_NUM_THREADS if that is set, which is how joblib keeps its workers
+    apart, else the cores that this process may use.
+    """
     if n_threads is None:
-        limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+        limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         n_threads = int(limit) if limit.isdigit() and int(limit) > 0 else (cores or 1)
-    return max(1, min(n_threads, n_problems // PROBLEMS_PER_THREAD))
+    work = problem.n_problems * problem.n_samples * problem.n_columns // MARGINS_PER_THREAD
+    return max(1, min(n_threads, problem.n_problems, work))
 
 
 def rides_together(problem: Problem) -> bool:
@@ -58,7 +66,7 @@ def rides_together(problem: Problem) -> bool:
     The number of problems plays no part, so that an answer does not depend on it.
     """
     k = problem.n_samples
-    return k <= LONGEST_LANE and k * problem.n_columns <= LARGEST_LANE
+    return k <= MOST_SAMPLES and k * problem.n_columns <= MOST_MARGINS
 
 
 def solve_native(
@@ -71,7 +79,7 @@ def solve_native(
         settings.tol, int(settings.method),
         settings.interior_point_limit, settings.frank_wolfe_limit,
         patience(problem.n_columns, settings.tol), together,
-        thread_count(problem.n_problems, n_threads),
+        thread_count(problem, n_threads),
     )  # fmt: skip
     answer = BatchSolution(
         W, alpha, primal, dual, relative_gap(primal, dual, problem.total), status, n_iter, method

@@ -26,16 +26,20 @@ class Pair:
         w = w / np.maximum(ball.norm(w), 1.0)[:, np.newaxis]
         return cls(w, alpha, certify(A, c, ball, w, alpha))
 
-    def improved_by(self, other: "Pair") -> "Pair":
-        """Return, problem by problem, the pair with the smaller absolute gap."""
+    def is_better_than(self, other: "Pair") -> NDArray[np.bool_]:
+        """Tell where this pair has the smaller gap or, tied, the smaller value."""
         mine, theirs = self.certificate, other.certificate
-        better = theirs.primal - theirs.dual < mine.primal - mine.dual
+        tied = (mine.gap == theirs.gap) & (mine.primal < theirs.primal)
+        return np.asarray((mine.gap < theirs.gap) | tied)
+
+    def improved_by(self, other: "Pair") -> "Pair":
+        """Return, problem by problem, the better of two pairs."""
+        better = other.is_better_than(self)
+        pairs = zip(other.certificate, self.certificate, strict=True)
         return Pair(
             np.where(better[:, np.newaxis], other.w, self.w),
             np.where(better[:, np.newaxis], other.alpha, self.alpha),
-            Certificate(
-                *(np.where(better, new, old) for new, old in zip(theirs, mine, strict=True))
-            ),
+            Certificate(*(np.where(better, new, old) for new, old in pairs)),
         )
 
 
@@ -57,15 +61,17 @@ class Outcome:
             np.zeros(m, dtype=np.int32),
         )
 
-    def update(self, rows: NDArray[np.intp], found: Pair, tol: float) -> None:
-        """Take over what is better, and mark what is proved."""
+    def update(self, rows: NDArray[np.intp], found: Pair, tol: float) -> NDArray[np.bool_]:
+        """Take over what is better, mark what is proved, tell what was taken."""
         mine = Pair(
             self.pair.w[rows],
             self.pair.alpha[rows],
             Certificate(*(value[rows] for value in self.pair.certificate)),
         )
+        taken = found.is_better_than(mine)
         best = mine.improved_by(found)
         self.pair.w[rows], self.pair.alpha[rows] = best.w, best.alpha
         for target, value in zip(self.pair.certificate, best.certificate, strict=True):
             target[rows] = value
-        self.status[rows[best.certificate.gap <= tol]] = Status.SOLVED
+        self.status[rows[best.certificate.proves(tol)]] = Status.SOLVED
+        return taken

@@ -9,6 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.solvers.ball import FloatArray, LpBall
 
+#: Below this the gap drowns in rounding.
+SMALLEST_TOL = 1e-12
+#: What the compiled kernel can count.
+MOST_ITERATIONS = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -118,16 +123,20 @@ class Problem:
 
     def gather(self) -> FloatArray:
         """Return the margins of every problem, shape (m, k, d); no copy if m = 1."""
-        if self.n_problems == 1 and self.n_samples == self.A.shape[0]:
-            first, last = self.index[0, 0], self.index[0, -1]
-            if first == 0 and last == self.n_samples - 1 and np.all(np.diff(self.index[0]) == 1):
-                return self.A[np.newaxis]
+        if self.n_problems == 1 and np.array_equal(self.index[0], np.arange(len(self.A))):
+            return self.A[np.newaxis]
         return self.A[self.index]
 
 
-def check_tol(tol: float) -> float:
-    """Return a tolerance that a certificate can reach, or refuse it."""
-    return _positive(tol, "tol", "a positive number, such as 1e-4")
+def check_tol(tol: Any) -> float:
+    """Return a tolerance that a certificate in double precision can reach."""
+    is_number = isinstance(tol, int | float | np.integer | np.floating)
+    number = float(tol) if is_number else np.nan
+    if not (SMALLEST_TOL <= number < np.inf):
+        raise InvalidInputError(
+            f"tol must be a number of at least {SMALLEST_TOL:g}, such as 1e-4. Got tol={tol!r}."
+        )
+    return number
 
 
 def check_max_iter(max_iter: int | None) -> int | None:
@@ -138,17 +147,7 @@ def check_max_iter(max_iter: int | None) -> int | None:
         raise InvalidInputError(
             f"max_iter must be a positive integer or None. Got max_iter={max_iter!r}."
         )
-    return int(max_iter)
-
-
-def _positive(value: Any, name: str, expected: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidTypeError(f"{name} must be {expected}. Got {name}={value!r}.") from None
-    if not (0.0 < number < np.inf):
-        raise InvalidInputError(f"{name} must be {expected}. Got {name}={value!r}.")
-    return number
+    return min(int(max_iter), MOST_ITERATIONS)
 
 
 def _margins(S: ArrayLike, y: ArrayLike) -> FloatArray:
@@ -211,7 +210,7 @@ def _real(values: ArrayLike, name: str) -> FloatArray:
         if array.dtype.kind in "cOSUVmM":
             array = _from_objects(array, name)
         return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidTypeError(f"{name} must hold real numbers. {error}.") from None

@@ -21,7 +21,7 @@ class Status(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """Weights of one problem, with the certificate that proves them.
 
@@ -53,7 +53,7 @@ class Solution:
     solver: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BatchSolution:
     """Weights of m problems, each with its certificate.
 

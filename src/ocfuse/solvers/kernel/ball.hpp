@@ -9,8 +9,8 @@ inline Own norm(const Own* x, std::int64_t d, Own p, Own inverse_p, bool positiv
   const Own unit = pick(most > 0.0, most, Own{} + 1.0);
   Own sum{};
   for (std::int64_t j = 0; j < d; ++j)
-    sum += power((positive_part ? larger(x[j], Own{}) : magnitude(x[j])) / unit, p);
-  return pick(most > 0.0, most * power(sum, inverse_p), Own{});
+    sum += power((positive_part ? larger(Own{}, x[j]) : magnitude(x[j])) / unit, p);
+  return pick(sum == sum, pick(most > 0.0, most * power(sum, inverse_p), Own{}), sum);
 }
 
 template <class Own>
@@ -29,7 +29,7 @@ struct Ball {
     for (std::int64_t j = 0; j < d; ++j) most = larger(most, nonneg ? v[j] : magnitude(v[j]));
     const Own unit = pick(most > 0.0, most, Own{} + 1.0);
     for (std::int64_t j = 0; j < d; ++j) {
-      const Own share = (nonneg ? larger(v[j], Own{}) : magnitude(v[j])) / unit;
+      const Own share = (nonneg ? larger(Own{}, v[j]) : magnitude(v[j])) / unit;
       const Own grown = power(share, q - 1.0);
       sum += grown * share;
       w[j] = pick(v[j] > 0.0, grown, -grown);
@@ -37,6 +37,6 @@ struct Ball {
     const Own length = power(sum, inverse_p);  // p (q - 1) = q
     const Own scale = pick(sum > 0.0, 1.0 / length, Own{});
     for (std::int64_t j = 0; j < d; ++j) w[j] *= scale;
-    return pick(sum > 0.0, most * power(sum, inverse_q), Own{});
+    return pick(sum == sum, pick(sum > 0.0, most * power(sum, inverse_q), Own{}), sum);
   }
 };

@@ -7,8 +7,11 @@ namespace ocfuse {
 
 enum class Method : int { automatic = 0, interior_point = 1, frank_wolfe = 2, paper = 3 };
 
-// The values of ocfuse.solvers.Status; `unsolved` never leaves the kernel.
-enum Status : std::int8_t { solved = 0, max_iterations = 1, numerical_trouble = 2, unsolved = 3 };
+// The values of ocfuse.solvers.Status, and two of the kernel's own: lost to
+// rounding (native.py knows it too), and not yet looked at.
+enum Status : std::int8_t {
+  solved = 0, max_iterations = 1, numerical_trouble = 2, lost = 3, untouched = 4
+};
 
 // m problems over the rows of one table of margins; see problem.py.
 struct Batch {
@@ -36,12 +39,19 @@ struct Answer {
   std::int32_t* n_iter;  // (m,)
 };
 
+// GCC for Windows does not align its stack for vectors of this size.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32)
+#define OCFUSE_HAS_AVX2_BUILD 1
+#endif
+
 // One build of the kernel per instruction set; module.cpp picks at run time.
 namespace baseline {
 void solve(const Batch& batch, const Answer& answer);
 }
+#ifdef OCFUSE_HAS_AVX2_BUILD
 namespace avx2 {
 void solve(const Batch& batch, const Answer& answer);
 }
+#endif
 
 }  // namespace ocfuse

@@ -35,7 +35,7 @@ class FrankWolfe {
 
   void step() {
     const Own blend = 2.0 / (age + 2.0);
-    const Own sharpness = 1.0 / larger(0.5 * excess, Own{} + 1e-12);
+    const Own sharpness = 1.0 / larger(0.5 * excess, Own{} + kSharpest);
     if (method_ == Method::paper) subgradient();
     else smoothed_gradient(blend, sharpness);
     transposed<L>(slots.A, average, rows, d, v);
@@ -72,9 +72,10 @@ class FrankWolfe {
     confirm();
     for (int s = 0; s < L::problems; ++s) {
       if (!over[s]) continue;
-      if (lane(proved, s)) finish(s, Status::solved);
-      else if (batch.method == Method::automatic) finish(s, Status::unsolved);
-      else if (!std::isfinite(lane(excess, s))) finish(s, Status::unsolved);
+      if (lane(proof.holds, s)) finish(s, Status::solved);
+      else if (!std::isfinite(lane(excess, s))) finish(s, Status::lost);
+      else if (batch.method == Method::automatic) finish(s, Status::max_iterations);
+      else if (lane(excess, s) <= kDrowned * lane(allowed, s)) finish(s, Status::numerical_trouble);
       else if (n_iter[s] >= batch.frank_wolfe_limit) finish(s, Status::max_iterations);
     }
   }
@@ -84,9 +85,9 @@ class FrankWolfe {
     const bool closed = slots.batch.method == Method::automatic && n_iter[s] == 1;
     return closed ? Method::automatic : method_;
   }
-  bool is_useful(int s) const { return lane(proof_primal, s) - lane(proof_dual, s) < 1.0; }
+  double gap_of(int s) const { return relative_gap(lane(proof.primal, s), lane(proof.dual, s)); }
   void write(const Answer& answer, int s) const {
-    slots.write(answer, s, proof_w, alpha, proof_primal, proof_dual);
+    slots.write(answer, s, proof_w, alpha, proof.primal, proof.dual);
   }
 
  private:
@@ -125,7 +126,7 @@ class FrankWolfe {
     Own low{}, high = one, step = one, slope, curvature;
     probe(high, sharpness, slope, curvature);
     auto open = slope > 0.0;
-    const Own exact = allowed_gap(primal, slots.batch.tol) * 1e-2;
+    const Own exact = allowed_gap(primal, slots.batch.tol) * kLinePrecision;
     for (int attempt = 0; attempt < 40 && any(open); ++attempt) {
       const Own newton = step - slope / curvature, middle = 0.5 * (low + high);
       step = pick(open, pick((newton > low) & (newton < high), newton, middle), step);
@@ -142,7 +143,7 @@ class FrankWolfe {
     const Each zero{};
     for (std::int64_t i = 0; i < rows; ++i) {
       m[i] += step * step_m[i];
-      sum += slots.c[i] * larger(1.0 - m[i], zero);
+      sum += slots.c[i] * larger(zero, 1.0 - m[i]);
     }
     for (std::int64_t j = 0; j < d; ++j) w[j] += step * (vertex[j] - w[j]);
     const Own value = L::sum(sum);
@@ -166,17 +167,16 @@ class FrankWolfe {
     const Own size = slots.ball.length(best_w, d);
     const Own inside = pick(size > 1.0, 1.0 / size, Own{} + 1.0);
     for (std::int64_t j = 0; j < d; ++j) proof_w[j] = best_w[j] * inside;
-    margins<L>(slots.A, proof_w, rows, d, step_m);
-    transposed<L>(slots.A, alpha, rows, d, v);
-    proof_primal = hinge<L>(slots, step_m, Own{} + 1.0);
-    proof_dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(v, d);
-    proved = proof_primal - proof_dual <= allowed_gap(proof_primal, slots.batch.tol);
+    proof.check(slots, proof_w, alpha, step_m, v);
   }
+
+  // As in frank_wolfe.py.
+  static constexpr double kSharpest = 1e-12, kLinePrecision = 1e-2, kDrowned = 0.5;
 
   const Method method_;
   const std::int64_t d, rows;
   Array<Each> m, step_m, average, alpha;
   Array<Own> w, v, vertex, best_w, proof_w;
-  Own age{}, primal{}, dual{}, excess{}, proof_primal{}, proof_dual{};
-  typename L::Flag proved{};
+  Own age{}, primal{}, dual{}, excess{};
+  Proof<L> proof;
 };

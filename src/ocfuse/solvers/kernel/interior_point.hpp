@@ -89,7 +89,7 @@ class InteriorPoint {
   // Finish every slot that is proved, lost, stuck or out of iterations.
   template <class Finish>
   void harvest(Finish finish) {
-    const auto ready = gap <= allowed_gap(primal, slots.batch.tol) * 4.0;
+    const auto ready = gap <= allowed_gap(primal, slots.batch.tol) * kCertifyBelow;
     bool over[L::problems], any_over = false;
     for (int s = 0; s < L::problems; ++s) {
       over[s] = slots.problem[s] >= 0 && (lane(ready, s) || must_end(s));
@@ -99,32 +99,31 @@ class InteriorPoint {
     confirm(over);
     for (int s = 0; s < L::problems; ++s) {
       if (!over[s]) continue;
-      if (lost(s)) finish(s, Status::unsolved);
-      else if (lane(proved, s)) finish(s, Status::solved);
+      if (lost(s)) finish(s, Status::lost);
+      else if (lane(proof.holds, s)) finish(s, Status::solved);
       else if (stuck(s)) finish(s, Status::numerical_trouble);
       else if (late(s)) finish(s, Status::max_iterations);
     }
   }
 
   Method method(int) const { return Method::interior_point; }
-  // Better than w = 0 with alpha = 0, whose gap is 1?
-  bool is_useful(int s) const { return lane(best_primal, s) - lane(dual, s) < 1.0; }
+  double gap_of(int s) const { return relative_gap(lane(proof.primal, s), lane(proof.dual, s)); }
   void write(const Answer& answer, int s) const {
-    slots.write(answer, s, best_w, alpha, best_primal, dual);
+    slots.write(answer, s, best_w, alpha, proof.primal, proof.dual);
   }
 
  private:
   bool lost(int s) const {
     return !std::isfinite(lane(gap, s)) || !std::isfinite(lane(primal, s));
   }
-  bool stuck(int s) const { return lane(longest, s) < 1e-12; }
+  bool stuck(int s) const { return lane(longest, s) < kShortestStep; }
   bool late(int s) const { return n_iter[s] >= slots.batch.interior_point_limit; }
   bool must_end(int s) const { return lost(s) || stuck(s) || late(s); }
 
-  // Slots that take long are hard: theirs m and v are computed, not carried.
+  // Slots that take long are hard: their m and v are computed, not carried.
   void refresh() {
     bool old[L::problems], any_old = false;
-    for (int s = 0; s < L::problems; ++s) any_old |= old[s] = n_iter[s] >= kCarried;
+    for (int s = 0; s < L::problems; ++s) any_old |= old[s] = slots.problem[s] >= 0 && n_iter[s] >= kCarried;
     if (!any_old) return;
     for (std::int64_t i = 0; i < rows; ++i) alpha[i] = slots.c[i] * a[i];
     transposed<L>(slots.A, alpha, rows, d, u);
@@ -228,17 +227,17 @@ class InteriorPoint {
   // Shorten a primal step until the curved slacks stay positive; leaves the
   // new radii in `trial`.
   Own keep_slack(Own step) {
-    for (int attempt = 0; attempt < 40; ++attempt) {
-      const Own zero{};
-      auto short_of = step < zero;
+    for (int attempt = 0; attempt <= 40; ++attempt) {
+      Own least = Own{} + 1.0;
       for (std::int64_t j = 0; j < d; ++j) {
         trial[j] = power(t[j] + step * dt[j], slots.ball.inverse_p);
         const Own at = w[j] + step * dw[j];
-        short_of = short_of | (trial[j] - at <= 1e-3 * s_plus[j]) |
-                   (nu * trial[j] + at <= 1e-3 * s_minus[j]);
+        const Own left = smaller(trial[j] - at - kSlackKept * s_plus[j],
+                                 nu * trial[j] + at - kSlackKept * s_minus[j]);
+        least = smaller(least, left);
       }
-      if (!any(short_of)) break;
-      step = pick(short_of, step * 0.8, step);
+      if (attempt == 40 || !any(least <= 0.0)) break;
+      step = pick(least <= 0.0, step * 0.8, step);
     }
     return step;
   }
@@ -259,7 +258,7 @@ class InteriorPoint {
     Own primal_speed = larger(L::most(fall), Own{} + 1.0), dual_speed = L::most(rise);
     dual_speed = larger(dual_speed, Own{} + 1.0);
     ball_speed(primal_speed, dual_speed);
-    const Own primal_step = keep_slack(0.99 / primal_speed), dual_step = 1.0 / dual_speed;
+    const Own primal_step = keep_slack(kLookAhead / primal_speed), dual_step = 1.0 / dual_speed;
     Own reached = (lam + dual_step * dlam) * (sg + primal_step * dsg);
     for (std::int64_t j = 0; j < d; ++j) {
       const Own at = w[j] + primal_step * dw[j], height = t[j] + primal_step * dt[j];
@@ -285,7 +284,7 @@ class InteriorPoint {
       goal[i] = r_xi;
       pull[i] = slots.c[i] * x[i];
     }
-    const Own reach = larger(primal_step, Own{} + 1e-3), bent = 1.0 / (reach * reach);
+    const Own reach = larger(primal_step, Own{} + kShortestLook), bent = 1.0 / (reach * reach);
     for (std::int64_t j = 0; j < d; ++j) {
       const Own curve = (trial[j] - radius[j] - primal_step * G[j] * dt[j]) * bent;
       const Own rise = G[j] * dt[j], dy = lift[j] - y[j] * dt[j] * per_t[j];
@@ -319,7 +318,7 @@ class InteriorPoint {
       tau[i] += primal_step * (dxi[i] + dm[i]);
       xi[i] += primal_step * dxi[i];
       a[i] += dual_step * da[i];
-      value += slots.c[i] * larger(1.0 - m[i], zero);
+      value += slots.c[i] * larger(zero, 1.0 - m[i]);
       product += slots.c[i] * (a[i] * tau[i] + (1.0 - a[i]) * xi[i]);
     }
     primal = L::sum(value);
@@ -350,15 +349,14 @@ class InteriorPoint {
   bool estimate(bool* over) {
     const Own size = slots.ball.length(w, d);
     const Own scale = pick(size > 0.0, 1.0 / size, Own{} + 1.0);
-    const Own outer = hinge<L>(slots, m, scale);
+    const Own outer = hinge<L>(slots, m, scale), best = smaller(outer, primal);
     on_sphere = pick(outer < primal, scale, Own{} + 1.0);
-    best_primal = smaller(outer, primal);
     for (std::int64_t i = 0; i < rows; ++i) alpha[i] = slots.c[i] * a[i];
-    dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(v, d);
-    proved = best_primal - dual <= allowed_gap(best_primal, slots.batch.tol);
+    const Own dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(v, d);
+    const auto seems = best - dual <= allowed_gap(best, slots.batch.tol);
     bool any_over = false;
     for (int s = 0; s < L::problems; ++s) {
-      over[s] = over[s] && (lane(proved, s) || must_end(s));
+      over[s] = over[s] && (lane(seems, s) || must_end(s));
       any_over |= over[s];
     }
     return any_over;
@@ -371,15 +369,15 @@ class InteriorPoint {
     const Own size = slots.ball.length(best_w, d);
     const Own inside = pick(size > 1.0, 1.0 / size, Own{} + 1.0);
     for (std::int64_t j = 0; j < d; ++j) best_w[j] *= inside;
-    margins<L>(slots.A, best_w, rows, d, dm);
-    transposed<L>(slots.A, alpha, rows, d, u);
-    best_primal = hinge<L>(slots, dm, Own{} + 1.0);
-    dual = sum_of<L>(alpha, rows) - slots.ball.dual_norm(u, d);
-    proved = best_primal - dual <= allowed_gap(best_primal, slots.batch.tol);
+    proof.check(slots, best_w, alpha, dm, u);
     renew(over);
   }
 
-  static constexpr double kToBoundary = 0.995, kOrdinary = 10.0;
+  // As in interior_point.py.
+  static constexpr double kToBoundary = 0.995, kLookAhead = 0.99, kShortestLook = 1e-3,
+                          kSlackKept = 1e-3, kCertifyBelow = 4.0, kOrdinary = 10.0,
+                          kShortestStep = 1e-12;
+  // Iterations after which m and v are no longer carried along.
   static constexpr int kCarried = 12;
 
   const std::int64_t d, rows;
@@ -388,6 +386,6 @@ class InteriorPoint {
   Array<Own> w, t, radius, s_plus, s_minus, per_t, per_plus, per_minus, z_plus, z_minus, y, G, f_plus, f_minus, b, inverse_e,
       r_w, r_t, v, u, dw, dt, trial, up, down, lift, dz_plus, dz_minus, K, best_w;
   Own sg{}, lam{}, dsg{}, dlam{}, kp{}, push{}, primal{}, gap{}, hinge_gap{}, longest{};
-  Own on_sphere{}, best_primal{}, dual{};
-  typename L::Flag proved{};
+  Own on_sphere{};
+  Proof<L> proof;
 };

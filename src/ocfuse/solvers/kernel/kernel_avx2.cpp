@@ -2,7 +2,7 @@
 #include "standard.hpp"
 #include "batch.hpp"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef OCFUSE_HAS_AVX2_BUILD
 // After the standard headers: their functions stay fit for every machine.
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)

@@ -9,7 +9,7 @@
 #if defined(__GNUC__) || defined(__clang__)
 constexpr int W = 4;
 typedef double Vec __attribute__((vector_size(W * sizeof(double))));
-typedef std::int64_t Mask __attribute__((vector_size(W * sizeof(double))));
+typedef decltype(Vec{} < Vec{}) Mask;  // long long for one compiler, long for another
 typedef std::uint64_t Bits __attribute__((vector_size(W * sizeof(double))));
 #else  // no vector types: the layouts become one problem, one row at a time
 constexpr int W = 1;
@@ -25,7 +25,7 @@ inline double total(double x) { return x; }
 inline double largest(double x) { return x; }
 inline double root(double x) { return std::sqrt(x); }
 inline double magnitude(double x) { return std::fabs(x); }
-inline double power(double x, double y) { return x > 0 ? std::pow(x, y) : 0.0; }
+inline double power(double x, double y) { return x <= 0 ? 0.0 : std::pow(x, y); }
 
 #if defined(__GNUC__) || defined(__clang__)
 inline Vec pick(Mask mask, Vec a, Vec b) { return mask ? a : b; }
@@ -59,7 +59,8 @@ constexpr std::uint64_t kRounderBits = UINT64_C(0x4338000000000000);
 
 // log of a positive normal number: 2 atanh((m - 1) / (m + 1)) on the mantissa.
 inline Vec logarithm(Vec x) {
-  const Mask shifted = (Mask)((Bits)x - UINT64_C(0x3fe6a09e667f3bcd));  // mantissa into [1/sqrt2, sqrt2)
+  // The exponent for which the mantissa lies in [1/sqrt2, sqrt2).
+  const Mask shifted = (Mask)((Bits)x - UINT64_C(0x3fe6a09e667f3bcd));
   const Mask exponent = shifted >> 52;
   const Vec m = (Vec)((Bits)x - ((Bits)exponent << 52));
   const Vec e = (Vec)((Bits)exponent + kRounderBits) - kRounder;
@@ -100,14 +101,15 @@ inline Vec exponential(Vec x) {
   return pick(x < -708.0, Vec{}, series * (Vec)scale);
 }
 
-// x^y for x >= 0 and y from 0 to infinity, with 0^y = 0.
+// x^y for x >= 0 and y from 0 to infinity, with 0^y = 0; NaN stays NaN.
 inline Vec power(Vec x, Vec y) {
   const Vec safe = pick(x > 1e-300, x, Vec{} + 1e-300);
   const Vec grown = exponential(pick(safe == 1.0, Vec{}, y * logarithm(safe)));
-  return pick(x > 1e-300, grown, Vec{});
+  return pick(x > 1e-300, grown, pick(x == x, Vec{}, x));
 }
 #endif
 
+// Where one of the two is NaN, the second is returned.
 template <class T>
 inline T smaller(T a, T b) { return pick(a < b, a, b); }
 template <class T>

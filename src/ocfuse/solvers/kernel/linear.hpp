@@ -23,6 +23,28 @@ void transposed(const typename L::Each* A, const typename L::Each* x, std::int64
   for (; j < d; ++j) transposed_block<L, 1>(A + j, x, rows, d, out + j);
 }
 
+// sum_j |a_j| |w_j| of one row
+template <class L>
+inline typename L::Each absolute_margin(const typename L::Each* a, const typename L::Own* w,
+                                        std::int64_t d) {
+  typename L::Each sum{};
+  for (std::int64_t j = 0; j < d; ++j) sum += magnitude(a[j]) * magnitude(w[j]);
+  return sum;
+}
+
+// max_j (|A|' x)_j
+template <class L>
+typename L::Own absolute_reach(const typename L::Each* A, const typename L::Each* x,
+                               std::int64_t rows, std::int64_t d) {
+  typename L::Own most{};
+  for (std::int64_t j = 0; j < d; ++j) {
+    typename L::Each sum{};
+    for (std::int64_t i = 0; i < rows; ++i) sum += magnitude(A[i * d + j]) * x[i];
+    most = larger(most, L::sum(sum));
+  }
+  return most;
+}
+
 template <class L, int B>
 inline void margin_rows(const typename L::Each* A, const typename L::Own* w, std::int64_t d,
                         typename L::Each* out) {

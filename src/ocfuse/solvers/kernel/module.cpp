@@ -17,7 +17,7 @@ template <class T>
 using Input = py::array_t<T, py::array::c_style>;
 
 bool has_avx2() {
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef OCFUSE_HAS_AVX2_BUILD
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
   return false;
@@ -25,6 +25,14 @@ bool has_avx2() {
 }
 
 bool force_baseline = false;
+
+void run(const ocfuse::Batch& batch, const ocfuse::Answer& answer, bool use_avx2) {
+#ifdef OCFUSE_HAS_AVX2_BUILD
+  if (use_avx2) return ocfuse::avx2::solve(batch, answer);
+#endif
+  static_cast<void>(use_avx2);
+  ocfuse::baseline::solve(batch, answer);
+}
 
 void require(bool holds, const char* message) {
   if (!holds) throw std::invalid_argument(message);
@@ -43,8 +51,6 @@ py::tuple solve(const Input<double>& A, const Input<std::int64_t>& index, const 
   require(batch.d >= 1 && batch.k >= 1, "there must be at least one column and one sample");
   require(method >= 0 && method <= 3, "unknown method");
   batch.A = A.data(), batch.index = index.data(), batch.c = c.data(), batch.p = p.data();
-  for (std::int64_t i = 0; i < batch.m * batch.k; ++i)
-    require(batch.index[i] >= 0 && batch.index[i] < batch.n, "index points outside A");
   batch.nonneg = nonneg, batch.tol = tol, batch.method = static_cast<ocfuse::Method>(method);
   batch.interior_point_limit = interior_point_limit;
   batch.frank_wolfe_limit = frank_wolfe_limit;
@@ -55,16 +61,14 @@ py::tuple solve(const Input<double>& A, const Input<std::int64_t>& index, const 
   py::array_t<std::int8_t> status(batch.m), solver(batch.m);
   py::array_t<std::int32_t> n_iter(batch.m);
   std::fill_n(n_iter.mutable_data(), batch.m, 0);
+  std::fill_n(status.mutable_data(), batch.m, std::int8_t{ocfuse::Status::untouched});
   const ocfuse::Answer answer{w.mutable_data(),      alpha.mutable_data(),  primal.mutable_data(),
                               dual.mutable_data(),   status.mutable_data(), solver.mutable_data(),
                               n_iter.mutable_data()};
+  const bool use_avx2 = !force_baseline && has_avx2();
   {
     const py::gil_scoped_release release;
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (!force_baseline && has_avx2()) ocfuse::avx2::solve(batch, answer);
-    else
-#endif
-      ocfuse::baseline::solve(batch, answer);
+    run(batch, answer, use_avx2);
   }
   return py::make_tuple(w, alpha, primal, dual, status, solver, n_iter);
 }

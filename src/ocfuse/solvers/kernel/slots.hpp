@@ -27,7 +27,7 @@ class Array {
   T* data_;
 };
 
-// A sample with less than this share of the weight is left out; see batched.py.
+// A sample that cannot change the value by this share is left out; see batched.py.
 constexpr double kNegligible = 1e-30;
 
 template <class L>
@@ -65,21 +65,25 @@ struct Slots {
     const double* weight = batch.c + l * k;
     double sum = 0;
     for (std::int64_t i = 0; i < k; ++i) sum += weight[i];
-    const double scale = sum > 0 ? 1.0 / sum : 0.0;
     problem[s] = l;
     total[s] = sum;
     for (std::int64_t j = 0; j < d; ++j) set(reach[j], s, 0.0);
     for (std::int64_t i = 0; i < k; ++i) {
-      const double* a = batch.A + index[i] * d;
-      const double weighed = weight[i] * scale;
-      const bool counts = weighed >= kNegligible;
+      const std::int64_t at_row = index[i];  // read once: another thread may write it
+      if (at_row < 0 || at_row >= batch.n) throw std::out_of_range("index points outside A");
+      const double* a = batch.A + at_row * d;
+      const double weighed = sum > 0 ? weight[i] / sum : 0.0;
+      double size = 1.0;
+      for (std::int64_t j = 0; j < d; ++j) size += std::fabs(a[j]);
+      const bool counts = !(weighed * size < kNegligible);
       const double share = counts ? weighed : 0.0;
       Each* target = A + row(i) * d;
       const int at = lane_of(i, s);
       set(c[row(i)], at, share);
       for (std::int64_t j = 0; j < d; ++j) {
-        set(target[j], at, counts ? a[j] : 0.0);
-        set(reach[j], s, lane(reach[j], s) + share * a[j]);
+        const double value = counts ? a[j] : 0.0;
+        set(target[j], at, value);
+        set(reach[j], s, lane(reach[j], s) + share * value);
       }
     }
     const double p = batch.p[l], inverse_p = 1.0 / p;
@@ -118,34 +122,24 @@ struct Slots {
   }
 };
 
-// w = 0 and alpha = 0, a valid pair for a problem that was lost.
-inline void write_nothing(const Batch& batch, const Answer& answer, std::int64_t l) {
-  double total = 0;
-  for (std::int64_t i = 0; i < batch.k; ++i) {
-    total += batch.c[l * batch.k + i];
-    answer.alpha[l * batch.k + i] = 0;
-  }
-  for (std::int64_t j = 0; j < batch.d; ++j) answer.w[l * batch.d + j] = 0;
-  answer.primal[l] = total;
-  answer.dual[l] = 0;
-}
-
-// Certified a little below the tolerance, so that rounding elsewhere cannot undo it.
-constexpr double kSafety = 0.9999;
+// The gap relative to P or its floor, in units of sum(c) = 1.
 constexpr double kPrimalFloor = 1e-3;
+inline double relative_gap(double primal, double dual) {
+  return (primal - dual) / (primal > kPrimalFloor ? primal : kPrimalFloor);
+}
 
 template <class Own>
 inline Own allowed_gap(Own primal, double tol) {
-  return larger(primal, Own{} + kPrimalFloor) * (tol * kSafety);
+  return larger(primal, Own{} + kPrimalFloor) * tol;
 }
 
-// Weighted hinge at the margins m times `scale`.
+// Weighted hinge at the margins m times `scale`; NaN stays NaN.
 template <class L>
 typename L::Own hinge(const Slots<L>& slots, const typename L::Each* m, typename L::Own scale) {
   typename L::Each sum{};
   const typename L::Each zero{};
   for (std::int64_t i = 0; i < slots.rows; ++i)
-    sum += slots.c[i] * larger(1.0 - m[i] * scale, zero);
+    sum += slots.c[i] * larger(zero, 1.0 - m[i] * scale);
   return L::sum(sum);
 }
 
@@ -155,3 +149,34 @@ typename L::Own sum_of(const typename L::Each* x, std::int64_t rows) {
   for (std::int64_t i = 0; i < rows; ++i) sum += x[i];
   return L::sum(sum);
 }
+
+// P and D of a pair, from the data alone, and whether they prove it. What
+// rounding may have done to P - D (certificate.py says how much) counts as gap.
+template <class L>
+struct Proof {
+  typename L::Own primal{}, dual{};
+  typename L::Flag holds{};
+
+  void check(const Slots<L>& slots, const typename L::Own* w, const typename L::Each* alpha,
+             typename L::Each* m, typename L::Own* v) {
+    typedef typename L::Each Each;
+    typedef typename L::Own Own;
+    margins<L>(slots.A, w, slots.rows, slots.d, m);
+    transposed<L>(slots.A, alpha, slots.rows, slots.d, v);
+    primal = hinge<L>(slots, m, Own{} + 1.0);
+    dual = sum_of<L>(alpha, slots.rows) - slots.ball.dual_norm(v, slots.d);
+    Each mass{};
+    const Each zero{};
+    for (std::int64_t i = 0; i < slots.rows; ++i) {
+      const Each size = 1.0 + absolute_margin<L>(slots.A + i * slots.d, w, slots.d);
+      mass += pick(1.0 - m[i] > size * -kRounding, slots.c[i] * size, zero);
+    }
+    const Own rounding =
+        kRounding * (L::sum(mass) + absolute_reach<L>(slots.A, alpha, slots.rows, slots.d));
+    const Own excess = primal - dual;
+    holds = (excess + rounding <= allowed_gap(primal, slots.batch.tol)) & (excess >= -rounding);
+  }
+
+  // Twice what was ever measured.
+  static constexpr double kRounding = 4.0 * std::numeric_limits<double>::epsilon();
+};

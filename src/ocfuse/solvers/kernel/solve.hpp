@@ -18,6 +18,32 @@ class Queue {
   std::atomic<std::int64_t> next_{0};
 };
 
+// Keep the answer of slot s if it is proved or better than what stands there; at
+// first that is w = 0 with alpha = 0, whose gap is 1.
+template <class Solver>
+void record(const Solver& solver, const Answer& answer, int s, Status status) {
+  const Batch& batch = solver.slots.batch;
+  const std::int64_t l = solver.slots.problem[s];
+  double standing = 1.0;
+  if (answer.status[l] == Status::untouched) {
+    for (std::int64_t j = 0; j < batch.d; ++j) answer.w[l * batch.d + j] = 0;
+    for (std::int64_t i = 0; i < batch.k; ++i) answer.alpha[l * batch.k + i] = 0;
+    answer.primal[l] = solver.slots.total[s];
+    answer.dual[l] = 0;
+  } else {
+    const double total = solver.slots.total[s] > 0 ? solver.slots.total[s] : 1.0;
+    standing = relative_gap(answer.primal[l] / total, answer.dual[l] / total);
+  }
+  if (status == Status::solved || (status != Status::lost && solver.gap_of(s) < standing)) {
+    solver.write(answer, s);
+    answer.method[l] = static_cast<std::int8_t>(solver.method(s));
+  } else if (answer.status[l] == Status::untouched) {
+    answer.method[l] = static_cast<std::int8_t>(solver.method(s));
+  }
+  answer.status[l] = status;
+  answer.n_iter[l] += solver.n_iter[s];
+}
+
 template <class L, class Solver>
 void work(Solver& solver, const Answer& answer, Queue& queue) {
   const auto refill = [&](int s) {
@@ -29,12 +55,7 @@ void work(Solver& solver, const Answer& answer, Queue& queue) {
   while (solver.slots.busy()) {
     solver.step();
     solver.harvest([&](int s, Status status) {
-      const std::int64_t l = solver.slots.problem[s];
-      answer.n_iter[l] += solver.n_iter[s];
-      answer.status[l] = status;
-      answer.method[l] = static_cast<std::int8_t>(solver.method(s));
-      if (status != Status::unsolved && solver.is_useful(s)) solver.write(answer, s);
-      else write_nothing(solver.slots.batch, answer, l);
+      record(solver, answer, s, status);
       refill(s);
     });
   }
@@ -56,7 +77,12 @@ void in_threads(int threads, Worker worker) {
       errors[static_cast<std::size_t>(i)] = std::current_exception();
     }
   };
-  for (int i = 1; i < threads; ++i) pool.emplace_back(guarded, i);
+  pool.reserve(static_cast<std::size_t>(threads - 1));
+  try {
+    for (int i = 1; i < threads; ++i) pool.emplace_back(guarded, i);
+  } catch (const std::system_error&) {
+    // No more threads to be had: those that run share the work.
+  }
   guarded(0);
   for (std::thread& thread : pool) thread.join();
   for (const std::exception_ptr& error : errors)
@@ -76,7 +102,7 @@ void run(const Batch& batch, const Answer& answer) {
     });
     if (batch.method != Method::automatic) return;
     for (std::int64_t l = 0; l < batch.m; ++l)
-      if (answer.status[l] == Status::unsolved) unsolved.push_back(l);
+      if (answer.status[l] != Status::solved) unsolved.push_back(l);
     if (unsolved.empty()) return;
   }
   Queue queue(first ? static_cast<std::int64_t>(unsolved.size()) : batch.m,

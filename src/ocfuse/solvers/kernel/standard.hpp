@@ -6,10 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <new>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <vector>
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi"  // no vector crosses the border of a file
+#ifdef __FAST_MATH__
+#error "A certificate needs NaN and infinity: do not compile with -ffast-math"
 #endif
