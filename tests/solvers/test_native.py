@@ -99,7 +99,7 @@ def test_several_python_threads_at_once():
 
 def test_kernel_refuses_what_it_cannot_index():
     A, index, c, p = np.ones((3, 2)), np.array([[0, 3]]), np.ones((1, 2)), np.array([2.0])
-    rest = (False, 1e-4, 0, 100, 100, 10.0, True, 1)
+    rest = (False, 1e-4, 0, 100, 100, 10.0, False, True, 1)
     with pytest.raises(IndexError, match="outside"):
         native.kernel.solve(A, index, c, p, *rest)
     with pytest.raises(IndexError, match="outside"):
@@ -112,7 +112,7 @@ def test_kernel_refuses_what_it_cannot_index():
     with pytest.raises(ValueError, match="at least one"):
         native.kernel.solve(A, index[:, :0], c[:, :0], p, *rest)
     with pytest.raises(ValueError, match="method"):
-        native.kernel.solve(A, index * 0, c, p, False, 1e-4, 9, 100, 100, 10.0, True, 1)
+        native.kernel.solve(A, index * 0, c, p, False, 1e-4, 9, 100, 100, 10.0, False, True, 1)
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -125,7 +125,9 @@ def test_nothing_that_overflows_is_called_solved(value, where, d, method, togeth
     A = np.random.default_rng(0).normal(size=(20, d))
     A[where if d > 1 else where[0]] = value
     index, c, p = np.arange(20)[np.newaxis], np.full((1, 20), 0.05), np.array([2.0])
-    answer = native.kernel.solve(A, index, c, p, False, 1e-4, method, 100, 100, 10.0, together, 1)
+    answer = native.kernel.solve(
+        A, index, c, p, False, 1e-4, method, 100, 100, 10.0, False, together, 1
+    )
     w, alpha, _, _, status, _, _ = answer
     if status[0] == Status.SOLVED:
         assert np.isfinite(value)
@@ -142,7 +144,7 @@ def test_threads_that_cannot_start_are_done_without():
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + 2**27, -1))\n"
         "c, p = np.ones((5000, 3)), np.full(5000, 2.0)\n"
-        "args = (False, 1e-4, 1, 100, 100, 10.0, True, 2000)\n"
+        "args = (False, 1e-4, 1, 100, 100, 10.0, False, True, 2000)\n"
         "try:\n"
         "    print('solved', int((native.kernel.solve(A, index, c, p, *args)[4] == 0).sum()))\n"
         "except MemoryError:\n"

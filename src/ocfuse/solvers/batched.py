@@ -8,7 +8,7 @@ from ocfuse.solvers.frank_wolfe import frank_wolfe
 from ocfuse.solvers.interior_point import interior_point
 from ocfuse.solvers.method import Method, Settings
 from ocfuse.solvers.outcome import Outcome
-from ocfuse.solvers.presolve import patience
+from ocfuse.solvers.presolve import MANY_SAMPLES, Forecast, patience
 from ocfuse.solvers.problem import Problem
 from ocfuse.solvers.solution import BatchSolution, Status
 
@@ -61,7 +61,9 @@ def _run(
     if settings.method is not Method.AUTO:
         paper = settings.method is Method.FRANK_WOLFE_PAPER
         return frank_wolfe(A, c, ball, tol, limit, paper=paper), method
-    outcome = frank_wolfe(A, c, ball, tol, limit, patience=patience(A.shape[2], tol))
+    m, k, d = A.shape
+    forecast = Forecast(patience(k, d, tol), k >= MANY_SAMPLES, np.ones(m))
+    outcome = frank_wolfe(A, c, ball, tol, limit, forecast=forecast)
     left = np.flatnonzero(outcome.status != Status.SOLVED)
     method[outcome.n_iter > 1] = Method.FRANK_WOLFE
     if left.size:

@@ -6,7 +6,10 @@ how active every hinge is. They differ in alpha and in the step.
 The strong variant (`paper=False`) averages, with weight 2/(t+2), the gradients
 of a hinge that is smoothed over half of the current gap, and minimises the
 smoothed objective exactly along the segment. Its averaged alpha is a dual
-certificate that closes as the smoothing vanishes.
+certificate that closes as the smoothing vanishes. Whenever the newest gradient
+alone proves more than the average and than anything before, the average starts
+anew from it: where many samples make the objective smooth in effect, memory only
+delays.
 
 The paper's variant (`paper=True`) takes a plain subgradient and the open-loop
 step 2/(t+2). Frank-Wolfe needs a smooth objective; on the hinge this one does
@@ -26,7 +29,7 @@ from numpy.typing import NDArray
 from ocfuse.solvers.ball import FloatArray, LpBall
 from ocfuse.solvers.certificate import PRIMAL_FLOOR
 from ocfuse.solvers.outcome import Outcome, Pair
-from ocfuse.solvers.presolve import is_hopeless
+from ocfuse.solvers.presolve import Forecast
 from ocfuse.solvers.solution import Status
 
 #: The smoothing never falls below this, so that it can be divided by.
@@ -34,7 +37,10 @@ SHARPEST = 1e-12
 #: A gap below this share of the allowed one that is still not proved never will be:
 #: rounding hides it.
 DROWNED = 0.5
-#: Share of the allowed gap to which the line search is exact.
+#: Share of the gap that the newest gradient alone must close to start anew; the
+#: average, which is sure to converge, is not given up for less.
+PROGRESS = 0.1
+#: Share of its first slope to which the line search brings the slope.
 LINE_PRECISION = 1e-2
 
 
@@ -45,6 +51,8 @@ class Segment:
     w: FloatArray
     m: FloatArray  # A w
     average: FloatArray  # the dual variables that steer
+    v: FloatArray  # A' average
+    age: FloatArray  # (m, 1), gradients in the average
     alpha: FloatArray  # the best dual variables seen
     best_w: FloatArray
     primal: FloatArray  # (m, 1), at best_w
@@ -56,16 +64,17 @@ class Segment:
         m, k, d = A.shape
         w, zero = np.zeros((m, d)), np.zeros((m, k))
         primal = np.sum(c, axis=1, keepdims=True)
-        return cls(w, zero, zero.copy(), zero.copy(), w.copy(), primal, np.zeros((m, 1)))
+        none = np.zeros((m, 1))
+        return cls(w, zero, zero.copy(), w.copy(), none, zero.copy(), w.copy(), primal, none.copy())
 
     def take(self, rows: NDArray[np.intp]) -> "Segment":
         """Return the chosen problems."""
         return Segment(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
-def smoothing_width(age: int, at: Segment) -> FloatArray:
+def smoothing_width(n_iter: int, at: Segment) -> FloatArray:
     """Return the smoothing: half of the gap, and everything at the start."""
-    gap = np.full_like(at.primal, 2.0) if age == 0 else at.primal - at.dual
+    gap = np.full_like(at.primal, 2.0) if n_iter == 0 else at.primal - at.dual
     return np.maximum(0.5 * gap, SHARPEST)
 
 
@@ -74,16 +83,15 @@ def activity(m: FloatArray, smoothing: FloatArray) -> FloatArray:
     return np.clip((1.0 - m) / smoothing, 0.0, 1.0)
 
 
-def line_search(
-    c: FloatArray, m: FloatArray, dm: FloatArray, smoothing: FloatArray, exact: FloatArray
-) -> FloatArray:
+def line_search(c: FloatArray, m: FloatArray, dm: FloatArray, smoothing: FloatArray) -> FloatArray:
     """Minimise the smoothed hinge over m + step dm, 0 <= step <= 1.
 
     The slope is piecewise linear in the step, so Newton steps inside a shrinking
     bracket end at the exact minimum.
     """
     push = c * dm
-    low, step = np.zeros_like(exact), np.ones_like(exact)
+    first = np.abs(np.sum(push * activity(m, smoothing), axis=1, keepdims=True))
+    low, step = np.zeros_like(first), np.ones_like(first)
     high = step
     for _ in range(41):
         level = (1.0 - m - step * dm) / smoothing
@@ -92,38 +100,55 @@ def line_search(
         bend = np.sum(np.where(inside, push * dm, 0.0), axis=1, keepdims=True) / smoothing
         falling = slope < 0.0
         low, high = np.where(falling, step, low), np.where(falling, high, step)
-        open_ = (np.abs(slope) * (high - low) > exact) & (slope != 0.0)
+        open_ = (np.abs(slope) > LINE_PRECISION * first) & (low < high)
         if not open_.any():
             break
         newton = step - np.divide(slope, bend, out=np.full_like(slope, np.inf), where=bend > 0)
         better = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
         step = np.where(open_, better, step)
-    return step
+    return np.asarray(step)
+
+
+def steer(
+    A: FloatArray, ball: LpBall, at: Segment, newest: FloatArray, keep: bool
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the dual variables to follow, A' of them, their bound and their age.
+
+    They are the average with the newest gradient or, where that alone proves more
+    than ever or nothing is to be kept, the newest gradient.
+    """
+    v = (newest[:, np.newaxis, :] @ A)[:, 0, :]
+    blend = 2.0 / (at.age + 2.0)
+    average = at.average + blend * (newest - at.average)
+    averaged_v = at.v + blend * (v - at.v)
+    alone = (newest.sum(axis=1) - ball.dual_norm(v))[:, np.newaxis]
+    together = (average.sum(axis=1) - ball.dual_norm(averaged_v))[:, np.newaxis]
+    progress = alone > at.dual + PROGRESS * (at.primal - at.dual)
+    anew = ((alone >= together) & progress) | (not keep)
+    return (
+        np.where(anew, newest, average),
+        np.where(anew, v, averaged_v),
+        np.where(anew, alone, together),
+        np.where(anew, 1.0, at.age + 1.0),
+    )
 
 
 def iterate_once(
-    A: FloatArray, c: FloatArray, ball: LpBall, at: Segment, age: int, tol: float, paper: bool
+    A: FloatArray, c: FloatArray, ball: LpBall, at: Segment, n_iter: int, paper: bool
 ) -> Segment:
-    """Take one step from every problem's point."""
-    blend = 2.0 / (age + 2.0)
-    smoothing = smoothing_width(age, at)
-    if paper:
-        average = np.where(at.m < 1.0, c, 0.0)
-    else:
-        average = at.average + blend * (c * activity(at.m, smoothing) - at.average)
-    v = (average[:, np.newaxis, :] @ A)[:, 0, :]
-    bound = (np.sum(average, axis=1) - ball.dual_norm(v))[:, np.newaxis]
+    """Take one step from every problem's point, after `n_iter` of them."""
+    smoothing = smoothing_width(n_iter, at)
+    newest = c * (at.m < 1.0 if paper else activity(at.m, smoothing))
+    average, v, bound, age = steer(A, ball, at, newest, keep=not paper)
     alpha = np.where(bound > at.dual, average, at.alpha)
     vertex = ball.maximiser(v)
     dm = (A @ vertex[:, :, np.newaxis])[:, :, 0] - at.m
-    exact = LINE_PRECISION * tol * np.maximum(at.primal, PRIMAL_FLOOR)
-    step = blend if paper else line_search(c, at.m, dm, smoothing, exact)
+    step = 2.0 / (n_iter + 2.0) if paper else line_search(c, at.m, dm, smoothing)
     w, m = at.w + step * (vertex - at.w), at.m + step * dm
     value = np.sum(c * np.maximum(0.0, 1.0 - m), axis=1, keepdims=True)
     best_w = np.where(value <= at.primal, w, at.best_w)
-    return Segment(
-        w, m, average, alpha, best_w, np.minimum(value, at.primal), np.maximum(bound, at.dual)
-    )
+    primal, dual = np.minimum(value, at.primal), np.maximum(bound, at.dual)
+    return Segment(w, m, average, v, age, alpha, best_w, primal, dual)
 
 
 def frank_wolfe(
@@ -134,7 +159,7 @@ def frank_wolfe(
     max_iter: int,
     *,
     paper: bool = False,
-    patience: float = np.inf,
+    forecast: Forecast | None = None,
 ) -> Outcome:
     """Solve a block of problems whose sample weights sum to one.
 
@@ -152,8 +177,8 @@ def frank_wolfe(
         Iterations allowed.
     paper : bool, default=False
         Run the paper's variant.
-    patience : float, default=inf
-        Give a problem up as soon as more iterations than this seem needed.
+    forecast : Forecast, optional
+        Give a problem up as soon as this finds it hopeless.
 
     Returns
     -------
@@ -163,18 +188,20 @@ def frank_wolfe(
     at = Segment.start(A, c)
     outcome = Outcome.nothing(A, c, ball)
     active = np.arange(A.shape[0])
-    for age in range(max_iter):
+    for n_iter in range(max_iter):
         with np.errstate(all="ignore"):  # a lost problem shows as NaN and is dropped
-            at = iterate_once(A, c, ball, at, age, tol, paper)
+            at = iterate_once(A, c, ball, at, n_iter, paper)
             gap = (at.primal - at.dual)[:, 0]
         allowed = tol * np.maximum(at.primal[:, 0], PRIMAL_FLOOR)
         lost = ~np.isfinite(gap)
-        hopeless = lost | is_hopeless(age + 1, gap, allowed, np.asarray(ball.p), patience)
-        look = np.flatnonzero(((gap <= allowed) | hopeless | (age + 1 == max_iter)) & ~lost)
+        hopeless = lost.copy()
+        if forecast is not None:
+            hopeless |= forecast.is_hopeless(n_iter + 1, gap, allowed, np.asarray(ball.p))
+        look = np.flatnonzero(((gap <= allowed) | hopeless | (n_iter + 1 == max_iter)) & ~lost)
         if look.size:
             pair = Pair.of(A[look], c[look], ball.take(look), at.best_w[look], at.alpha[look])
             outcome.update(active[look], pair, tol)
-        outcome.n_iter[active] = age + 1
+        outcome.n_iter[active] = n_iter + 1
         solved = outcome.status[active] == Status.SOLVED
         drowned = ~solved & (lost | (gap <= DROWNED * allowed))
         outcome.status[active[drowned]] = Status.NUMERICAL_TROUBLE
@@ -182,6 +209,7 @@ def frank_wolfe(
         if going.size < active.size:
             active, at, A, c = active[going], at.take(going), A[going], c[going]
             ball = ball.take(going)
+            forecast = None if forecast is None else forecast.take(going)
         if not active.size:
             break
     return outcome

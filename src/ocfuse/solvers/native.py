@@ -9,7 +9,7 @@ import numpy as np
 from ocfuse.solvers.batched import solve_numpy
 from ocfuse.solvers.certificate import relative_gap
 from ocfuse.solvers.method import Settings
-from ocfuse.solvers.presolve import patience
+from ocfuse.solvers.presolve import MANY_SAMPLES, patience
 from ocfuse.solvers.problem import Problem
 from ocfuse.solvers.solution import BatchSolution, Status
 
@@ -78,7 +78,8 @@ def solve_native(
         problem.A, problem.index, problem.c, problem.p, problem.nonneg,
         settings.tol, int(settings.method),
         settings.interior_point_limit, settings.frank_wolfe_limit,
-        patience(problem.n_columns, settings.tol), together,
+        patience(problem.n_samples, problem.n_columns, settings.tol),
+        problem.n_samples >= MANY_SAMPLES, together,
         thread_count(problem, n_threads),
     )  # fmt: skip
     answer = BatchSolution(

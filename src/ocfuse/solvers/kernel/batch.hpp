@@ -25,6 +25,7 @@ struct Batch {
   Method method;
   int interior_point_limit, frank_wolfe_limit;  // iterations
   double patience;  // Frank-Wolfe iterations before the interior point takes over
+  bool is_smooth;   // enough samples for the gap to fall by a factor per iteration
   bool together;  // one problem per lane, else one problem at a time
   int threads;
 };

@@ -8,7 +8,8 @@ class FrankWolfe {
  public:
   FrankWolfe(const Batch& batch, Method method)
       : slots(batch), method_(method), d(slots.d), rows(slots.rows), m(rows), step_m(rows),
-        average(rows), alpha(rows), w(d), v(d), vertex(d), best_w(d), proof_w(d) {}
+        newest(rows), average(rows), alpha(rows), w(d), v(d), average_v(d), vertex(d),
+        best_w(d), proof_w(d) {}
 
   Slots<L> slots;
   int n_iter[L::problems] = {};
@@ -20,6 +21,7 @@ class FrankWolfe {
     for (std::int64_t j = 0; j < d; ++j) {
       set(w[j], s, 0.0);
       set(best_w[j], s, 0.0);
+      set(average_v[j], s, 0.0);
     }
     for (std::int64_t i = 0; i < slots.k; ++i) {
       const int at = slots.lane_of(i, s);
@@ -28,27 +30,21 @@ class FrankWolfe {
       set(average[slots.row(i)], at, 0.0);
     }
     set(age, s, 0.0);
+    set(steps, s, 0.0);
+    set(total, s, 0.0);
     set(primal, s, slots.total[s] > 0 ? 1.0 : 0.0);
     set(dual, s, 0.0);
     set(excess, s, 2.0);  // smooths by one at first: all of alpha = c
   }
 
   void step() {
-    const Own blend = 2.0 / (age + 2.0);
-    const Own sharpness = 1.0 / larger(0.5 * excess, Own{} + kSharpest);
-    if (method_ == Method::paper) subgradient();
-    else smoothed_gradient(blend, sharpness);
-    transposed<L>(slots.A, average, rows, d, v);
-    const Own bound = sum_of<L>(average, rows) - slots.ball.maximiser(v, d, vertex);
-    const auto better = bound > dual;
-    if (any(better)) {
-      dual = pick(better, bound, dual);
-      for (std::int64_t i = 0; i < rows; ++i) alpha[i] = pick(better, average[i], alpha[i]);
-    }
+    const Own sharpness = 1.0 / larger(Own{} + kSharpest, 0.5 * excess);
+    gradient(sharpness);
+    steer();
     margins<L>(slots.A, vertex, rows, d, step_m);
     for (std::int64_t i = 0; i < rows; ++i) step_m[i] -= m[i];
-    move(method_ == Method::paper ? blend : line_search(sharpness));
-    age += 1.0;
+    move(method_ == Method::paper ? 2.0 / (steps + 2.0) : line_search(sharpness));
+    steps += 1.0;
     for (int s = 0; s < L::problems; ++s) ++n_iter[s];
   }
 
@@ -91,18 +87,43 @@ class FrankWolfe {
   }
 
  private:
-  void subgradient() {
-    const Each zero{};
-    for (std::int64_t i = 0; i < rows; ++i) average[i] = pick(m[i] < 1.0, slots.c[i], zero);
-  }
-
-  // Average in the gradient of the hinge smoothed over half of the gap.
-  void smoothed_gradient(Own blend, Own sharpness) {
+  // The gradient of the hinge smoothed over half of the gap, or a subgradient.
+  void gradient(Own sharpness) {
     const Each zero{}, one = zero + 1.0;
     for (std::int64_t i = 0; i < rows; ++i) {
-      const Each active = smaller(larger((1.0 - m[i]) * sharpness, zero), one);
-      average[i] += blend * (slots.c[i] * active - average[i]);
+      const Each active = method_ == Method::paper
+                              ? pick(m[i] < 1.0, one, zero)
+                              : smaller(larger((1.0 - m[i]) * sharpness, zero), one);
+      newest[i] = slots.c[i] * active;
     }
+  }
+
+  // Follow the average with the newest gradient or, where that alone proves more
+  // than ever or nothing is to be kept, the newest; remember the best bound.
+  void steer() {
+    transposed<L>(slots.A, newest, rows, d, v);
+    const Own blend = 2.0 / (age + 2.0), sum = sum_of<L>(newest, rows);
+    total += blend * (sum - total);
+    for (std::int64_t j = 0; j < d; ++j) average_v[j] += blend * (v[j] - average_v[j]);
+    const Own alone = sum - slots.ball.dual_norm(v, d);
+    const Own together = total - slots.ball.dual_norm(average_v, d);
+    const Own wanted = dual + kProgress * (primal - dual);
+    const auto anew =
+        method_ == Method::paper ? alone == alone : (alone >= together) & (alone > wanted);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      average[i] += blend * (newest[i] - average[i]);
+      average[i] = pick(anew, newest[i], average[i]);
+    }
+    for (std::int64_t j = 0; j < d; ++j) average_v[j] = pick(anew, v[j], average_v[j]);
+    total = pick(anew, sum, total);
+    age = pick(anew, Own{} + 1.0, age + 1.0);
+    const Own bound = pick(anew, alone, together);
+    const auto better = bound > dual;
+    if (any(better)) {
+      dual = pick(better, bound, dual);
+      for (std::int64_t i = 0; i < rows; ++i) alpha[i] = pick(better, average[i], alpha[i]);
+    }
+    slots.ball.maximiser(average_v, d, vertex);
   }
 
   // Slope and curvature of the smoothed hinge at m + step * step_m.
@@ -126,14 +147,16 @@ class FrankWolfe {
     Own low{}, high = one, step = one, slope, curvature;
     probe(high, sharpness, slope, curvature);
     auto open = slope > 0.0;
-    const Own exact = allowed_gap(primal, slots.batch.tol) * kLinePrecision;
+    Each first{};
+    for (std::int64_t i = 0; i < rows; ++i) first += newest[i] * step_m[i];
+    const Own flat = magnitude(L::sum(first)) * kLinePrecision;
     for (int attempt = 0; attempt < 40 && any(open); ++attempt) {
       const Own newton = step - slope / curvature, middle = 0.5 * (low + high);
       step = pick(open, pick((newton > low) & (newton < high), newton, middle), step);
       probe(step, sharpness, slope, curvature);
       low = pick(slope < 0.0, step, low);
       high = pick(slope < 0.0, high, step);
-      open = open & (magnitude(slope) * (high - low) > exact);
+      open = open & (magnitude(slope) > flat) & (low < high);
     }
     return step;
   }
@@ -153,13 +176,28 @@ class FrankWolfe {
     excess = primal - dual;
   }
 
-  // See is_hopeless in presolve.py.
-  bool is_hopeless(int s, double gap, double allowed) const {
-    const double t = n_iter[s], past = 1.0 / (t * t);
-    const double forecast =
-        t * std::sqrt(gap / allowed) * (1.0 + (lane(slots.ball.p, s) - 1.0) * past);
+  // See Forecast in presolve.py.
+  bool is_hopeless(int s, double gap, double allowed) {
+    const int n = n_iter[s];
+    const double t = n, past = 1.0 / (t * t);
+    if (n == 1) {
+      reference[s] = gap;
+      begin[s] = 1;
+    }
+    double needed = t * std::sqrt(gap / allowed);
+    if (slots.batch.is_smooth && n > 1) {
+      const double rate = std::log(reference[s] / gap) / (n - begin[s]);
+      needed = std::fmin(needed, t + std::log(gap / allowed) / rate);
+    }
+    const double prior = lane(slots.ball.p, s) - 1.0;
+    needed *= 1.0 + (slots.batch.is_smooth ? std::fmin(prior, kSmoothPrior) : prior) * past;
+    if (n == 2 * begin[s]) {
+      reference[s] = gap;
+      begin[s] = n;
+    }
+    if (slots.batch.is_smooth && n < 3) return false;
     const double limit = slots.batch.patience * (1.0 + 4.0 * past);
-    return forecast - t > limit || forecast > 1.5 * limit;
+    return needed - t > limit || needed > 1.5 * limit;
   }
 
   // The gap from the data alone; where every slot stands is left as it is.
@@ -171,12 +209,15 @@ class FrankWolfe {
   }
 
   // As in frank_wolfe.py.
-  static constexpr double kSharpest = 1e-12, kLinePrecision = 1e-2, kDrowned = 0.5;
+  static constexpr double kSharpest = 1e-12, kLinePrecision = 1e-2, kDrowned = 0.5, kProgress = 0.1,
+                          kSmoothPrior = 40.0;
 
   const Method method_;
   const std::int64_t d, rows;
-  Array<Each> m, step_m, average, alpha;
-  Array<Own> w, v, vertex, best_w, proof_w;
-  Own age{}, primal{}, dual{}, excess{};
+  Array<Each> m, step_m, newest, average, alpha;
+  Array<Own> w, v, average_v, vertex, best_w, proof_w;
+  Own steps{}, age{}, total{}, primal{}, dual{}, excess{};
+  double reference[L::problems] = {};
+  int begin[L::problems] = {};
   Proof<L> proof;
 };

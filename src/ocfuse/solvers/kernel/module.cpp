@@ -40,8 +40,8 @@ void require(bool holds, const char* message) {
 
 py::tuple solve(const Input<double>& A, const Input<std::int64_t>& index, const Input<double>& c,
                 const Input<double>& p, bool nonneg, double tol, int method,
-                int interior_point_limit, int frank_wolfe_limit, double patience, bool together,
-                int threads) {
+                int interior_point_limit, int frank_wolfe_limit, double patience, bool is_smooth,
+                bool together, int threads) {
   require(A.ndim() == 2 && index.ndim() == 2 && c.ndim() == 2 && p.ndim() == 1,
           "A, index and c must have two dimensions, p one");
   ocfuse::Batch batch{};
@@ -54,7 +54,7 @@ py::tuple solve(const Input<double>& A, const Input<std::int64_t>& index, const 
   batch.nonneg = nonneg, batch.tol = tol, batch.method = static_cast<ocfuse::Method>(method);
   batch.interior_point_limit = interior_point_limit;
   batch.frank_wolfe_limit = frank_wolfe_limit;
-  batch.patience = patience, batch.together = together, batch.threads = threads;
+  batch.patience = patience, batch.is_smooth = is_smooth, batch.together = together, batch.threads = threads;
 
   py::array_t<double> w({batch.m, batch.d}), alpha({batch.m, batch.k});
   py::array_t<double> primal(batch.m), dual(batch.m);
