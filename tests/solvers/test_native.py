@@ -1,6 +1,7 @@
 """The compiled kernel against its NumPy twin, and what only it can get wrong."""
 
 import concurrent.futures
+import os
 import subprocess
 import sys
 
@@ -136,6 +137,7 @@ def test_nothing_that_overflows_is_called_solved(value, where, d, method, togeth
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory by setrlimit")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer maps more")
 def test_threads_that_cannot_start_are_done_without():
     code = (
         "import resource, numpy as np\n"

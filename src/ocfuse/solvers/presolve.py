@@ -18,8 +18,11 @@ from ocfuse.solvers.ball import FloatArray
 #: From this many samples on the objective is smooth in effect, and the gap falls
 #: by a factor per iteration, not by a power of their number.
 MANY_SAMPLES = 256
+#: If the second iteration leaves more than this share of the first gap, no smooth
+#: objective has shown itself.
+STANDSTILL = 0.8
 #: A large p says less against Frank-Wolfe then.
-SMOOTH_PRIOR = 40.0
+SMOOTH_PRIOR = 16.0
 
 
 def patience(k: int, d: int, tol: float) -> float:
@@ -63,10 +66,11 @@ class Forecast:
                 needed = np.fmin(needed, n_iter + np.log(gap / allowed) / rate)
             prior = np.minimum(p - 1.0, SMOOTH_PRIOR) if self.is_smooth else p - 1.0
             needed = needed * (1.0 + prior / n_iter**2)
+        stands = gap > STANDSTILL * self.reference
         if n_iter == 2 * self.begin:
             self.reference, self.begin = gap, n_iter
         if self.is_smooth and n_iter < 3:
-            return np.zeros(gap.shape, dtype=np.bool_)
+            return np.asarray(stands & (n_iter == 2))
         limit = self.patience * (1.0 + 4.0 / n_iter**2)
         return np.asarray((needed - n_iter > limit) | (needed > 1.5 * limit))
 

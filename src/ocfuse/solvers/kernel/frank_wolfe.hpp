@@ -191,11 +191,12 @@ class FrankWolfe {
     }
     const double prior = lane(slots.ball.p, s) - 1.0;
     needed *= 1.0 + (slots.batch.is_smooth ? std::fmin(prior, kSmoothPrior) : prior) * past;
+    const bool stands = gap > kStandstill * reference[s];
     if (n == 2 * begin[s]) {
       reference[s] = gap;
       begin[s] = n;
     }
-    if (slots.batch.is_smooth && n < 3) return false;
+    if (slots.batch.is_smooth && n < 3) return n == 2 && stands;
     const double limit = slots.batch.patience * (1.0 + 4.0 * past);
     return needed - t > limit || needed > 1.5 * limit;
   }
@@ -208,9 +209,9 @@ class FrankWolfe {
     proof.check(slots, proof_w, alpha, step_m, v);
   }
 
-  // As in frank_wolfe.py.
+  // As in frank_wolfe.py and presolve.py.
   static constexpr double kSharpest = 1e-12, kLinePrecision = 1e-2, kDrowned = 0.5, kProgress = 0.1,
-                          kSmoothPrior = 40.0;
+                          kSmoothPrior = 16.0, kStandstill = 0.8;
 
   const Method method_;
   const std::int64_t d, rows;
