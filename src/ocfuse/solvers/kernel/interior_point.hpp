@@ -14,9 +14,11 @@ class InteriorPoint {
       : slots(batch), d(slots.d), rows(slots.rows), om(0.3 / static_cast<double>(d)),
         weight(2.0 + (2.1 * static_cast<double>(d) + 1.0) * om), nu(batch.nonneg ? 0.0 : 1.0),
         m(rows), xi(rows), tau(rows), a(rows), rate(rows), per_box(rows), per_slack(rows),
-        pull(rows), x(rows), goal(rows), dm(rows), da(rows), dxi(rows), alpha(rows), products(d * d), w(d), t(d), radius(d), s_plus(d), s_minus(d), per_t(d), per_plus(d), per_minus(d), z_plus(d),
-        z_minus(d), y(d), G(d), f_plus(d), f_minus(d), b(d), inverse_e(d), r_w(d), r_t(d), v(d),
-        u(d), dw(d), dt(d), trial(d), up(d), down(d), lift(d), dz_plus(d), dz_minus(d), K(d * d),
+        pull(rows), x(rows), goal(rows), dm(rows), da(rows), dxi(rows), alpha(rows),
+        products(d * d), w(d), t(d), radius(d), s_plus(d), s_minus(d), per_t(d), per_plus(d),
+        per_minus(d), z_plus(d), z_minus(d), y(d), G(d), f_plus(d), f_minus(d), b(d),
+        inverse_e(d), r_w(d), r_t(d), v(d), u(d), dw(d), dt(d), trial(d), up(d), down(d),
+        lift(d), dz_plus(d), dz_minus(d), K(d * d),
         best_w(d) {}
 
   Slots<L> slots;
@@ -123,7 +125,10 @@ class InteriorPoint {
   // Slots that take long are hard: their m and v are computed, not carried.
   void refresh() {
     bool old[L::problems], any_old = false;
-    for (int s = 0; s < L::problems; ++s) any_old |= old[s] = slots.problem[s] >= 0 && n_iter[s] >= kCarried;
+    for (int s = 0; s < L::problems; ++s) {
+      old[s] = slots.problem[s] >= 0 && n_iter[s] >= kCarried;
+      any_old |= old[s];
+    }
     if (!any_old) return;
     for (std::int64_t i = 0; i < rows; ++i) alpha[i] = slots.c[i] * a[i];
     transposed<L>(slots.A, alpha, rows, d, u);
@@ -217,7 +222,8 @@ class InteriorPoint {
     for (std::int64_t j = 0; j < d; ++j) {
       const Own ds_plus = G[j] * dt[j] - dw[j], ds_minus = nu * G[j] * dt[j] + dw[j];
       primal_speed = larger(primal_speed, -dt[j] * per_t[j]);
-      primal_speed = larger(primal_speed, larger(-ds_plus * per_plus[j], -ds_minus * per_minus[j]));
+      primal_speed = larger(primal_speed, larger(-ds_plus * per_plus[j],
+      -ds_minus * per_minus[j]));
       const Own dy = lift[j] - y[j] * dt[j] * per_t[j];
       dual_speed = larger(dual_speed, -dy / y[j]);
       dual_speed = larger(dual_speed, larger(-dz_plus[j] / z_plus[j], -dz_minus[j] / z_minus[j]));
@@ -382,9 +388,11 @@ class InteriorPoint {
 
   const std::int64_t d, rows;
   const double om, weight, nu;
-  Array<Each> m, xi, tau, a, rate, per_box, per_slack, pull, x, goal, dm, da, dxi, alpha, products;
-  Array<Own> w, t, radius, s_plus, s_minus, per_t, per_plus, per_minus, z_plus, z_minus, y, G, f_plus, f_minus, b, inverse_e,
-      r_w, r_t, v, u, dw, dt, trial, up, down, lift, dz_plus, dz_minus, K, best_w;
+  Array<Each> m, xi, tau, a, rate, per_box, per_slack, pull, x, goal, dm, da, dxi, alpha,
+      products;
+  Array<Own> w, t, radius, s_plus, s_minus, per_t, per_plus, per_minus, z_plus, z_minus, y, G,
+      f_plus, f_minus, b, inverse_e, r_w, r_t, v, u, dw, dt, trial, up, down, lift, dz_plus,
+      dz_minus, K, best_w;
   Own sg{}, lam{}, dsg{}, dlam{}, kp{}, push{}, primal{}, gap{}, hinge_gap{}, longest{};
   Own on_sphere{};
   Proof<L> proof;

@@ -54,7 +54,8 @@ py::tuple solve(const Input<double>& A, const Input<std::int64_t>& index, const 
   batch.nonneg = nonneg, batch.tol = tol, batch.method = static_cast<ocfuse::Method>(method);
   batch.interior_point_limit = interior_point_limit;
   batch.frank_wolfe_limit = frank_wolfe_limit;
-  batch.patience = patience, batch.is_smooth = is_smooth, batch.together = together, batch.threads = threads;
+  batch.patience = patience, batch.is_smooth = is_smooth;
+  batch.together = together, batch.threads = threads;
 
   py::array_t<double> w({batch.m, batch.d}), alpha({batch.m, batch.k});
   py::array_t<double> primal(batch.m), dual(batch.m);
