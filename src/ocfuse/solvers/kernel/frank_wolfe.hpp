@@ -40,7 +40,11 @@ class FrankWolfe {
   void step() {
     const Own sharpness = 1.0 / larger(Own{} + kSharpest, 0.5 * excess);
     gradient(sharpness);
-    steer();
+    transposed<L>(slots.A, newest, rows, d, v);
+    if (method_ == Method::paper)
+      remember(sum_of<L>(newest, rows) - slots.ball.maximiser(v, d, vertex), newest);
+    else
+      steer();
     margins<L>(slots.A, vertex, rows, d, step_m);
     for (std::int64_t i = 0; i < rows; ++i) step_m[i] -= m[i];
     move(method_ == Method::paper ? 2.0 / (steps + 2.0) : line_search(sharpness));
@@ -98,18 +102,24 @@ class FrankWolfe {
     }
   }
 
+  // Keep the best bound and the dual variables that prove it.
+  void remember(Own bound, const Each* proving) {
+    const auto better = bound > dual;
+    if (!any(better)) return;
+    dual = pick(better, bound, dual);
+    for (std::int64_t i = 0; i < rows; ++i) alpha[i] = pick(better, proving[i], alpha[i]);
+  }
+
   // Follow the average with the newest gradient or, where that alone proves more
-  // than ever or nothing is to be kept, the newest; remember the best bound.
+  // than ever, the newest.
   void steer() {
-    transposed<L>(slots.A, newest, rows, d, v);
     const Own blend = 2.0 / (age + 2.0), sum = sum_of<L>(newest, rows);
     total += blend * (sum - total);
     for (std::int64_t j = 0; j < d; ++j) average_v[j] += blend * (v[j] - average_v[j]);
     const Own alone = sum - slots.ball.dual_norm(v, d);
     const Own together = total - slots.ball.dual_norm(average_v, d);
     const Own wanted = dual + kProgress * (primal - dual);
-    const auto anew =
-        method_ == Method::paper ? alone == alone : (alone >= together) & (alone > wanted);
+    const auto anew = (alone >= together) & (alone > wanted);
     for (std::int64_t i = 0; i < rows; ++i) {
       average[i] += blend * (newest[i] - average[i]);
       average[i] = pick(anew, newest[i], average[i]);
@@ -117,12 +127,7 @@ class FrankWolfe {
     for (std::int64_t j = 0; j < d; ++j) average_v[j] = pick(anew, v[j], average_v[j]);
     total = pick(anew, sum, total);
     age = pick(anew, Own{} + 1.0, age + 1.0);
-    const Own bound = pick(anew, alone, together);
-    const auto better = bound > dual;
-    if (any(better)) {
-      dual = pick(better, bound, dual);
-      for (std::int64_t i = 0; i < rows; ++i) alpha[i] = pick(better, average[i], alpha[i]);
-    }
+    remember(pick(anew, alone, together), average);
     slots.ball.maximiser(average_v, d, vertex);
   }
 
