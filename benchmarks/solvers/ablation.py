@@ -15,9 +15,9 @@ from unittest.mock import Mock, patch
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.report import Report, Table, Target, number
 from benchmarks.solvers.instances import Instance, local, whole
-from benchmarks.solvers.report import Report, Table, Target, number
-from benchmarks.solvers.timing import geometric_mean, medians
+from benchmarks.timing import geometric_mean, medians
 from ocfuse.solvers import BatchSolution, native
 from ocfuse.solvers.method import Settings
 from ocfuse.solvers.problem import Problem

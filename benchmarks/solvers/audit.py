@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.report import Report, Table, Target
 from benchmarks.solvers.hostile import FAMILIES, Array, Batch, draw
-from benchmarks.solvers.report import Report, Table, Target
 from ocfuse.exceptions import ConvergenceWarning
 from ocfuse.solvers import Status, solve, solve_batch
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from statistics import median
 
-from benchmarks.solvers.report import ROOT, Data, Report, Table, Target
+from benchmarks.report import ROOT, Data, Report, Table, Target
 
 REPETITIONS = 11
 PROBLEMS, SAMPLES, COLUMNS = 200, 50, 8

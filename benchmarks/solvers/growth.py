@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.report import Data, Report, Table, Target, number
 from benchmarks.solvers.instances import Instance, local, whole
-from benchmarks.solvers.report import Data, Report, Table, Target, number
-from benchmarks.solvers.timing import medians
+from benchmarks.timing import medians
 from ocfuse.solvers import solve, solve_batch
 
 LOCALITIES = (1000, 3000, 10_000, 30_000, 100_000)

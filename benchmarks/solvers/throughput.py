@@ -12,10 +12,10 @@ from statistics import median
 
 import numpy as np
 
+from benchmarks.report import Data, Report, Table, Target, number
 from benchmarks.solvers.instances import Instance, local
-from benchmarks.solvers.report import Data, Report, Table, Target, number
 from benchmarks.solvers.rivals import Array, Conic, Parametrised, conic, rebuilt
-from benchmarks.solvers.timing import Task, medians, samples
+from benchmarks.timing import Task, medians, samples
 from ocfuse.solvers import native, solve_batch
 
 #: d, k and the number of problems in a call.

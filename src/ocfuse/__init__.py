@@ -1,7 +1,27 @@
 """Anomaly detection by fusing one-class classifiers."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ocfuse.versions import show_versions
 
-__all__ = ["__version__", "show_versions"]
+if TYPE_CHECKING:
+    from ocfuse.ensemble import FusedDetector
+    from ocfuse.persistence import load
+
+__all__ = ["FusedDetector", "__version__", "load", "show_versions"]
 
 __version__ = "0.1.0.dev0"
+
+#: Imported on first use, so that `import ocfuse` and the solvers stay without scikit-learn.
+_LAZY = {"FusedDetector": "ocfuse.ensemble", "load": "ocfuse.persistence"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -3,11 +3,18 @@
 The tree::
 
     OcfuseError
-    └── InvalidInputError (also ValueError)    what was given cannot be used
-        └── InvalidTypeError (also TypeError)  it is not even of a usable type
+    ├── InvalidInputError (also ValueError)    what was given cannot be used
+    │   └── InvalidTypeError (also TypeError)  it is not even of a usable type
+    ├── MemberError                            a member of the ensemble failed
+    └── ModelFileError (also ValueError)       a model file cannot be loaded
+        └── UntrustedTypeError                 it holds types that nobody vouched for
 
     OcfuseWarning (UserWarning)
-    └── ConvergenceWarning                     a solver stopped before its tolerance
+    ├── ConvergenceWarning                     a solver stopped before its tolerance
+    ├── EqualWeightsWarning                    a fusion found nothing to learn
+    ├── FewSamplesWarning                      too few rows for what was asked
+    ├── MemberWarning                          a failing member was left out
+    └── ModelVersionWarning                    a model file comes from other versions
 """
 
 
@@ -23,9 +30,37 @@ class InvalidTypeError(InvalidInputError, TypeError):
     """Say that the type of what was given cannot be used."""
 
 
+class MemberError(OcfuseError):
+    """Name the member of an ensemble that failed; chained from its own error."""
+
+
+class ModelFileError(OcfuseError, ValueError):
+    """Say what is wrong with a model file."""
+
+
+class UntrustedTypeError(ModelFileError):
+    """List the types of a model file that nobody vouched for."""
+
+
 class OcfuseWarning(UserWarning):
     """Base of every warning that ocfuse gives."""
 
 
 class ConvergenceWarning(OcfuseWarning):
     """Tell that a solver stopped before its tolerance, with status and gap."""
+
+
+class EqualWeightsWarning(OcfuseWarning):
+    """Tell that a fusion found nothing to learn and trusts all members alike."""
+
+
+class FewSamplesWarning(OcfuseWarning):
+    """Tell that there are too few rows for what was asked, and what holds instead."""
+
+
+class MemberWarning(OcfuseWarning):
+    """Name the member of an ensemble that was left out, and say why."""
+
+
+class ModelVersionWarning(OcfuseWarning):
+    """Tell that a model file was written by other versions."""

@@ -16,8 +16,8 @@ from ocfuse.solvers.native import describe
 
 Data = dict[str, Any]
 
-ROOT = Path(__file__).parents[2]
-PACKAGES = ("ocfuse", "numpy", "scipy", "cvxpy", "clarabel")
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn", "pyod", "suod", "cvxpy", "clarabel")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -91,7 +91,7 @@ def facts(command: str, seconds: float) -> dict[str, str]:
     return found | {name: _installed(name) for name in PACKAGES}
 
 
-def write(folder: Path, part: str, report: Report, about: dict[str, str]) -> None:
+def write(folder: Path, suite: str, part: str, report: Report, about: dict[str, str]) -> None:
     """Write one part, and renew the index."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {
@@ -103,10 +103,10 @@ def write(folder: Path, part: str, report: Report, about: dict[str, str]) -> Non
     }
     (folder / f"{part}.json").write_text(json.dumps(content, indent=1) + "\n")
     (folder / f"{part}.md").write_text(report.markdown(about))
-    (folder / "README.md").write_text(_index(folder))
+    (folder / "README.md").write_text(_index(folder, suite))
 
 
-def _index(folder: Path) -> str:
+def _index(folder: Path, suite: str) -> str:
     rows = []
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text())
@@ -118,8 +118,8 @@ def _index(folder: Path) -> str:
         ]
     table = Table("Parts", ["part", "targets met", "measured"], rows)
     return (
-        "# Benchmark of the solvers\n\nMade by `make bench-solvers`; do not edit. Each part has "
-        f"its tables in Markdown and its raw numbers in JSON.\n\n{table.markdown()}\n"
+        f"# Benchmark: {suite}\n\nMade by `make bench-{suite}`; do not edit. Each part has its "
+        f"tables in Markdown and its raw numbers in JSON.\n\n{table.markdown()}\n"
     )
 
 

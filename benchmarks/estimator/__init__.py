@@ -1,0 +1,1 @@
+"""FusedDetector against PyOD's ensembles of the same members."""

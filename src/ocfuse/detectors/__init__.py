@@ -1,0 +1,24 @@
+"""One-class detectors, and pools that fit and score them together."""
+
+from ocfuse.detectors.adapters import PyodDetector, from_pyod
+from ocfuse.detectors.alp import ALP
+from ocfuse.detectors.gp import OneClassGP
+from ocfuse.detectors.kpca import KPCA
+from ocfuse.detectors.mixture import GMM
+from ocfuse.detectors.neighbours import KNN, LOF
+from ocfuse.detectors.pools import Pool, make_pool
+from ocfuse.detectors.svdd import SVDD
+
+__all__ = [
+    "ALP",
+    "GMM",
+    "KNN",
+    "KPCA",
+    "LOF",
+    "SVDD",
+    "OneClassGP",
+    "Pool",
+    "PyodDetector",
+    "from_pyod",
+    "make_pool",
+]

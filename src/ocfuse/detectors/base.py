@@ -1,0 +1,201 @@
+"""What every detector of ours shares: the contract, honest scores, the offset."""
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ocfuse.detectors.gram import FloatArray, Gram, Query, Reference
+from ocfuse.exceptions import InvalidInputError
+
+IndexArray: TypeAlias = NDArray[np.intp]
+Folds: TypeAlias = Sequence[tuple[IndexArray, IndexArray]]
+
+#: Folds of the scores that a detector gives to rows it has not seen.
+N_FOLDS = 4
+
+
+class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A one-class detector that learns from a Gram and scores a Query.
+
+    A subclass writes `_fit` and `_score`, and `_leave_one_out` if it can tell
+    in closed form what it would say of a training row had it not seen it.
+    In an ensemble the members are given the same Gram and the same Query, so
+    that distances, kernels, factorisations and neighbours are computed once.
+
+    Attributes
+    ----------
+    reference_ : Reference
+        The training rows; members of an ensemble share one.
+    offset_ : float
+        The score below which a row is an anomaly: fresh normal rows fall below
+        it with probability `false_alarm_rate` at most. It is set from honest
+        scores, and by `fit` only.
+    """
+
+    #: `_leave_one_out` exists.
+    closed_form: ClassVar[bool] = False
+    #: On one Gram, detectors of lower rank go first: they leave there what others reuse.
+    fit_rank: ClassVar[int] = 1
+
+    max_samples: int | None
+    false_alarm_rate: float
+    reference_: Reference
+    offset_: float
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "BaseDetector":
+        """Learn what is normal from the rows of X; y is ignored."""
+        self._check_parameters()
+        table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        rows = core_rows(len(table), self.max_samples)
+        gram = Gram(table[rows])
+        self.fit_gram(gram)
+        honest = honest_scores(self, gram, interleaved_folds(len(rows)))
+        self.offset_ = lower_quantile(honest, self.false_alarm_rate)
+        return self
+
+    def fit_gram(self, gram: Gram) -> "BaseDetector":
+        """Learn from rows whose distances are shared; sets no offset."""
+        self._check_parameters()
+        self.reference_ = gram.reference
+        self._fit(gram)
+        return self
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        """Return one score per row: higher is more normal."""
+        check_is_fitted(self)
+        table: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._score(self.reference_.query(table))
+
+    def score_query(self, query: Query) -> FloatArray:
+        """Score rows whose distances to the training rows are shared."""
+        return self._score(query)
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return the score minus the offset: negative for anomalies."""
+        scores: FloatArray = self.score_samples(X) - self.offset_
+        return scores
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return +1 for normal rows and -1 for anomalies."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that cannot be used; a subclass adds its own."""
+        require_number("false_alarm_rate", self.false_alarm_rate, 0.0, 1.0)
+        if self.max_samples is not None:
+            require_count("max_samples", self.max_samples, 2, "Use None for all rows.")
+
+    @abstractmethod
+    def _fit(self, gram: Gram) -> None:
+        """Learn from the rows behind `gram`."""
+
+    @abstractmethod
+    def _score(self, query: Query) -> FloatArray:
+        """Score the rows of `query`."""
+
+    def _leave_one_out(self, gram: Gram) -> FloatArray:
+        """Score each row of the `gram` fitted on as if it had been left out."""
+        raise NotImplementedError
+
+
+class KernelDetector(BaseDetector):
+    """A detector on the kernel ``k(a, b) = exp(-|a - b|^2 / (width M))``.
+
+    M is the mean squared distance between two training rows.
+    """
+
+    width: float
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_number("width", self.width, 0.0, math.inf)
+
+
+def core_rows(n: int, max_samples: int | None) -> IndexArray:
+    """Return at most `max_samples` row numbers, evenly spaced."""
+    if max_samples is None or n <= max_samples:
+        return np.arange(n)
+    return np.linspace(0, n - 1, max_samples).round().astype(np.intp)
+
+
+def interleaved_folds(n: int, n_folds: int = N_FOLDS) -> Folds:
+    """Return (train, test) row numbers; row i is tested in fold i modulo `n_folds`."""
+    fold = np.arange(n) % min(n_folds, n)
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in np.unique(fold)]
+
+
+def honest_scores(
+    detector: BaseDetector, gram: Gram, folds: Folds, *, by_fold: bool = False
+) -> FloatArray:
+    """Score every row of `gram` by a detector that has not seen it.
+
+    In closed form if the fitted `detector` can, unless `by_fold`; otherwise by
+    clones fitted on the other folds, on slices of the same Gram.
+
+    Parameters
+    ----------
+    detector : BaseDetector
+        The detector, fitted on `gram` if it is to answer in closed form.
+    gram : Gram
+        The training rows.
+    folds : sequence of (train, test)
+        Row numbers; every row is in one test part.
+    by_fold : bool
+        Keep the folds even if there is a closed form, as when rows of one
+        group must not judge each other.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        One score per row of `gram`.
+    """
+    if detector.closed_form and not by_fold:
+        return detector._leave_one_out(gram)
+    tested = np.concatenate([test for _, test in folds])
+    if not np.array_equal(np.sort(tested), np.arange(gram.n_rows)):
+        raise InvalidInputError(
+            f"folds must test each of the {gram.n_rows} rows once. "
+            f"Got {len(tested)} tests of {len(np.unique(tested))} rows."
+        )
+    scores = np.empty(gram.n_rows)
+    for train, test in folds:
+        part, query = gram.fold(train, test)
+        scores[test] = clone(detector).fit_gram(part).score_query(query)
+    return scores
+
+
+def lower_quantile(scores: FloatArray, rate: float) -> float:
+    """Return the largest offset that puts at most a share `rate` of fresh scores below it.
+
+    Conformal: with n honest scores it is the k-th smallest, k = floor(rate (n + 1)).
+    If k is 0, n is too small for the rate and the smallest score is all there is.
+    """
+    # 0.1 * 30 is a little less or more than 3; neither must change k.
+    k = math.floor(rate * (len(scores) + 1) + 1e-9)
+    k = min(max(k, 1), len(scores))
+    return float(np.partition(scores, k - 1)[k - 1])
+
+
+def require_number(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse what is not a number strictly between two others."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not low < value < high:
+        raise InvalidInputError(
+            f"{name} must be a number in ({low:g}, {high:g}). Got {name}={value!r}."
+        )
+
+
+def require_count(name: str, value: Any, least: int, advice: str) -> None:
+    """Refuse what is not a whole number of at least `least`."""
+    is_count = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_count or value < least:
+        raise InvalidInputError(
+            f"{name} must be a whole number of at least {least}. Got {name}={value!r}. {advice}"
+        )

@@ -1,0 +1,111 @@
+"""One-class Gaussian process: regression on the constant 1."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ocfuse.detectors.base import KernelDetector, require_number
+from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.exceptions import InvalidInputError
+
+#: Below this mean the logarithm of the ratio is continued by its tangent.
+SMALLEST_MEAN = 1e-3
+STATISTICS = ("mean", "variance", "predictive", "ratio")
+
+
+class OneClassGP(KernelDetector):
+    """Score by a Gaussian process whose targets are all 1 (Kemmler et al. 2013).
+
+    With ``Kn = K + noise I`` the prediction at x has mean ``mu = k(x)' Kn^-1 1``
+    and variance ``s2 = 1 + noise - k(x)' Kn^-1 k(x)``. Leave-one-out scores are
+    exact, from the diagonal of ``Kn^-1``.
+
+    Parameters
+    ----------
+    statistic : {"mean", "variance", "predictive", "ratio"}
+        ``mu``; ``-s2``; the log density of 1, ``log N(1; mu, s2)``; or
+        ``log(mu / s)``. Where mu is below 0.001, log(mu) is continued by its
+        tangent there: finite and increasing for every mu.
+    width : float
+        Width of the kernel, in multiples of M.
+    noise : float
+        Variance of the noise.
+    max_samples : int or None
+        Learn from at most so many rows, evenly spaced, so that the time to fit
+        and to score one row is bounded. None for all.
+    false_alarm_rate : float
+        Share of fresh normal rows that may fall below the offset.
+
+    Attributes
+    ----------
+    alpha_ : ndarray of shape (n,)
+        ``Kn^-1 1``.
+    factor_ : ndarray of shape (n, n) or None
+        Lower Cholesky factor of Kn; None for the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.detectors.gp import OneClassGP
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> OneClassGP().fit(X).predict([[0.0, 0.0], [6.0, 6.0]])
+    array([ 1, -1])
+    """
+
+    closed_form: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        statistic: Literal["mean", "variance", "predictive", "ratio"] = "mean",
+        width: float = 1.0,
+        noise: float = 0.01,
+        max_samples: int | None = 2000,
+        false_alarm_rate: float = 0.05,
+    ) -> None:
+        self.statistic = statistic
+        self.width = width
+        self.noise = noise
+        self.max_samples = max_samples
+        self.false_alarm_rate = false_alarm_rate
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_number("noise", self.noise, 0.0, np.inf)
+        if self.statistic not in STATISTICS:
+            raise InvalidInputError(
+                f"statistic must be one of {', '.join(map(repr, STATISTICS))}. "
+                f"Got statistic={self.statistic!r}."
+            )
+
+    def _fit(self, gram: Gram) -> None:
+        self.factor_: FloatArray | None = None
+        if self.statistic != "mean":
+            self.factor_ = gram.cholesky(self.width, self.noise).factor
+        self.alpha_ = gram.inverse(self.width, self.noise).alpha
+
+    def _score(self, query: Query) -> FloatArray:
+        K = query.kernel(self.width)
+        mean: FloatArray = K @ self.alpha_
+        if self.factor_ is None:
+            return mean
+        half = solve_triangular(self.factor_, K.T, lower=True, check_finite=False)
+        variance = 1.0 + self.noise - np.einsum("nq,nq->q", half, half)
+        return self._combine(mean, np.maximum(variance, self.noise))
+
+    def _leave_one_out(self, gram: Gram) -> FloatArray:
+        inverse = gram.inverse(self.width, self.noise)
+        variance = 1.0 / inverse.diagonal
+        return self._combine(1.0 - inverse.alpha * variance, variance)
+
+    def _combine(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        if self.statistic == "mean":
+            return mean
+        if self.statistic == "variance":
+            return -variance
+        if self.statistic == "predictive":
+            density: FloatArray = (1.0 - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)
+            return -0.5 * density
+        safe = np.maximum(mean, SMALLEST_MEAN)
+        ratio: FloatArray = np.log(safe) + np.minimum(mean / SMALLEST_MEAN - 1.0, 0.0)
+        return ratio - 0.5 * np.log(variance)

@@ -1,0 +1,346 @@
+"""Distances, kernels, factorisations and neighbours, each computed once."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
+from ocfuse.detectors.nearest import Nearest, nearest_by_matrix, nearest_by_tree, without_self
+from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+
+#: Values beyond this are taken as this: their squares must not overflow.
+LARGEST = 1e150
+#: A mean squared distance below this is taken as none.
+SMALLEST_SCALE = 1e-290
+#: A tree pays up to so many columns, from so many rows.
+TREE_COLUMNS, TREE_ROWS = 8, 1000
+#: Neighbours alone keep no distance matrix larger than this.
+MOST_DISTANCES = 2**24
+#: Rows of a matrix worked on while they are in the cache.
+ROWS_AT_ONCE = 64
+#: Squarings that lead from the kernel that is exponentiated to one asked for.
+SQUARINGS = 2
+#: With less noise the inverse is not taken from a spectrum, whose rounding it would magnify.
+SPECTRAL_NOISE = 1e-4
+
+
+class Reference:
+    """The training rows, as scoring needs them; small, and kept with the model.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, m)
+        Training rows, finite.
+    scale : float, optional
+        Mean squared distance M; that of the rows themselves if not given.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, m)
+        The rows, values beyond 1e150 taken as 1e150.
+    centre : ndarray of shape (m,)
+        Their mean; distances are computed from rows centred there.
+    scale : float
+        M, the mean squared distance of two different rows; 1 if all are equal.
+    """
+
+    def __init__(self, X: FloatArray, scale: float | None = None) -> None:
+        self.X = _bounded(X)
+        # Constant columns must give exactly 0, so the mean is taken around a row.
+        self.centre = self.X[0] + (self.X - self.X[0]).mean(axis=0)
+        self.scale = self._mean_square() if scale is None else scale
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows n."""
+        return len(self.X)
+
+    def query(self, X: FloatArray) -> "Query":
+        """Compare new rows with the training rows; lazy: nothing is computed yet."""
+        return Query(self, _bounded(X))
+
+    def squared_distances(self, X: FloatArray) -> FloatArray:
+        """Return the squared distances of the rows of X to the training rows."""
+        doubled, squares = self._prepared
+        rows = X - self.centre
+        D: FloatArray = rows @ doubled
+        D += squares
+        D += self.norms(X)[:, None]
+        return np.maximum(D, 0.0, out=D)
+
+    def norms(self, X: FloatArray) -> FloatArray:
+        """Return the squared distances of the rows of X to the centre."""
+        rows = X - self.centre
+        norms: FloatArray = np.einsum("qm,qm->q", rows, rows)
+        return norms
+
+    @property
+    def tree(self) -> Any | None:
+        """A search tree of the rows if it pays, built when first asked for."""
+        n, m = self.X.shape
+        if m > TREE_COLUMNS or n < TREE_ROWS:
+            return None
+        if "_tree" not in self.__dict__:
+            self._tree = cKDTree(self.X)
+        return self._tree
+
+    @property
+    def _prepared(self) -> tuple[FloatArray, FloatArray]:
+        if "_packed" not in self.__dict__:
+            doubled = np.ascontiguousarray((-2.0 * (self.X - self.centre)).T)
+            self._packed = doubled, self.norms(self.X)
+        return self._packed
+
+    def _mean_square(self) -> float:
+        if self.n_rows == 1:
+            return 1.0
+        scale = 2.0 * float(self.norms(self.X).sum()) / (self.n_rows - 1)
+        return scale if scale > SMALLEST_SCALE else 1.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some rows and columns of a larger Query."""
+
+    whole: "Query"
+    rows: IntArray
+    columns: IntArray
+
+    def of(self, matrix: FloatArray) -> FloatArray:
+        return matrix[np.ix_(self.rows, self.columns)]
+
+
+class Query:
+    """Rows against training rows; every method caches what it computed.
+
+    Treat what it returns as read-only: all members are given the same arrays.
+
+    Parameters
+    ----------
+    reference : Reference
+        The training rows.
+    X : ndarray of shape (q, m)
+        The rows to compare with them.
+    part : optional
+        Where to slice distances and kernels from rather than compute them.
+
+    Attributes
+    ----------
+    counts : Counter
+        How often "distances", "exp", "eigh" and "cholesky" were computed; a part
+        counts with its whole.
+    """
+
+    def __init__(self, reference: Reference, X: FloatArray, part: _Part | None = None) -> None:
+        self.reference = reference
+        self.X = X
+        self.counts: Counter[str] = Counter() if part is None else part.whole.counts
+        self._part = part
+        self._distances: FloatArray | None = None
+        self._kernels: dict[float, FloatArray] = {}
+        self._nearest: tuple[FloatArray, IntArray] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of compared rows q."""
+        return len(self.X)
+
+    @property
+    def squared_distances(self) -> FloatArray:
+        """Squared Euclidean distances (q, n), rounded to about eps M."""
+        if self._distances is None:
+            if self._part is not None:
+                self._distances = self._part.of(self._part.whole.squared_distances)
+            else:
+                self.counts["distances"] += 1
+                self._distances = self._compute_distances()
+        return self._distances
+
+    def kernel(self, width: float) -> FloatArray:
+        """Return ``exp(-D2 / (width M))``, shape (q, n).
+
+        Widths that differ by a power of two share one exponential and are
+        squared from it, always from the same one: what was asked for before
+        changes no bit. Against an exponential of their own they differ by at
+        most 1e-15, relatively.
+        """
+        if width not in self._kernels:
+            if self._part is not None:
+                self._kernels[width] = self._part.of(self._part.whole.kernel(width))
+            else:
+                self._kernels[width] = self._squared_from_root(width)
+        return self._kernels[width]
+
+    def neighbours(self, k: int) -> tuple[FloatArray, IntArray]:
+        """Return distances and row numbers (q, k) of the nearest training rows.
+
+        Distances are exact, nearest first, ties in the order of the rows; k is
+        cut to the rows there are. Ask for the largest k first: smaller ones
+        are slices of it.
+        """
+        k = min(k, self._most_neighbours)
+        if self._nearest is None or self._nearest[0].shape[1] < k:
+            squares, index = self._compute_nearest(k)
+            self._nearest = np.sqrt(squares), index
+        distances, index = self._nearest
+        return distances[:, :k], index[:, :k]
+
+    @property
+    def _most_neighbours(self) -> int:
+        return self.reference.n_rows
+
+    @property
+    def _has_distances(self) -> bool:
+        """Whether distances are there, or so few that they may be kept."""
+        if self._distances is not None:
+            return True
+        if self._part is not None:
+            return self._part.whole._has_distances
+        return self.n_rows * self.reference.n_rows <= MOST_DISTANCES
+
+    def _compute_distances(self) -> FloatArray:
+        return self.reference.squared_distances(self.X)
+
+    def _compute_nearest(self, k: int) -> Nearest:
+        tree = self.reference.tree
+        if tree is not None:
+            return nearest_by_tree(tree, self.X, self.reference.X, k)
+        norms = self.reference.norms(self.X)
+        found = [
+            nearest_by_matrix(D, self.X[block], norms[block], self.reference.X, k)
+            for block, D in self._distance_blocks()
+        ]
+        if len(found) == 1:
+            return found[0]
+        squares, index = zip(*found, strict=True)
+        return np.concatenate(squares), np.concatenate(index)
+
+    def _distance_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        if self._has_distances:
+            yield slice(None), self.squared_distances
+            return
+        self.counts["distances"] += 1
+        step = max(1, MOST_DISTANCES // (4 * self.reference.n_rows))
+        for begin in range(0, self.n_rows, step):
+            block = slice(begin, begin + step)
+            yield block, self.reference.squared_distances(self.X[block])
+
+    def _squared_from_root(self, width: float) -> FloatArray:
+        root, squarings = _root_width(width)
+        if root not in self._kernels:
+            self.counts["exp"] += 1
+            K = self.squared_distances * (-1.0 / (root * self.reference.scale))
+            self._kernels[root] = np.exp(K, out=K)
+        K = self._kernels[root]
+        for i in range(squarings):
+            K = np.square(K) if i == 0 else np.square(K, out=K)
+        return K
+
+
+class Gram(Query):
+    """Training rows against themselves; every method caches what it computed.
+
+    Drop it after fitting: a fitted member keeps its `reference` only.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, m)
+        Training rows, finite.
+    """
+
+    def __init__(self, X: FloatArray) -> None:
+        self._begin(Reference(X), None)
+
+    def _begin(self, reference: Reference, part: _Part | None) -> None:
+        super().__init__(reference, reference.X, part)
+        self._spectra: dict[float, Spectrum] = {}
+        self._factors: dict[tuple[float, float], CholeskyInverse] = {}
+
+    def query(self, X: FloatArray) -> Query:
+        """Compare new rows with the training rows."""
+        return self.reference.query(X)
+
+    def fold(self, train: IntArray, test: IntArray) -> tuple["Gram", Query]:
+        """Return the Gram of some rows and the Query of others against them.
+
+        Both are slices of what this one computes, with the same scale M.
+        """
+        reference = Reference(self.X[train], self.reference.scale)
+        gram = Gram.__new__(Gram)
+        gram._begin(reference, _Part(self, train, train))
+        return gram, Query(reference, self.X[test], _Part(self, test, train))
+
+    def spectrum(self, width: float, subspace: int | float) -> Spectrum:
+        """Return the spectrum of the centred kernel, as far as a `subspace` needs it."""
+        found = self._spectra.get(width)
+        if found is None or not found.has(found.size(subspace)):
+            self.counts["eigh"] += 1
+            found = self._spectra[width] = centred_spectrum(self.kernel(width), subspace)
+        return found
+
+    def inverse(self, width: float, noise: float) -> CholeskyInverse | SpectralInverse:
+        """Return the inverse of the kernel with noise on its diagonal.
+
+        From a factorisation that is there already; if none is, by Cholesky,
+        which costs a tenth of a spectrum.
+        """
+        spectrum = self._spectra.get(width)
+        is_free = spectrum is not None and spectrum.is_full and noise >= SPECTRAL_NOISE
+        if spectrum is None or not is_free or (width, noise) in self._factors:
+            return self.cholesky(width, noise)
+        return SpectralInverse(spectrum, noise)
+
+    def cholesky(self, width: float, noise: float) -> CholeskyInverse:
+        """Return the same inverse, with its Cholesky factor."""
+        if (width, noise) not in self._factors:
+            self.counts["cholesky"] += 1
+            self._factors[width, noise] = CholeskyInverse(self.kernel(width), noise)
+        return self._factors[width, noise]
+
+    @property
+    def _most_neighbours(self) -> int:
+        return self.n_rows - 1
+
+    def _compute_distances(self) -> FloatArray:
+        # BLAS computes half of a product of a matrix with its own transpose, and
+        # the sums below commute: the result is symmetric to the last bit.
+        rows = self.X - self.reference.centre
+        D: FloatArray = rows @ rows.T
+        squares = D.diagonal().copy()
+        for begin in range(0, self.n_rows, ROWS_AT_ONCE):
+            block = slice(begin, begin + ROWS_AT_ONCE)
+            part = D[block]
+            part *= -2.0
+            part += squares[block, None] + squares
+            np.maximum(part, 0.0, out=part)
+        np.fill_diagonal(D, 0.0)
+        return D
+
+    def _compute_nearest(self, k: int) -> Nearest:
+        return without_self(super()._compute_nearest(k + 1))
+
+
+def _bounded(X: FloatArray) -> FloatArray:
+    return np.clip(np.ascontiguousarray(X, dtype=np.float64), -LARGEST, LARGEST)
+
+
+def _root_width(width: float) -> tuple[float, int]:
+    """Return the width that is exponentiated and how often it is squared.
+
+    Exponents of two go in blocks whose largest is the root, such as 1, 1/2, 1/4.
+    """
+    _, exponent = math.frexp(width)
+    squarings = (1 - exponent) % (SQUARINGS + 1)
+    return math.ldexp(width, squarings), squarings

@@ -1,0 +1,116 @@
+"""Kernel principal components: the part of a row that the normal directions miss."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ocfuse.detectors.base import KernelDetector
+from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.exceptions import InvalidInputError
+
+#: Default directions: this share of the rows, and no more than so many.
+DEFAULT_SHARE, MOST_DIRECTIONS = 0.3, 300
+
+
+class KPCA(KernelDetector):
+    """Score by the reconstruction error in feature space (Hoffmann 2007).
+
+    With ``phi(x)`` centred on the training rows and V the first principal
+    directions, the score is ``-(|phi(x)|^2 - |V' phi(x)|^2)``.
+
+    Leave-one-out scores are computed from the spectrum of the full model, with
+    the same number of directions. They are exact up to 1,000 rows or if half
+    of the directions are kept; otherwise the directions far beyond those kept
+    enter through two moments, which moves a score by about 0.01 standard
+    deviations (root mean square).
+
+    Parameters
+    ----------
+    subspace : int, float or None
+        Number of directions, or the share of the variance that they explain;
+        None for 0.3 n and at most 300. Never more than the numerical rank.
+    width : float
+        Width of the kernel, in multiples of M.
+    max_samples : int or None
+        Learn from at most so many rows, evenly spaced, so that the time to fit
+        and to score one row is bounded. None for all.
+    false_alarm_rate : float
+        Share of fresh normal rows that may fall below the offset.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of directions kept.
+    projection_ : ndarray of shape (n, n_components_ + 1)
+        Kernel values to projections; the last column takes their mean.
+    shift_ : ndarray of shape (n_components_,)
+        Projections of the mean.
+    mean_ : float
+        Squared norm of the mean in feature space.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.detectors.kpca import KPCA
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> KPCA().fit(X).predict([[0.0, 0.0], [6.0, 6.0]])
+    array([ 1, -1])
+    """
+
+    closed_form: ClassVar[bool] = True
+    fit_rank: ClassVar[int] = 0
+
+    def __init__(
+        self,
+        subspace: int | float | None = None,
+        width: float = 1.0,
+        max_samples: int | None = 2000,
+        false_alarm_rate: float = 0.05,
+    ) -> None:
+        self.subspace = subspace
+        self.width = width
+        self.max_samples = max_samples
+        self.false_alarm_rate = false_alarm_rate
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        subspace: Any = self.subspace
+        is_whole, is_real = isinstance(subspace, Integral), isinstance(subspace, Real)
+        fits = (is_whole and subspace >= 1) or (is_real and 0.0 < subspace < 1.0)
+        if isinstance(subspace, bool) or not (subspace is None or fits):
+            raise InvalidInputError(
+                "subspace must be a number of directions of at least 1, a share of the variance "
+                f"in (0, 1), or None. Got subspace={subspace!r}."
+            )
+
+    def _fit(self, gram: Gram) -> None:
+        subspace = self._subspace_of(gram.n_rows)
+        spectrum = gram.spectrum(self.width, subspace)
+        r = self.n_components_ = spectrum.size(subspace)
+        projection = np.empty((gram.n_rows, r + 1))
+        np.divide(spectrum.vectors[:, :r], np.sqrt(spectrum.values[:r]), out=projection[:, :r])
+        # Eigenvectors of a centred kernel sum to 0, so the rows scored need no centring.
+        projection[:, :r] -= projection[:, :r].mean(axis=0)
+        projection[:, r] = 1.0 / gram.n_rows
+        self.projection_ = projection
+        self.shift_ = spectrum.column_means @ projection[:, :r]
+        self.mean_ = spectrum.mean
+
+    def _score(self, query: Query) -> FloatArray:
+        parts = query.kernel(self.width) @ self.projection_
+        f = parts[:, :-1]
+        f -= self.shift_
+        score: FloatArray = np.einsum("qr,qr->q", f, f)
+        score += 2.0 * parts[:, -1]
+        score -= 1.0 + self.mean_
+        return score
+
+    def _leave_one_out(self, gram: Gram) -> FloatArray:
+        spectrum = gram.spectrum(self.width, self._subspace_of(gram.n_rows))
+        return -spectrum.left_out_errors(self.n_components_)
+
+    def _subspace_of(self, n: int) -> int | float:
+        if self.subspace is None:
+            return max(1, min(int(DEFAULT_SHARE * n), MOST_DIRECTIONS))
+        return float(self.subspace) if 0.0 < self.subspace < 1.0 else int(self.subspace)

@@ -1,0 +1,183 @@
+"""What a member of a pool is: its name, what it must be able to do, its seed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.utils import check_random_state
+
+from ocfuse.detectors.adapters import PyodDetector, is_pyod
+from ocfuse.detectors.base import BaseDetector
+from ocfuse.detectors.gram import FloatArray
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+
+#: (name, estimator) of every member, in the order of the columns
+Members: TypeAlias = list[tuple[str, Any]]
+
+
+def name_members(members: Any, reserved: Sequence[str] = ()) -> Members:
+    """Return (name, estimator) pairs; estimators without a name are named by their class."""
+    if isinstance(members, Mapping):
+        entries: list[Any] = list(members.items())
+    elif isinstance(members, Sequence) and not isinstance(members, str):
+        entries = list(members)
+    else:
+        raise InvalidTypeError(
+            "members must be the name of a pool, a list of estimators, a list of (name, estimator) "
+            f"pairs or a dict. Got {members!r}."
+        )
+    if not entries:
+        raise InvalidInputError("members must hold at least one estimator. Got none.")
+    taken = [entry[0] for entry in entries if _is_pair(entry)]
+    _require_names(taken, reserved)
+    named: Members = []
+    for entry in entries:
+        named.append(tuple(entry) if _is_pair(entry) else (_free_name(entry, taken), entry))
+        taken.append(named[-1][0])
+    return named
+
+
+def copy_members(members: Members, random_state: Any) -> Members:
+    """Return clones that can be fitted, with a seed for each that has none.
+
+    Seeds are drawn in the order of the members and of their parameters.
+    """
+    random_state = check_random_state(random_state)
+    copies: Members = []
+    for name, estimator in members:
+        require_scorer(name, estimator)
+        copy = clone(estimator)
+        params = copy.get_params(deep=True)
+        seeds = {
+            key: int(random_state.randint(2**31 - 1))
+            for key in sorted(params)
+            if (key == "random_state" or key.endswith("__random_state")) and params[key] is None
+        }
+        copies.append((name, copy.set_params(**seeds) if seeds else copy))
+    return copies
+
+
+def require_scorer(name: str, estimator: Any) -> None:
+    """Refuse what cannot be a member, naming it and what it lacks."""
+    if isinstance(estimator, type):
+        raise InvalidTypeError(
+            f"Member {name!r} must be an estimator. Got the class {estimator.__name__}. "
+            f"Use {estimator.__name__}(...)."
+        )
+    if is_pyod(estimator):
+        raise InvalidTypeError(
+            f"Member {name!r} is a detector of PyOD, whose scores are high for anomalies. "
+            "Use from_pyod(detector)."
+        )
+    if isinstance(estimator, LocalOutlierFactor) and not estimator.novelty:
+        raise InvalidInputError(
+            f"Member {name!r} must be able to score new rows. Use LocalOutlierFactor(novelty=True)."
+        )
+    can_score = hasattr(estimator, "score_samples") or hasattr(estimator, "decision_function")
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params") and can_score):
+        raise InvalidTypeError(
+            f"Member {name!r} must be a scikit-learn estimator with fit, get_params, and "
+            f"score_samples or decision_function (higher = more normal). Got {estimator!r}."
+        )
+
+
+def own_scores(estimator: Any, X: FloatArray) -> FloatArray:
+    """Score rows by an estimator that is not ours; higher is more normal."""
+    score = getattr(estimator, "score_samples", None) or estimator.decision_function
+    return np.asarray(score(X), dtype=np.float64)
+
+
+def self_excluded(estimator: LocalOutlierFactor) -> FloatArray:
+    """Return the training scores of a fitted factor, in which a row is not its own neighbour."""
+    return np.asarray(estimator.negative_outlier_factor_, dtype=np.float64)
+
+
+def check_scores(scores: FloatArray, n: int) -> FloatArray:
+    """Return one finite score per row, or refuse."""
+    if scores.shape != (n,):
+        raise InvalidInputError(f"Scores must have shape ({n},). Got shape {scores.shape}.")
+    wrong = ~np.isfinite(scores)
+    if wrong.any():
+        raise InvalidInputError(
+            f"Scores must be finite. Got {scores[wrong][0]} for row {int(np.argmax(wrong))}, "
+            f"and {int(wrong.sum())} such scores in all."
+        )
+    return scores
+
+
+def group_folds(groups: ArrayLike, n: int, n_folds: int) -> NDArray[np.intp]:
+    """Return the fold of each row, whole groups together, folds of about equal size.
+
+    The largest group goes first, always to the smallest fold so far.
+    """
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"groups must have shape ({n},), one label per row. Got shape {labels.shape}."
+        )
+    try:
+        _, first, group, size = np.unique(
+            labels, return_index=True, return_inverse=True, return_counts=True
+        )
+    except TypeError:
+        raise InvalidTypeError(
+            "groups must hold labels of one kind. Got a mixture. Use strings or integers only."
+        ) from None
+    if len(size) < 2:
+        raise InvalidInputError(
+            "groups must hold at least 2 different labels: rows of one group are never used to "
+            "judge each other. Got 1. Leave groups out if the rows are independent."
+        )
+    filled = np.zeros(min(n_folds, len(size)), dtype=np.intp)
+    fold_of_group = np.empty(len(size), dtype=np.intp)
+    # ties by first appearance, so that the names of the groups do not matter
+    for g in np.lexsort((first, -size)):
+        fold_of_group[g] = np.argmin(filled)
+        filled[fold_of_group[g]] += size[g]
+    return fold_of_group[group]
+
+
+def is_shared(estimator: Any) -> bool:
+    """Tell whether a member can be given distances that others use too."""
+    return isinstance(estimator, BaseDetector)
+
+
+def knows_closed_form(estimator: Any) -> bool:
+    """Tell whether a member, once fitted, knows what it would say of rows left out."""
+    if isinstance(estimator, BaseDetector):
+        return estimator.closed_form
+    return isinstance(estimator, LocalOutlierFactor)
+
+
+def largest_reach_first(members: Members) -> Members:
+    """Return members that ask for more neighbours before those that ask for fewer.
+
+    A Gram slices the neighbours of the latter from those of the former.
+    """
+    return sorted(members, key=lambda pair: -(getattr(pair[1], "n_neighbors", None) or 0))
+
+
+def _is_pair(entry: Any) -> bool:
+    return isinstance(entry, tuple | list) and len(entry) == 2
+
+
+def _require_names(names: Sequence[Any], reserved: Sequence[str]) -> None:
+    for name in names:
+        if not isinstance(name, str) or not name or "__" in name or name in reserved:
+            raise InvalidInputError(
+                "The name of a member must be a string without '__' and none of "
+                f"{', '.join(reserved)}. Got {name!r}."
+            )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise InvalidInputError(f"Names of members must be different. Got {twice!r} twice.")
+
+
+def _free_name(estimator: Any, taken: Sequence[str]) -> str:
+    inner = estimator.detector if isinstance(estimator, PyodDetector) else estimator
+    stem = type(inner).__name__.lower().strip("_")
+    names = [stem, *(f"{stem}-{i}" for i in range(2, len(taken) + 3))]
+    return next(name for name in names if name not in taken)

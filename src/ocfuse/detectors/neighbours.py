@@ -1,0 +1,166 @@
+"""Nearest neighbours: their distance, and the local outlier factor."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ocfuse.detectors.base import BaseDetector, require_count
+from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
+from ocfuse.exceptions import InvalidInputError
+
+#: No reachability counts as less than this share of the typical one.
+SMALLEST_REACH = 0.01
+
+
+class KNN(BaseDetector):
+    """Score rows by minus the distance to their nearest training rows.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 5
+        Number of neighbours k; cut to the number of training rows less one.
+    method : {"largest", "mean"}, default "largest"
+        Take the distance of neighbour k, or the mean of the k distances.
+    max_samples : int, optional
+        Learn from at most so many rows, evenly spaced.
+    false_alarm_rate : float, default 0.05
+        Share of fresh normal rows that `predict` may call anomalies.
+
+    Attributes
+    ----------
+    n_neighbors_ : int
+        Number of neighbours used.
+    offset_ : float
+        Rows that score less are called anomalies.
+
+    Examples
+    --------
+    >>> KNN(n_neighbors=1).fit([[0.0], [1.0], [2.0]]).score_samples([[2.5], [9.0]])
+    array([-0.5, -7. ])
+    """
+
+    closed_form: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        method: Literal["largest", "mean"] = "largest",
+        max_samples: int | None = None,
+        false_alarm_rate: float = 0.05,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.method = method
+        self.max_samples = max_samples
+        self.false_alarm_rate = false_alarm_rate
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_count("n_neighbors", self.n_neighbors, 1, "Use 5.")
+        if self.method not in ("largest", "mean"):
+            raise InvalidInputError(
+                f"method must be 'largest' or 'mean'. Got method={self.method!r}."
+            )
+
+    def _fit(self, gram: Gram) -> None:
+        self.n_neighbors_ = usable_count(self.n_neighbors, gram)
+
+    def _score(self, query: Query) -> FloatArray:
+        distances, _ = query.neighbours(self.n_neighbors_)
+        return -(distances[:, -1] if self.method == "largest" else distances.mean(axis=1))
+
+    def _leave_one_out(self, gram: Gram) -> FloatArray:
+        return self._score(gram)
+
+
+class LOF(BaseDetector):
+    """Score rows by minus the local outlier factor (Breunig et al. 2000).
+
+    With r(x) the mean of ``max(d(x, y), d_k(y))`` over the k neighbours y of
+    x, where d_k(y) is the distance of y to its own neighbour k, the score is
+    the mean of ``-r(x) / r(y)``: about -1 inside a cluster, less outside.
+
+    It equals scikit-learn's ``LocalOutlierFactor`` and stands beside it
+    because in an ensemble it shares one neighbour graph with the other
+    members, gives a row the same score in every batch also where training
+    rows are duplicates, and scores one row quickly.
+
+    More than k equal rows have r = 0, and any row beside them would be
+    infinitely odd. So r counts as at least 1 % of its median over the
+    training rows with r > 0; densities that differ less keep the plain factor.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 20
+        Number of neighbours k; cut to the number of training rows less one.
+    max_samples : int, optional
+        Learn from at most so many rows, evenly spaced.
+    false_alarm_rate : float, default 0.05
+        Share of fresh normal rows that `predict` may call anomalies.
+
+    Attributes
+    ----------
+    n_neighbors_ : int
+        Number of neighbours used.
+    radii_ : ndarray of shape (n,)
+        d_k of every training row.
+    density_ : ndarray of shape (n,)
+        1 / r of every training row.
+    floor_ : float
+        The least that counts as r.
+    offset_ : float
+        Rows that score less are called anomalies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> LOF(n_neighbors=10).fit(X).predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    closed_form: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        n_neighbors: int = 20,
+        *,
+        max_samples: int | None = None,
+        false_alarm_rate: float = 0.05,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.max_samples = max_samples
+        self.false_alarm_rate = false_alarm_rate
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_count("n_neighbors", self.n_neighbors, 1, "Use 20.")
+
+    def _fit(self, gram: Gram) -> None:
+        self.n_neighbors_ = usable_count(self.n_neighbors, gram)
+        distances, index = gram.neighbours(self.n_neighbors_)
+        # A single row has no neighbour, and no reach of its own.
+        self.radii_ = distances[:, -1].copy() if distances.size else np.zeros(gram.n_rows)
+        reach = self._reach(distances, index) if distances.size else np.zeros(gram.n_rows)
+        positive = reach[reach > 0]
+        typical = np.median(positive) if positive.size else np.sqrt(gram.reference.scale)
+        self.floor_ = float(SMALLEST_REACH * typical)
+        self.density_ = 1.0 / np.maximum(reach, self.floor_)
+
+    def _score(self, query: Query) -> FloatArray:
+        distances, index = query.neighbours(self.n_neighbors_)
+        reach = np.maximum(self._reach(distances, index), self.floor_)
+        factor: FloatArray = reach * self.density_[index].mean(axis=1)
+        return -factor
+
+    def _leave_one_out(self, gram: Gram) -> FloatArray:
+        return self._score(gram)
+
+    def _reach(self, distances: FloatArray, index: IntArray) -> FloatArray:
+        reach: FloatArray = np.maximum(distances, self.radii_[index]).mean(axis=1)
+        return reach
+
+
+def usable_count(count: int, gram: Gram) -> int:
+    """Return how many neighbours to use: no more than a training row has, at least 1."""
+    return min(int(count), max(1, gram.n_rows - 1))

@@ -1,0 +1,304 @@
+"""Pools of members: named ones, and the class that fits and scores them together."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ocfuse.detectors.base import require_count
+from ocfuse.detectors.gp import OneClassGP
+from ocfuse.detectors.gram import FloatArray
+from ocfuse.detectors.kpca import KPCA
+from ocfuse.detectors.members import (
+    Members,
+    check_scores,
+    copy_members,
+    group_folds,
+    is_shared,
+    largest_reach_first,
+    name_members,
+    own_scores,
+)
+from ocfuse.detectors.mixture import GMM
+from ocfuse.detectors.neighbours import KNN, LOF
+from ocfuse.detectors.svdd import SVDD
+from ocfuse.detectors.training import Progress, Training, blocks
+from ocfuse.exceptions import InvalidInputError, MemberError
+
+#: Widths of the paper, as multiples of the mean squared distance.
+WIDTHS = (0.25, 0.5, 1.0)
+#: Training rows of the light members whose cost grows with the square of n.
+LIGHT_SAMPLES = 2000
+
+
+def _kernel_members(*widths: float) -> Members:
+    families = {"svdd": SVDD, "gp": OneClassGP, "kpca": KPCA}
+    return [
+        (f"{name}-{width:g}", family(width=width))
+        for name, family in families.items()
+        for width in widths
+    ]
+
+
+def _paper() -> Members:
+    return [*_kernel_members(1.0), ("gmm", GMM())]
+
+
+def _paper_all() -> Members:
+    return [*_kernel_members(*WIDTHS), ("gmm", GMM())]
+
+
+def _default() -> Members:
+    return [
+        *_kernel_members(*WIDTHS),
+        ("gmm-1", GMM(1)),
+        ("gmm-3", GMM(3)),
+        ("knn-5", KNN(5)),
+        ("lof-10", LOF(10)),
+        ("lof-30", LOF(30)),
+    ]
+
+
+def _light() -> Members:
+    return [
+        ("gmm-1", GMM(1)),
+        ("gmm-3", GMM(3)),
+        ("knn-5", KNN(5, max_samples=LIGHT_SAMPLES)),
+        ("lof-20", LOF(20, max_samples=LIGHT_SAMPLES)),
+    ]
+
+
+POOLS: dict[str, Callable[[], Members]] = {
+    "paper": _paper,
+    "paper-all": _paper_all,
+    "default": _default,
+    "light": _light,
+}
+
+
+def make_pool(name: str) -> Members:
+    """Return the members of a named pool, not fitted.
+
+    Parameters
+    ----------
+    name : {"paper", "paper-all", "default", "light"}
+        "paper": SVDD, GP and KPCA of width 1, and GMM. "paper-all": the same
+        with the widths 0.25, 0.5 and 1. "default": these, with GMM of one and
+        of three components, KNN and LOF of two sizes. "light": GMM, KNN and
+        LOF, linear in the number of rows.
+
+    Returns
+    -------
+    list of (name, estimator)
+        New estimators at every call.
+
+    Examples
+    --------
+    >>> [name for name, _ in make_pool("light")]
+    ['gmm-1', 'gmm-3', 'knn-5', 'lof-20']
+    """
+    if not isinstance(name, str) or name not in POOLS:
+        known = ", ".join(repr(pool) for pool in POOLS)
+        raise InvalidInputError(f"A pool must be one of {known}. Got {name!r}.")
+    return POOLS[name]()
+
+
+class Pool(BaseEstimator):  # type: ignore[misc]
+    """Fit members to one table and score rows by all of them.
+
+    Members of this package that learn from the same rows share distances,
+    kernels, factorisations and neighbours, in fitting, in honest scores and in
+    scoring. Any other estimator with `score_samples` or `decision_function`
+    (higher = more normal) can be a member too.
+
+    Parameters
+    ----------
+    members : str, list or dict, default "default"
+        The name of a pool (see `make_pool`), estimators, or (name, estimator)
+        pairs. They are cloned, never fitted. Parameters of members can be
+        reached by name: ``set_params(**{"svdd-1__nu": 0.2})``.
+    n_folds : int, default 4
+        Number of folds of the members that have no closed form.
+    on_error : {"raise", "drop"}, default "raise"
+        Whether a member that fails, or scores that are not finite, raise a
+        `MemberError` or leave the member out with a `MemberWarning`. When new
+        rows are scored it is too late to leave a member out: it raises.
+
+    Attributes
+    ----------
+    names_ : list of str
+        Names of the members, in the order of the columns.
+    members_ : list of (name, estimator)
+        Fitted members.
+    honest_scores_ : ndarray of shape (n, d)
+        Scores of the training rows by members that have not seen them.
+    fold_ : ndarray of shape (n,)
+        Fold of each training row; rows of one group are in one fold.
+    dropped_ : dict
+        Why a member was left out, by name.
+    n_features_in_ : int
+        Number of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> pool = Pool("light").fit(X, random_state=0)
+    >>> pool.honest_scores_.shape, pool.score_samples(X[:3]).shape
+    ((100, 4), (3, 4))
+    """
+
+    def __init__(
+        self,
+        members: Any = "default",
+        *,
+        n_folds: int = 4,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> None:
+        self.members = members
+        self.n_folds = n_folds
+        self.on_error = on_error
+
+    def fit(
+        self,
+        X: ArrayLike,
+        groups: ArrayLike | None = None,
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> "Pool":
+        """Fit clones of the members and compute their honest scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, m)
+            Rows of normal data, scaled and finite.
+        groups : array-like of shape (n,), optional
+            Rows of one group are kept together: none is scored by a member
+            that has seen another.
+        random_state : int, RandomState instance or None
+            Seeds the members that have a `random_state` and none set.
+        n_jobs : int, optional
+            Threads for members that are not of this package. The result does
+            not depend on it.
+        progress : callable, optional
+            Called as ``progress(stage, member, done, total)`` at every step.
+
+        Returns
+        -------
+        Pool
+            The pool itself.
+        """
+        self._check_parameters()
+        table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        members = copy_members(self._named(), random_state)
+        fold_of = None if groups is None else group_folds(groups, len(table), self.n_folds)
+        self.fold_ = np.arange(len(table)) % self.n_folds if fold_of is None else fold_of
+        drop = self.on_error == "drop"
+        training = Training(members, table, self.n_folds, fold_of, drop, progress)
+        self.members_ = training.run(n_jobs)
+        self.names_ = [name for name, _ in self.members_]
+        self.honest_scores_ = np.column_stack([training.scores[name] for name in self.names_])
+        self.dropped_ = training.dropped
+        return self
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        """Score rows by every member.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, m)
+            Rows to score, scaled and finite.
+
+        Returns
+        -------
+        ndarray of shape (q, d)
+            Higher is more normal; columns as in `names_`.
+        """
+        check_is_fitted(self)
+        table: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        columns = self._score_shared(table)
+        for name, member in self.members_:
+            if not is_shared(member):
+                columns[name] = _attempt(name, own_scores, member, table)
+        for name in self.names_:
+            _attempt(name, check_scores, columns[name], len(table))
+        return np.column_stack([columns[name] for name in self.names_])
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; if `deep`, also the members and theirs, by name."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name, member in self._named():
+                params[name] = member
+                if hasattr(member, "get_params"):
+                    theirs = member.get_params(deep=True)
+                    params.update({f"{name}__{key}": value for key, value in theirs.items()})
+        return params
+
+    def set_params(self, **params: Any) -> "Pool":
+        """Set parameters, members by name, or their parameters by ``name__parameter``.
+
+        The members are then kept as a list of pairs; those given are not changed.
+        """
+        for name in self._get_param_names():
+            if name in params:
+                setattr(self, name, params.pop(name))
+        if not params:
+            return self
+        members = dict(self._named())
+        theirs: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        for key, value in params.items():
+            name, _, parameter = key.partition("__")
+            if name not in members:
+                known = ", ".join([*self._get_param_names(), *members])
+                raise InvalidInputError(f"A pool has no parameter {name!r}. It has {known}.")
+            if parameter:
+                theirs[name][parameter] = value
+            else:
+                members[name] = value
+        for name, values in theirs.items():
+            members[name] = clone(members[name]).set_params(**values)
+        self.members = list(members.items())
+        return self
+
+    def _named(self) -> Members:
+        if isinstance(self.members, str):
+            return make_pool(self.members)
+        return name_members(self.members, self._get_param_names())
+
+    def _check_parameters(self) -> None:
+        require_count("n_folds", self.n_folds, 2, "Use 4.")
+        if self.on_error not in ("raise", "drop"):
+            raise InvalidInputError(
+                f"on_error must be 'raise' or 'drop'. Got on_error={self.on_error!r}."
+            )
+
+    def _score_shared(self, X: FloatArray) -> dict[str, FloatArray]:
+        """Score rows by our own members: one Query per set of training rows."""
+        families: defaultdict[int, Members] = defaultdict(list)
+        for name, member in self.members_:
+            if is_shared(member):
+                families[id(member.reference_)].append((name, member))
+        columns: dict[str, FloatArray] = {}
+        for members in families.values():
+            reference = members[0][1].reference_
+            members = largest_reach_first(members)
+            columns.update({name: np.empty(len(X)) for name, _ in members})
+            for block in blocks(len(X), reference.n_rows):
+                query = reference.query(X[block])
+                for name, member in members:
+                    columns[name][block] = _attempt(name, member.score_query, query)
+        return columns
+
+
+def _attempt(name: str, function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return function(*args)
+    except Exception as error:
+        raise MemberError(f"Member {name!r} failed. {type(error).__name__}: {error}") from error

@@ -1,0 +1,185 @@
+"""Eigenvalues and leading eigenvectors of a centred kernel, and what follows from them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh, lapack
+
+FloatArray = NDArray[np.float64]
+
+#: Eigenvalues below this share of the largest are taken as 0. A projection on
+#: such a direction would multiply rounding by its inverse root.
+RANK_TOLERANCE = 1e-10
+#: Up to so many rows, or from half of the directions on, all directions cost no more than some.
+FULL_ROWS = 1000
+#: Directions beyond those asked for, which leaving a row out can bring in.
+SPARE = 100
+#: Step and range, relative to the largest eigenvalue, of the quadrature.
+STEP, LOWEST, HIGHEST = 0.3, 1e-13, 1e4
+
+
+@dataclass
+class Spectrum:
+    """The centred kernel ``Kc = V diag(values) V'``, as far as it was computed.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        All eigenvalues, largest first; what is 0 to rounding is 0.
+    vectors : ndarray of shape (n, s)
+        The first s eigenvectors.
+    column_means : ndarray of shape (n,)
+        Means of the columns of the kernel before centring.
+    diagonal, squares : ndarray of shape (n,)
+        The diagonals of Kc and of its square.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+    column_means: FloatArray
+    diagonal: FloatArray
+    squares: FloatArray
+
+    @property
+    def mean(self) -> float:
+        """Mean of the kernel."""
+        return float(self.column_means.mean())
+
+    @property
+    def rank(self) -> int:
+        """Numerical rank of the centred kernel."""
+        return int(np.count_nonzero(self.values))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every eigenvector is there."""
+        return bool(len(self.values) == self.vectors.shape[1])
+
+    def size(self, subspace: int | float) -> int:
+        """Return the directions of a size or of an explained share, at most the rank."""
+        if isinstance(subspace, float):
+            explained = np.cumsum(self.values)
+            subspace = int(np.searchsorted(explained, subspace * explained[-1])) + 1
+        return min(int(subspace), self.rank)
+
+    def has(self, size: int) -> bool:
+        """Whether there are eigenvectors for so many directions and for leaving rows out."""
+        return self.is_full or bool(size + SPARE <= self.vectors.shape[1])
+
+    def left_out_errors(self, size: int) -> FloatArray:
+        """Return the reconstruction error of every row had the others alone been learned from.
+
+        Without row i the kernel of the others, centred anew, has the eigenvalues
+        mu with ``F(mu) = sum_l z_l / (lambda_l - mu) - 1 = 0``, where
+        ``z_l = n / (n - 1) lambda_l V_il^2``, and its direction j explains
+        ``n / (n - 1) / F'(mu_j)`` of row i: the residue of 1 / F. The sum of the first
+        `size` residues is an integral of 1 / F along the vertical line through
+        ``lambda_(size + 1)``, which separates the roots for every row (they
+        interlace); it is taken by the trapezoidal rule in the logarithm of the
+        height. Directions without eigenvector enter with weights that are a
+        line in their eigenvalue and give row i its diagonals of Kc and Kc^2.
+        """
+        n = len(self.values)
+        grow = n / (n - 1)
+        total = grow * self.diagonal
+        size = min(size, n - 2)
+        if size <= 0 or self.rank == 0:
+            return grow * total
+        y, weights, first = _heights(self.values[0])
+        real, imaginary = self._secular(self.values[size], y)
+        g = real / (real * real + imaginary * imaginary) + 1.0
+        return grow * (total / 2 + (g @ weights + first) / np.pi)
+
+    def _secular(self, crossing: float, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return F of every row at ``crossing + i y``: real and imaginary part, (n, nodes)."""
+        n, s = self.vectors.shape
+        gaps = self.values[:, None] - crossing
+        squares = gaps * gaps + y * y
+        real, imaginary = gaps / squares, y / squares
+        z = n / (n - 1) * self.values[:s] * self.vectors**2
+        F = z @ real[:s] - 1.0, z @ imaginary[:s]
+        tail = self.values[s:]
+        if s == n or tail[0] == 0.0:
+            return F
+        share = tail / tail[0]
+        basis = np.stack([tail, tail * share])
+        second = n / (n - 1) * self.squares - z @ self.values[:s]
+        moments = np.stack([n / (n - 1) * self.diagonal - z.sum(axis=1), second / tail[0]])
+        mix = np.linalg.lstsq(basis @ np.stack([np.ones(n - s), share]).T, moments, rcond=1e-10)[0]
+        return F[0] + mix.T @ (basis @ real[s:]), F[1] + mix.T @ (basis @ imaginary[s:])
+
+
+def centred_spectrum(K: FloatArray, subspace: int | float) -> Spectrum:
+    """Return the spectrum of a kernel, with eigenvectors enough for a `subspace`.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        A symmetric kernel.
+    subspace : int or float
+        Number of directions, or the share of the trace that they explain.
+
+    Returns
+    -------
+    Spectrum
+        With all eigenvectors if they cost about the same.
+    """
+    means = K.mean(axis=0)
+    Kc = K - means
+    Kc -= means[:, None]
+    Kc += means.mean()
+    spectrum = Spectrum(
+        np.empty(0), np.empty((0, 0)), means, Kc.diagonal().copy(), np.einsum("ij,ij->i", Kc, Kc)
+    )
+    if len(K) <= FULL_ROWS or not _solve_partly(spectrum, Kc, subspace):
+        _solve_fully(spectrum, Kc)
+    return spectrum
+
+
+def _solve_fully(spectrum: Spectrum, Kc: FloatArray) -> None:
+    values, vectors = eigh(Kc, driver="evd", overwrite_a=True, check_finite=False)
+    spectrum.values = _descending(values)
+    spectrum.vectors = vectors[:, ::-1]
+
+
+def _solve_partly(spectrum: Spectrum, Kc: FloatArray, subspace: int | float) -> bool:
+    """Find all eigenvalues and some eigenvectors; False if too many are wanted.
+
+    Of a tridiagonal matrix all eigenvalues are cheap, and so is each eigenvector.
+    """
+    n = len(Kc)
+    if isinstance(subspace, int) and subspace + SPARE > n // 2:
+        return False
+    reduced, d, e, tau, _ = lapack.dsytrd(Kc.T, lower=1, lwork=64 * n)
+    values, failed = lapack.dsterf(d, e)
+    spectrum.values = _descending(values)
+    wanted = spectrum.size(subspace) + SPARE
+    if failed or wanted > n // 2:
+        return False
+    _, _, small, failed = lapack.dstemr(d, np.append(e, 0.0), 2, 0.0, 0.0, n - wanted + 1, n)
+    vectors = np.asfortranarray(small[:, wanted - 1 :: -1])
+    # The reflectors of a lower reduction leave the first row alone.
+    rest = np.asfortranarray(vectors[1:])
+    vectors[1:], _, _ = lapack.dormqr("L", "N", reduced[1:, :-1], tau, rest, 64 * wanted)
+    spectrum.vectors = vectors
+    return not failed
+
+
+def _descending(values: FloatArray) -> FloatArray:
+    values = values[::-1]
+    floor = RANK_TOLERANCE * values[0]
+    return np.where(values > max(floor, np.finfo(np.float64).tiny), values, 0.0)
+
+
+def _heights(largest: float) -> tuple[FloatArray, FloatArray, float]:
+    """Return nodes, weights and the part below the first node of the integral over y > 0.
+
+    The integrand is 1 at the foot of the line and falls as 1 / y^2 at its top: both
+    ends of the rule are geometric series.
+    """
+    y = largest * np.exp(np.arange(np.log(LOWEST), np.log(HIGHEST), STEP))
+    weights = STEP * y
+    beyond = 1.0 / np.expm1(STEP)
+    weights[-1] *= 1.0 + beyond
+    return y, weights, float(STEP * y[0] * beyond)

@@ -1,0 +1,81 @@
+"""Fused scores of training rows from a fusion that has not seen them."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ocfuse.fusion.base import BaseFusion
+
+FloatArray: TypeAlias = NDArray[np.float64]
+LabelArray: TypeAlias = NDArray[np.int64]
+
+#: Real anomalies at which they count as much as the pseudo-negatives do.
+PSEUDO_COUNT = 10
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Rows with honest member scores, as the fusion learns from them.
+
+    Parameters
+    ----------
+    S : ndarray of shape (n, d)
+        Member scores; no row was seen by the member that scored it.
+    y : ndarray of shape (n,)
+        +1 or -1.
+    X : ndarray of shape (n, m)
+        Encoded features.
+    fold : ndarray of shape (n,)
+        Fold in which a row is held out; -1 for pseudo-negatives, which never are.
+    """
+
+    S: FloatArray
+    y: LabelArray
+    X: FloatArray
+    fold: LabelArray
+
+    def take(self, chosen: NDArray[np.bool_]) -> "ScoredRows":
+        """Return the chosen rows."""
+        return ScoredRows(self.S[chosen], self.y[chosen], self.X[chosen], self.fold[chosen])
+
+    def weights(self) -> FloatArray:
+        """Return weights that balance the classes; they sum to 1.
+
+        Normals carry one half. The other half goes to the real anomalies and to
+        the pseudo-negatives, to these the less the more real ones there are.
+        """
+        normal, pseudo = self.y > 0, self.fold < 0
+        real = ~normal & ~pseudo
+        c = np.zeros(len(self.y))
+        share = real.sum() / (real.sum() + PSEUDO_COUNT) if pseudo.any() else 1.0
+        parts = [(normal, 1.0), (real, share), (pseudo, 1.0 - share)]
+        total = sum(part for chosen, part in parts if chosen.any())
+        for chosen, part in parts:
+            if chosen.any():
+                c[chosen] = part / (total * chosen.sum())
+        return c
+
+
+def fit_fusion(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) -> tuple[Any, BaseFusion]:
+    """Return a normaliser fitted on the normals and a fusion fitted on all rows."""
+    normaliser = clone(normaliser).fit(rows.S[rows.y > 0])
+    Z = normaliser.transform(rows.S)
+    fusion = clone(fusion).fit(Z, rows.y, rows.X, rows.weights())
+    return normaliser, fusion
+
+
+def crossfitted_scores(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) -> FloatArray:
+    """Fuse every row by a normaliser and a fusion learned from the other folds.
+
+    Pseudo-negatives are learned from in every fold, and get NaN.
+    """
+    fused = np.full(len(rows.y), np.nan)
+    for f in np.unique(rows.fold[rows.fold >= 0]):
+        held_out = rows.fold == f
+        fitted_normaliser, fitted_fusion = fit_fusion(rows.take(~held_out), normaliser, fusion)
+        Z = fitted_normaliser.transform(rows.S[held_out])
+        fused[held_out] = fitted_fusion.fuse(Z, rows.X[held_out])
+    return fused

@@ -1,0 +1,37 @@
+"""Fusion: a matrix of member scores in, one score and the weights out."""
+
+from ocfuse.fusion.cascade import CascadeFusion
+from ocfuse.fusion.local import LocalLpFusion
+from ocfuse.fusion.locality import Locality
+from ocfuse.fusion.lp import LpFusion
+from ocfuse.fusion.named import make_fusion
+from ocfuse.fusion.rules import (
+    AverageOfMaximum,
+    MajorityVote,
+    MaxRule,
+    MedianRule,
+    MinRule,
+    ProductRule,
+    SumRule,
+    TrimmedMean,
+)
+from ocfuse.fusion.single import SingleBest
+from ocfuse.fusion.stacking import StackedFusion
+
+__all__ = [
+    "AverageOfMaximum",
+    "CascadeFusion",
+    "LocalLpFusion",
+    "Locality",
+    "LpFusion",
+    "MajorityVote",
+    "MaxRule",
+    "MedianRule",
+    "MinRule",
+    "ProductRule",
+    "SingleBest",
+    "StackedFusion",
+    "SumRule",
+    "TrimmedMean",
+    "make_fusion",
+]

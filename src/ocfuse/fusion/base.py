@@ -1,0 +1,252 @@
+"""The contract of every fusion: score matrix in, one score per row out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.inputs import (
+    FloatArray,
+    check_labels,
+    check_rows,
+    check_sample_weight,
+    check_table,
+    check_width,
+)
+
+Self = TypeVar("Self", bound="BaseFusion")
+
+
+class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
+    """Fuse the scores of d members into one score, higher = more normal.
+
+    The public methods check their input, the private ones compute: a new fusion
+    writes `_fit` and `_fuse`, and the others where it knows better. Scoring is
+    deterministic, changes nothing, and treats every row on its own.
+
+    Attributes
+    ----------
+    n_members_ : int
+        Number of members d seen in `fit`.
+    n_features_ : int
+        Number of columns of X seen in `fit`; only where `needs_X`.
+    reference_ : ndarray of shape (d,)
+        Weighted mean score vector of the normal rows seen in `fit`.
+    """
+
+    #: `fit` and `fuse` need the feature rows X
+    needs_X: ClassVar[bool] = False  # noqa: N815
+    #: `fit` needs rows with y = -1
+    needs_anomalies: ClassVar[bool] = False
+
+    def fit(
+        self: Self,
+        Z: ArrayLike,
+        y: ArrayLike | None = None,
+        X: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from the normalised scores of normal rows and, if any, of anomalies.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Normalised scores, one column per member, higher = more normal.
+        y : array-like of shape (n,), optional
+            +1 for normal and -1 for anomaly; None means that all rows are normal.
+        X : array-like of shape (n, m), optional
+            Feature rows; only read where `needs_X`.
+        sample_weight : array-like of shape (n,), optional
+            Weights, not negative; only their ratios count, and zero leaves a row out.
+
+        Returns
+        -------
+        BaseFusion
+            The fitted fusion itself.
+        """
+        scores = check_table(Z, "Z", "n_members")
+        n = len(scores)
+        labels = check_labels(y, n)
+        weight = check_sample_weight(sample_weight, n)
+        rows = self._features(X, n, is_fit=True)
+        kept = np.flatnonzero(weight)
+        self._require_classes(labels[kept])
+        scores, labels, rows = scores[kept], labels[kept], rows[kept]
+        # Mean one: fitting with equal weights is fitting without.
+        weight = weight[kept] / weight[kept].mean()
+        normal = labels > 0
+        self.reference_ = np.average(scores[normal], axis=0, weights=weight[normal])
+        self.n_members_ = scores.shape[1]
+        if self.needs_X:
+            self.n_features_ = rows.shape[1]
+        self._fit(scores, labels, rows, weight)
+        return self
+
+    def fuse(self, Z: ArrayLike, X: ArrayLike | None = None) -> FloatArray:
+        """Return the fused scores.
+
+        Parameters
+        ----------
+        Z : array-like of shape (q, d)
+            Normalised scores of the members.
+        X : array-like of shape (q, m), optional
+            Feature rows; only read where `needs_X`.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Fused scores, higher = more normal.
+        """
+        return self._fuse(*self._query(Z, X))
+
+    def weights(self, X: ArrayLike) -> FloatArray:
+        """Return the trust in each member at each row, before its score is seen.
+
+        It is what the fusion learned, scaled so that the absolute values of a row
+        add up to one. Fusions that learn no trust (the fixed rules, the cascade)
+        say 1/d; the share that a member had in one score is in `contributions`.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, m)
+            Feature rows; where not `needs_X` only their number counts.
+
+        Returns
+        -------
+        ndarray of shape (q, d)
+            Weights.
+        """
+        self._require_fitted()
+        if self.needs_X:
+            return self._weights(self._features(X, None))
+        return np.tile(self._trust(), (len(np.asarray(X)), 1))
+
+    def contributions(
+        self, Z: ArrayLike, X: ArrayLike | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Split the fused scores into a base and one part per member.
+
+        ``base + C.sum(axis=1)`` equals ``fuse(Z, X)``.
+
+        Parameters
+        ----------
+        Z : array-like of shape (q, d)
+            Normalised scores of the members.
+        X : array-like of shape (q, m), optional
+            Feature rows; only read where `needs_X`.
+
+        Returns
+        -------
+        base : ndarray of shape (q,)
+            The part that no member has; zero where the fusion is linear.
+        C : ndarray of shape (q, d)
+            The part of each member.
+        """
+        return self._contributions(*self._query(Z, X))
+
+    def local_p(self, X: ArrayLike) -> FloatArray:
+        """Return the norm p(x) that bounds the weights at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, m)
+            Feature rows; where not `needs_X` only their number counts.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Norms; NaN for a fusion that has none.
+        """
+        self._require_fitted()
+        if self.needs_X:
+            return self._local_p(self._features(X, None))
+        return np.full(len(np.asarray(X)), self._p())
+
+    @abstractmethod
+    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        """Learn from checked rows; the weights c are positive, with mean one."""
+
+    @abstractmethod
+    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        """Compute the fused score of checked rows."""
+
+    def _trust(self) -> FloatArray:
+        """Return the weights where they are the same for all rows."""
+        return np.full(self.n_members_, 1.0 / self.n_members_)
+
+    def _p(self) -> float:
+        """Return the norm where it is the same for all rows."""
+        return np.nan
+
+    def _weights(self, X: FloatArray) -> FloatArray:
+        """Return the weights where they depend on the row."""
+        return np.tile(self._trust(), (len(X), 1))
+
+    def _local_p(self, X: FloatArray) -> FloatArray:
+        """Return the norm where it depends on the row."""
+        return np.full(len(X), self._p())
+
+    def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Walk from the reference to z, member by member, forth and back."""
+        start = np.broadcast_to(self.reference_, Z.shape)
+        base = self._fuse(start.copy(), X)
+        forth = self._walk(start, Z, X, range(self.n_members_))
+        back = self._walk(start, Z, X, reversed(range(self.n_members_)))
+        return base, (forth + back) / 2
+
+    def _walk(
+        self, start: FloatArray, Z: FloatArray, X: FloatArray, order: Iterable[int]
+    ) -> FloatArray:
+        point = start.copy()
+        before = self._fuse(point, X)
+        steps = np.empty_like(Z)
+        for j in order:
+            point[:, j] = Z[:, j]
+            after = self._fuse(point, X)
+            steps[:, j] = after - before
+            before = after
+        return steps
+
+    def _query(self, Z: ArrayLike, X: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+        self._require_fitted()
+        scores = check_table(Z, "Z", "n_members")
+        check_width(scores, self.n_members_, "Z", "one per member seen in fit")
+        return scores, self._features(X, len(scores))
+
+    def _features(self, X: ArrayLike | None, n: int | None, is_fit: bool = False) -> FloatArray:
+        """Return checked feature rows, or rows without columns where none are needed."""
+        if not self.needs_X:
+            return np.empty((n or 0, 0))
+        if X is None:
+            raise InvalidInputError(
+                f"{type(self).__name__} needs the feature rows: its weights depend on the place. "
+                "Got X=None. Pass X=, or use LpFusion for one weight vector everywhere."
+            )
+        rows = check_table(X, "X", "n_features")
+        if n is not None:
+            check_rows(rows, n, "X")
+        if not is_fit:
+            check_width(rows, self.n_features_, "X", "as in fit")
+        return rows
+
+    def _require_classes(self, y: FloatArray) -> None:
+        name = type(self).__name__
+        if not (y > 0).any():
+            raise InvalidInputError(
+                f"{name} needs at least one normal row: y = +1 and a positive sample_weight. "
+                f"Got none among {len(y)} rows."
+            )
+        if self.needs_anomalies and not (y < 0).any():
+            raise InvalidInputError(
+                f"{name} needs anomalies: rows with y = -1. Got none. "
+                "Pass known anomalies or pseudo-negatives, or use a fusion that learns without."
+            )
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "n_members_"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit first.")

@@ -1,0 +1,134 @@
+"""Members in turn, cheap ones first: stop as soon as a row is clear."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.inputs import FloatArray, check_number
+from ocfuse.fusion.tails import logistic_scale, tail_knots, tail_log_odds, weighted_quantile
+
+
+class CascadeFusion(BaseFusion):
+    """Ask the members one after the other until two thresholds decide.
+
+    After stage j the running score is the mean of the first j members. It is
+    turned into the log-odds of its tail probability, the share of the normals
+    whose running score at this stage is lower. At or below the lower threshold
+    the row is anomalous, at or above the upper one it is normal; else the next
+    member is asked. The last stage decides the rest. The fused score is the
+    log-odds at the deciding stage, so that rows decided at different stages are
+    on one scale: at every stage a normal is below the log-odds of t with
+    probability t. Beyond the normals seen in `fit` the log-odds go on as a straight line.
+
+    The score does not always rise with a member: a higher first score may end the
+    cascade before a later member could have praised the row even more.
+
+    Parameters
+    ----------
+    order : sequence of int, optional
+        The members in the order in which they are asked, cheap ones first; by
+        default the order of the columns.
+    low : float, default=0.01
+        Share of the normals that a stage may call anomalous.
+    high : float, default=0.5
+        Share of the normals below the upper threshold of a stage. If there are
+        anomalies in `fit`, the threshold is raised until at most a share `low` of
+        them is above.
+
+    Attributes
+    ----------
+    order_ : ndarray of shape (d,)
+        The members in the order in which they are asked.
+    lower_, upper_ : ndarray of shape (d,)
+        Thresholds of each stage, in log-odds.
+    stage_counts_ : ndarray of shape (d,)
+        Number of training rows that each stage decided.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.fusion import CascadeFusion
+    >>> Z = np.random.default_rng(0).normal(size=(200, 3))
+    >>> cascade = CascadeFusion().fit(Z)
+    >>> cascade.stage([[3.0, 0.0, 0.0], [-0.5, 4.0, 0.0], [-0.5, 0.1, 0.1]])
+    array([0, 1, 2])
+    """
+
+    def __init__(
+        self, order: Sequence[int] | None = None, low: float = 0.01, high: float = 0.5
+    ) -> None:
+        self.order = order
+        self.low = low
+        self.high = high
+
+    def stage(self, Z: ArrayLike) -> NDArray[np.intp]:
+        """Return the stage, counted from 0, at which each row is decided.
+
+        Parameters
+        ----------
+        Z : array-like of shape (q, d)
+            Normalised scores of the members.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Stages; stage j needs the members ``order_[:j + 1]`` only.
+        """
+        scores, _ = self._query(Z, None)
+        return self._stages(self._odds(scores))
+
+    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        d = Z.shape[1]
+        low = check_number(self.low, "low", 0.0, 1.0, "0.01 rejects one normal in a hundred.")
+        high = check_number(self.high, "high", 0.0, 1.0, "0.5 accepts every other normal.")
+        if not low < high:
+            raise InvalidInputError(f"low must be below high. Got low={low:g}, high={high:g}.")
+        self.order_ = self._checked_order(d)
+        running = self._running(Z)
+        normal = y > 0
+        knots = [tail_knots(running[normal, j], c[normal]) for j in range(d)]
+        self.knots_ = [at for at, _ in knots]
+        self.knot_odds_ = [odds for _, odds in knots]
+        self.scale_ = logistic_scale(running[normal], c[normal])
+        odds = self._odds(Z)
+        self.lower_ = np.full(d, logit(low))
+        self.upper_ = np.full(d, logit(high))
+        if not normal.all():
+            passed = weighted_quantile(odds[~normal], c[~normal], 1.0 - low)
+            self.upper_ = np.maximum(self.upper_, np.nextafter(passed, np.inf))
+        self.stage_counts_ = np.bincount(self._stages(odds), minlength=d)
+
+    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        odds = self._odds(Z)
+        return odds[np.arange(len(Z)), self._stages(odds)]
+
+    def _stages(self, odds: FloatArray) -> NDArray[np.intp]:
+        clear = (odds <= self.lower_) | (odds >= self.upper_)
+        clear[:, -1] = True
+        return np.asarray(clear.argmax(axis=1))
+
+    def _odds(self, Z: FloatArray) -> FloatArray:
+        running = self._running(Z)
+        return np.column_stack(
+            [
+                tail_log_odds(running[:, j], self.knots_[j], self.knot_odds_[j], self.scale_[j])
+                for j in range(self.n_members_)
+            ]
+        )
+
+    def _running(self, Z: FloatArray) -> FloatArray:
+        return np.asarray(np.cumsum(Z[:, self.order_], axis=1) / np.arange(1.0, Z.shape[1] + 1))
+
+    def _checked_order(self, d: int) -> NDArray[np.intp]:
+        if self.order is None:
+            return np.arange(d)
+        order = np.asarray(self.order)
+        if order.shape != (d,) or not np.array_equal(np.sort(order), np.arange(d)):
+            raise InvalidInputError(
+                f"order must name each of the members 0 to {d - 1} once. Got {self.order!r}."
+            )
+        return order.astype(np.intp)

@@ -1,0 +1,293 @@
+"""The locality function L(x, p): where members vary more, the norm is smaller."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, log
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
+from sklearn.neighbors import NearestNeighbors
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.inputs import FloatArray, check_choice, check_count, check_number
+
+#: Limits of a local norm; the grid of norms in use lies between them.
+SMALLEST_P, LARGEST_P = 1.0 + 1.0 / 31.0, 100.0
+#: Normals that stand for all: the variability enters by its rank only.
+MOST_REFERENCE_ROWS = 4000
+#: Numbers in one block of gathered neighbours.
+_BLOCK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The nearest normals of some points, with what the measures need of them.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (q, k)
+        Distances to the nearest normals, increasing.
+    index : ndarray of shape (q, k)
+        Those normals, as rows of `X` and `Z`.
+    X : ndarray of shape (n, m)
+        Feature rows of the normals.
+    Z : ndarray of shape (n, d)
+        Scores of the normals.
+    radii : ndarray of shape (n,)
+        Mean distance of each normal to its own nearest normals.
+    """
+
+    distances: FloatArray
+    index: NDArray[np.intp]
+    X: FloatArray
+    Z: FloatArray
+    radii: FloatArray
+
+
+Variability = Callable[[Surroundings], FloatArray]
+
+
+def score_variance(near: Surroundings) -> FloatArray:
+    """Return the variance of the scores nearby, averaged over the members."""
+    return np.asarray(_spread(near.Z, near.index) / near.Z.shape[1])
+
+
+def trace_ratio(near: Surroundings) -> FloatArray:
+    """Return the total variance of the features nearby, as a share of the whole."""
+    whole = near.X.var(axis=0).sum()
+    return _spread(near.X, near.index) / whole if whole > 0 else np.zeros(len(near.index))
+
+
+def density_ratio(near: Surroundings) -> FloatArray:
+    """Return the mean distance to the neighbours over theirs to their own."""
+    own = near.distances.mean(axis=1)
+    theirs = near.radii[near.index].mean(axis=1)
+    # Among duplicates both are zero: as dense as its neighbours.
+    largest = np.finfo(np.float64).max
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        ratio = np.where((own == 0) & (theirs == 0), 1.0, own / theirs)
+    return np.asarray(np.minimum(ratio, largest))
+
+
+def local_dimension(near: Surroundings) -> FloatArray:
+    """Return the maximum-likelihood intrinsic dimension; 0 where it is degenerate.
+
+    ``count / sum_j ln(r_k / r_j)`` over the distances that are not zero
+    (Levina and Bickel 2004, Amsaleg et al. 2015).
+    """
+    r = near.distances
+    positive = r > 0
+    log_r = np.log(np.where(positive, r, 1.0))
+    total = np.where(positive, log_r[:, -1:] - log_r, 0.0).sum(axis=1)
+    return np.where(total > 0, positive.sum(axis=1) / np.where(total > 0, total, 1.0), 0.0)
+
+
+#: The measures of local variability, by name.
+VARIABILITIES: dict[str, Variability] = {
+    "score-variance": score_variance,
+    "density-ratio": density_ratio,
+    "lid": local_dimension,
+    "trace-ratio": trace_ratio,
+}
+
+
+class Locality(BaseEstimator):  # type: ignore[misc]
+    """Choose the norm at a point by the variability around it.
+
+    ``L(x, p) = 1 + (p - 1) kappa^(1 - 2 u)`` with u the share of the training
+    normals whose surroundings vary less than those of x (ties count half), so that
+    the norm is p at the median, smaller (sparser weights) where things vary, and
+    larger where they are even. It is clipped to [1 + 1/31, 100]. With kappa = 1
+    the norm is p itself, everywhere.
+
+    Parameters
+    ----------
+    kappa : float, default=4.0
+        Strength: p - 1 is multiplied by `kappa` in the most even place and divided
+        by it in the most varied one. Below 1 the direction is turned round.
+    variability : {"score-variance", "density-ratio", "lid", "trace-ratio"} or callable
+        The measure: variance of the members' scores nearby; distance to the
+        neighbours against theirs; local intrinsic dimension; variance of the
+        features nearby. Or a function from `Surroundings` to an array of shape (q,).
+    n_neighbors : int, optional
+        Normals that are nearby; by default ``max(5, ceil(2.5 ln n))``.
+
+    Attributes
+    ----------
+    X_, Z_ : ndarray of shape (r, m) and (r, d)
+        Normals that the surroundings are taken from: all, or 4,000 of them.
+    k_ : int
+        Number of neighbours in use.
+    radii_ : ndarray of shape (r,)
+        Mean distance of each normal to its own neighbours.
+    levels_ : ndarray of shape (r,)
+        Variability around the normals themselves, increasing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.fusion import Locality
+    >>> X = np.arange(20.0).reshape(-1, 1)
+    >>> Z = np.where(X < 10, 0.5, X % 2)  # the scores vary on the right only
+    >>> Locality(kappa=2.0).fit(X, Z).norms([[3.0], [16.0]], p=2.0).round(2)
+    array([2.62, 1.57])
+    """
+
+    def __init__(
+        self,
+        kappa: float = 4.0,
+        variability: str | Variability = "score-variance",
+        n_neighbors: int | None = None,
+    ) -> None:
+        self.kappa = kappa
+        self.variability = variability
+        self.n_neighbors = n_neighbors
+
+    def fit(self, X: FloatArray, Z: FloatArray) -> "Locality":
+        """Measure the variability around the normals, each without itself.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, m)
+            Feature rows of the normals.
+        Z : ndarray of shape (n, d)
+            Their scores.
+
+        Returns
+        -------
+        Locality
+            The fitted object itself.
+        """
+        check_number(self.kappa, "kappa", 0.0, np.inf, "1 switches locality off.", open_low=True)
+        if not np.isfinite(self.kappa):
+            raise InvalidInputError("kappa must be finite. Got kappa=inf. Use 4.")
+        if not callable(self.variability):
+            check_choice(self.variability, "variability", tuple(VARIABILITIES))
+        rows = representative_rows(len(X), MOST_REFERENCE_ROWS)
+        self.X_, self.Z_ = np.asarray(X)[rows], np.asarray(Z)[rows]
+        self.k_ = self._count(len(rows))
+        self.radii_ = np.zeros(len(rows))
+        self.levels_ = np.zeros(len(rows))
+        if self.k_ and self.kappa != 1:
+            distances, index = own_neighbours(self.X_, self.k_)
+            self.radii_ = distances.mean(axis=1)
+            self.levels_ = np.sort(self._measure(distances, index))
+        return self
+
+    def norms(self, X: FloatArray, p: float) -> FloatArray:
+        """Return L(x, p) at each row.
+
+        Parameters
+        ----------
+        X : ndarray of shape (q, m)
+            Points.
+        p : float
+            Norm at median variability.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Local norms.
+        """
+        if self.kappa == 1:
+            return np.full(len(X), float(p))
+        u = self.rank(X)
+        return np.asarray(
+            np.clip(1.0 + (p - 1.0) * self.kappa ** (1.0 - 2.0 * u), SMALLEST_P, LARGEST_P)
+        )
+
+    def rank(self, X: FloatArray) -> FloatArray:
+        """Return u: the share of the normals whose surroundings vary less.
+
+        Parameters
+        ----------
+        X : ndarray of shape (q, m)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Shares from 0 to 1; ties count half.
+        """
+        v = self.measure(X)
+        below = np.searchsorted(self.levels_, v, side="left")
+        up_to = np.searchsorted(self.levels_, v, side="right")
+        return np.asarray((below + up_to) / (2.0 * len(self.levels_)))
+
+    def measure(self, X: FloatArray) -> FloatArray:
+        """Return the variability around each row.
+
+        Parameters
+        ----------
+        X : ndarray of shape (q, m)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Variability; zero where there is no neighbour to measure it on.
+        """
+        points = np.asarray(X, dtype=np.float64)
+        if not self.k_:
+            return np.zeros(len(points))
+        return self._measure(*neighbours(points, self.X_, self.k_))
+
+    def _measure(self, distances: FloatArray, index: NDArray[np.intp]) -> FloatArray:
+        near = Surroundings(distances, index, self.X_, self.Z_, self.radii_)
+        if callable(self.variability):
+            return np.asarray(self.variability(near), dtype=np.float64)
+        return VARIABILITIES[self.variability](near)
+
+    def _count(self, n: int) -> int:
+        if self.n_neighbors is None:
+            return min(max(5, ceil(2.5 * log(n))), n - 1)
+        return min(check_count(self.n_neighbors, "n_neighbors", "None fits it to n."), n - 1)
+
+
+def representative_rows(n: int, most: int) -> NDArray[np.intp]:
+    """Return all rows or, of too many, a sample that is always the same."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.RandomState(0).choice(n, most, replace=False))
+
+
+def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return distances and indices of the k nearest other rows of each row."""
+    index = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False)
+    distances = np.empty(index.shape)
+    # Again from the differences: the search may round a zero to 1e-8.
+    for block in _blocks(len(X), k * X.shape[1]):
+        difference = X[index[block]] - X[block, np.newaxis]
+        distances[block] = np.sqrt((difference**2).sum(axis=2))
+    order = distances.argsort(axis=1, kind="stable")
+    return np.take_along_axis(distances, order, 1), np.take_along_axis(index, order, 1)
+
+
+def neighbours(points: FloatArray, X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return distances and indices of the k rows of X nearest to each point.
+
+    No matrix product: a distance does not depend on the other points, to the bit,
+    and of equal distances the first row wins.
+    """
+    distances = np.empty((len(points), k))
+    index = np.empty((len(points), k), dtype=np.intp)
+    for block in _blocks(len(points), len(X)):
+        D = cdist(points[block], X)
+        index[block] = D.argsort(axis=1, kind="stable")[:, :k]
+        distances[block] = np.take_along_axis(D, index[block], axis=1)
+    return distances, index
+
+
+def _spread(table: FloatArray, index: NDArray[np.intp]) -> FloatArray:
+    """Return the summed variance of the columns over the rows of each index."""
+    total = np.empty(len(index))
+    for block in _blocks(len(index), index.shape[1] * table.shape[1]):
+        total[block] = table[index[block]].var(axis=1).sum(axis=1)
+    return total
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    step = max(1, _BLOCK // max(1, width))
+    return [slice(start, start + step) for start in range(0, n, step)]

@@ -1,0 +1,112 @@
+"""One learned weight vector for the whole space: the global lp fusion."""
+
+import warnings
+
+import numpy as np
+
+from ocfuse.exceptions import OcfuseWarning
+from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.inputs import FloatArray
+from ocfuse.solvers.dispatch import Solver, solve
+
+
+class LpFusion(BaseFusion):
+    """Learn one weight per member under an lp-norm constraint.
+
+    ``w = argmin sum_i c_i max(0, 1 - y_i z_i.w)`` subject to ``||w||_p <= 1`` and,
+    unless signed weights are asked for, ``w >= 0``. The score is
+    ``z.w / ||w||_1``, a weighted mean. Small p selects few members, p = inf
+    trusts all alike.
+
+    Without anomalies the scores of the normals must be mostly positive, as after
+    a min-max normalisation: scores with mean zero, such as z-scores, teach
+    nothing. The weights are then equal, and a warning says so.
+
+    Parameters
+    ----------
+    p : float, default=2.0
+        Norm of the constraint, from 1 (sparse) to inf (even).
+    nonneg : bool, default=True
+        Ask for ``w >= 0``; signed weights can turn a member round.
+    tol : float, default=1e-4
+        Relative gap to which the problem is solved.
+    solver : {"auto", "interior-point", "frank-wolfe", "frank-wolfe-paper"}
+        The method, as in `ocfuse.solvers.solve`.
+
+    Attributes
+    ----------
+    w_ : ndarray of shape (d,)
+        Weights inside the ball.
+    gap_ : float
+        Proven relative gap.
+    status_ : str
+        How the solver ended.
+    n_iter_ : int
+        Iterations of the solver.
+    solver_ : str
+        The method that produced the weights.
+
+    Examples
+    --------
+    >>> from ocfuse.fusion import LpFusion
+    >>> Z = [[0.9, 0.4], [0.8, 0.5], [0.1, 0.3]]
+    >>> fusion = LpFusion(p=1.1).fit(Z, y=[1, 1, -1])
+    >>> fusion.weights([[0.0]]).round(2)
+    array([[1., 0.]])
+    """
+
+    def __init__(
+        self, p: float = 2.0, nonneg: bool = True, tol: float = 1e-4, solver: Solver = "auto"
+    ) -> None:
+        self.p = p
+        self.nonneg = nonneg
+        self.tol = tol
+        self.solver = solver
+
+    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        solution = solve(Z, y, self.p, c, self.nonneg, self.tol, self.solver)
+        learned = np.array([solution.primal]), np.array([c.sum()])
+        self.w_ = trusted_weights(solution.w[np.newaxis], *learned, self.tol)[0]
+        self.gap_ = solution.gap
+        self.status_ = str(solution.status)
+        self.n_iter_ = solution.n_iter
+        self.solver_ = solution.solver
+
+    def _trust(self) -> FloatArray:
+        return np.asarray(unit_weights(self.w_[np.newaxis])[0])
+
+    def _p(self) -> float:
+        return float(self.p)
+
+    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        return np.asarray((Z * self._trust()).sum(axis=1))
+
+    def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(Z)), Z * self._trust()
+
+
+def unit_weights(W: FloatArray) -> FloatArray:
+    """Divide weights by their 1-norm; rows of zeros become equal weights."""
+    size = np.abs(W).sum(axis=1, keepdims=True)
+    return np.where(size > 0, W / np.where(size > 0, size, 1.0), 1.0 / W.shape[1])
+
+
+def trusted_weights(W: FloatArray, primal: FloatArray, total: FloatArray, tol: float) -> FloatArray:
+    """Put equal weights, with a warning, where no weights are better than none.
+
+    With w = 0 every hinge is one, so the objective is the total weight. A solution
+    that is not below it by more than the tolerance has learned nothing: its
+    weights are an accident of the solver.
+    """
+    nothing = (primal >= (1.0 - tol) * total) | ~W.any(axis=1)
+    if not nothing.any():
+        return W
+    warnings.warn(
+        f"Nothing could be learned from the scores ({int(nothing.sum())} of {len(W)} problems): "
+        "no weights are better than none, so equal weights are used. Scores of normals alone "
+        "must be mostly positive. Normalise them to [0, 1] (min-max) rather than to mean zero "
+        "(z-score), or add anomalies.",
+        OcfuseWarning,
+        stacklevel=2,
+    )
+    return np.where(nothing[:, np.newaxis], 1.0 / W.shape[1], W)

@@ -1,0 +1,81 @@
+"""Fusions by name."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.cascade import CascadeFusion
+from ocfuse.fusion.local import LocalLpFusion
+from ocfuse.fusion.lp import LpFusion
+from ocfuse.fusion.rules import (
+    AverageOfMaximum,
+    MajorityVote,
+    MaxRule,
+    MedianRule,
+    MinRule,
+    ProductRule,
+    SumRule,
+    TrimmedMean,
+)
+from ocfuse.fusion.single import SingleBest
+from ocfuse.fusion.stacking import StackedFusion
+
+_NAMED: dict[str, Callable[[], BaseFusion]] = {
+    "sum": SumRule,
+    "product": ProductRule,
+    "max": MaxRule,
+    "min": MinRule,
+    "median": MedianRule,
+    "vote": MajorityVote,
+    "trimmed-mean": TrimmedMean,
+    "aom": AverageOfMaximum,
+    "lp": LpFusion,
+    "local-lp": LocalLpFusion,
+    "cascade": CascadeFusion,
+    "stacking": StackedFusion,
+    "single-best": SingleBest,
+}
+
+
+def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
+    """Return a fusion for a name, an object or None.
+
+    Parameters
+    ----------
+    spec : str, fusion object or None
+        "sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom",
+        "lp", "local-lp", "cascade", "stacking" or "single-best", each with its
+        defaults; an object is returned as it is; None is ``LocalLpFusion(p=8/7)``.
+
+    Returns
+    -------
+    BaseFusion
+        The fusion, not fitted.
+
+    Examples
+    --------
+    >>> from ocfuse.fusion import make_fusion
+    >>> make_fusion("trimmed-mean")
+    TrimmedMean()
+    """
+    if spec is None:
+        return LocalLpFusion(p=8 / 7)
+    if isinstance(spec, str):
+        if spec not in _NAMED:
+            known = ", ".join(repr(name) for name in _NAMED)
+            raise InvalidInputError(f"fusion must be one of {known}, or an object. Got {spec!r}.")
+        return _NAMED[spec]()
+    return _checked(spec)
+
+
+def _checked(spec: Any) -> BaseFusion:
+    """Accept whatever has the methods of a fusion; a class is not an object yet."""
+    missing = [name for name in ("fit", "fuse", "weights") if not hasattr(spec, name)]
+    if isinstance(spec, type) or missing:
+        raise InvalidTypeError(
+            "fusion must be a name or an object with fit, fuse and weights, "
+            f"such as LpFusion(p=2). Got {spec!r}."
+        )
+    fusion: BaseFusion = spec
+    return fusion

@@ -1,0 +1,28 @@
+"""One scale for all scores, thresholds and probabilities: higher is more normal."""
+
+from ocfuse.scores.calibrate import LabelCalibrator, TailCalibrator
+from ocfuse.scores.conformal import ConformalCalibrator, conformal_threshold
+from ocfuse.scores.normalise import (
+    MinMax,
+    Normaliser,
+    RobustZ,
+    TailProbability,
+    ZScore,
+    make_normaliser,
+)
+from ocfuse.scores.threshold import gmean_threshold, quantile_threshold
+
+__all__ = [
+    "ConformalCalibrator",
+    "LabelCalibrator",
+    "MinMax",
+    "Normaliser",
+    "RobustZ",
+    "TailCalibrator",
+    "TailProbability",
+    "ZScore",
+    "conformal_threshold",
+    "gmean_threshold",
+    "make_normaliser",
+    "quantile_threshold",
+]

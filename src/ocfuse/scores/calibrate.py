@@ -1,0 +1,186 @@
+"""From a fused score to a probability, with and without labels."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.scores.checks import (
+    FloatArray,
+    label_vector,
+    rate_in_open_interval,
+    require_rows,
+    score_vector,
+)
+from ocfuse.scores.sample import WeightedSample
+from ocfuse.scores.tail import SmoothTail
+
+#: Rows of the rarer class from which "auto" takes isotonic. Measured on four kinds
+#: of scores: at 50 it loses at most 0.015 of log loss where Platt's form is right,
+#: and gains up to 0.08 where it is wrong.
+ENOUGH_FOR_ISOTONIC = 50
+METHODS = ("platt", "isotonic", "auto")
+
+
+class TailCalibrator(BaseEstimator):  # type: ignore[misc]
+    """Tail probability of a score among the normals, from normals alone.
+
+    The column of +1 is the probability F(s) that a fresh normal scores lower,
+    smooth and increasing in the score (see `TailProbability`). It is **not the
+    probability that the row is normal**, which nobody can know without
+    anomalies: it is uniform on normals, so half of them get less than 0.5, and
+    5 % of them less than 0.05.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        Order of the columns: -1, +1.
+    tail_ : SmoothTail
+        The distribution function F of the normals.
+
+    Examples
+    --------
+    >>> from ocfuse.scores import TailCalibrator
+    >>> TailCalibrator().fit([1.0, 2.0, 3.0, 4.0]).predict_proba([2.5])
+    array([[0.5, 0.5]])
+    """
+
+    classes_: NDArray[np.int64]
+    tail_: SmoothTail
+
+    def fit(self, scores: ArrayLike, y: ArrayLike | None = None) -> "TailCalibrator":
+        """Learn from held-out normal scores, shape (n,); of labelled rows only +1 is used."""
+        normals = require_rows(score_vector(scores), "scores")
+        if y is not None:
+            normals = normals[label_vector(y, len(normals)) > 0]
+        self.classes_ = np.array([-1, 1])
+        self.tail_ = SmoothTail(WeightedSample.of(normals, np.ones(len(normals))))
+        return self
+
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:
+        """Return 1 - F and F, shape (q, 2)."""
+        check_is_fitted(self)
+        return _two_columns(self.tail_.probability(score_vector(scores)))
+
+
+class LabelCalibrator(BaseEstimator):  # type: ignore[misc]
+    """Probability of being normal, from scores with labels.
+
+    Platt: P(+1 | s) = 1 / (1 + exp(-(a s + b))) with a >= 0 by maximum
+    likelihood. Isotonic: the best increasing function, linear between its
+    corners, flat outside the scores it saw. Both learn from Platt's smoothed
+    targets, (n+ + 1) / (n+ + 2) for normals and 1 / (n- + 2) for anomalies, so
+    that separable classes and few anomalies do not give certainty.
+
+    Parameters
+    ----------
+    method : {"auto", "platt", "isotonic"}, default="auto"
+        "auto" takes isotonic if both classes have at least 50 rows.
+    prior : float or None, default=None
+        Share of anomalies where the probability will be used, in (0, 1). None
+        keeps the share among the labelled rows, which is right only if they
+        were drawn as the rows to come.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        Order of the columns: -1, +1.
+    method_ : str
+        "platt" or "isotonic".
+    slope_, intercept_ : float
+        a and b, Platt only. The slope is 0 if anomalies score higher.
+    corners_, corner_probabilities_ : ndarray of shape (m,)
+        Corners of the increasing function, isotonic only.
+    log_odds_shift_ : float
+        Added to the log odds of +1 for the prior.
+
+    Examples
+    --------
+    >>> from ocfuse.scores import LabelCalibrator
+    >>> calibrator = LabelCalibrator().fit([0.0, 1.0, 2.0, 3.0], [-1, -1, 1, 1])
+    >>> calibrator.predict_proba([1.5]).round(6)
+    array([[0.5, 0.5]])
+    """
+
+    classes_: NDArray[np.int64]
+    method_: str
+    log_odds_shift_: float
+
+    def __init__(self, method: str = "auto", prior: float | None = None) -> None:
+        self.method = method
+        self.prior = prior
+
+    def fit(self, scores: ArrayLike, y: ArrayLike | None = None) -> "LabelCalibrator":
+        """Learn from held-out scores, shape (n,), and their labels +1 and -1."""
+        checked = score_vector(scores)
+        if y is None:
+            raise InvalidInputError(
+                "y must be given. Got y=None. Use TailCalibrator when only normals are known."
+            )
+        labels = label_vector(y, len(checked))
+        n_normal, n_anomaly = int(np.sum(labels > 0)), int(np.sum(labels < 0))
+        self.log_odds_shift_ = self._shift(n_anomaly / len(labels))
+        self.method_ = self._choose(min(n_normal, n_anomaly))
+        target = np.where(labels > 0, (n_normal + 1.0) / (n_normal + 2.0), 1.0 / (n_anomaly + 2.0))
+        if self.method_ == "platt":
+            self.slope_, self.intercept_ = _platt(checked, target)
+        else:
+            self.corners_, self.corner_probabilities_ = _isotonic(checked, target)
+        self.classes_ = np.array([-1, 1])
+        return self
+
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:
+        """Return P(-1) and P(+1), shape (q, 2)."""
+        check_is_fitted(self)
+        checked = score_vector(scores)
+        if self.method_ == "platt":
+            # odds that overflow are certainty all the same
+            with np.errstate(over="ignore"):
+                log_odds = self.slope_ * checked + self.intercept_
+        else:
+            log_odds = logit(np.interp(checked, self.corners_, self.corner_probabilities_))
+        return _two_columns(expit(log_odds + self.log_odds_shift_))
+
+    def _choose(self, n_rarer: int) -> str:
+        if self.method not in METHODS:
+            names = ", ".join(repr(name) for name in METHODS)
+            raise InvalidInputError(f"method must be one of {names}. Got method={self.method!r}.")
+        if self.method != "auto":
+            return self.method
+        return "isotonic" if n_rarer >= ENOUGH_FOR_ISOTONIC else "platt"
+
+    def _shift(self, share: float) -> float:
+        if self.prior is None:
+            return 0.0
+        return float(logit(share) - logit(rate_in_open_interval(self.prior, "prior")))
+
+
+def _platt(scores: FloatArray, target: FloatArray) -> tuple[float, float]:
+    """Return slope and intercept of the logistic curve nearest to soft targets."""
+    centre, sd = WeightedSample.of(scores, np.ones(len(scores))).mean_and_sd()
+    if sd == 0.0:
+        return 0.0, float(logit(target.mean()))
+    unit = ((scores - centre) / sd)[:, np.newaxis]
+    # a soft target is a row of either class, weighted; no penalty to speak of
+    model = LogisticRegression(C=1e12, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    signs = np.repeat([1, -1], len(scores))
+    model.fit(np.vstack([unit, unit]), signs, sample_weight=np.r_[target, 1.0 - target])
+    slope = float(model.coef_[0, 0]) / sd
+    if slope <= 0.0:
+        return 0.0, float(logit(target.mean()))
+    return slope, float(model.intercept_[0]) - slope * centre
+
+
+def _isotonic(scores: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+    model: Any = IsotonicRegression(increasing=True, out_of_bounds="clip").fit(scores, target)
+    return model.X_thresholds_, model.y_thresholds_
+
+
+def _two_columns(normal: FloatArray) -> FloatArray:
+    return np.column_stack([1.0 - normal, normal])

@@ -1,0 +1,103 @@
+"""KPCA: the book's reconstruction error, its linear limit, and rows left out."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+
+from ocfuse.detectors import spectrum as spectra
+from ocfuse.detectors.base import honest_scores, interleaved_folds
+from ocfuse.detectors.gram import Gram
+from ocfuse.detectors.kpca import KPCA
+
+
+def rows(n, m=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, m))
+
+
+def by_the_book(K, k, size):
+    """Centre explicitly, project, and subtract (Hoffmann 2007)."""
+    n = len(K)
+    H = np.eye(n) - 1.0 / n
+    values, vectors = np.linalg.eigh(H @ K @ H)
+    alpha = vectors[:, ::-1][:, :size] / np.sqrt(values[::-1][:size])
+    centred = (k - K.mean(axis=0)) @ H
+    spherical = 1.0 - 2.0 * k.mean(axis=1) + K.mean()
+    return spherical - np.sum((centred @ alpha) ** 2, axis=1)
+
+
+@pytest.mark.parametrize("size", [1, 10, 60])
+@pytest.mark.parametrize("width", [1.0, 0.25])
+@pytest.mark.parametrize("full_rows", [10, 1000])
+def test_score_is_the_reconstruction_error_of_the_book(monkeypatch, size, width, full_rows):
+    monkeypatch.setattr(spectra, "FULL_ROWS", full_rows)
+    monkeypatch.setattr(spectra, "SPARE", 10)
+    gram = Gram(rows(150))
+    query = gram.query(1.5 * rows(40, seed=1))
+    detector = KPCA(subspace=size, width=width).fit_gram(gram)
+    expected = by_the_book(gram.kernel(width), query.kernel(width), size)
+    assert detector.n_components_ == size
+    np.testing.assert_allclose(detector.score_query(query), -expected, atol=1e-11)
+
+
+def test_a_very_wide_kernel_is_linear():
+    # k = 1 - d^2 / (w M) + ..., whose centred part is 2 x.y / (w M)
+    X, Q = rows(100, 5) * [3.0, 2.0, 1.0, 0.5, 0.5], rows(30, 5, 1)
+    width = 1e5
+    detector = KPCA(subspace=2, width=width).fit(X)
+    linear = PCA(2).fit(X)
+    residual = np.sum((Q - linear.inverse_transform(linear.transform(Q))) ** 2, axis=1)
+    expected = -2.0 * residual / (width * detector.reference_.scale)
+    np.testing.assert_allclose(detector.score_samples(Q), expected, rtol=1e-3)
+
+
+def test_all_directions_rebuild_the_training_rows():
+    X = rows(40)
+    detector = KPCA(subspace=1000, width=0.25).fit(X)
+    assert detector.n_components_ == 39
+    np.testing.assert_allclose(detector.score_samples(X), 0.0, atol=1e-10)
+
+
+def test_far_from_all_rows_the_error_is_known():
+    gram = Gram(rows(40))
+    detector = KPCA(subspace=5).fit_gram(gram)
+    far = detector.score_query(gram.query(np.full((1, 4), 1e6)))
+    mean = gram.kernel(1.0).mean()
+    assert far[0] == pytest.approx(-(1.0 + mean - np.sum(detector.shift_**2)))
+
+
+@pytest.mark.parametrize(
+    ("n", "subspace", "size"), [(10, None, 3), (2, None, 1), (400, None, 120), (40, 7, 7)]
+)
+def test_size_of_the_subspace(n, subspace, size):
+    assert KPCA(subspace=subspace, width=0.1).fit(rows(n)).n_components_ == size
+
+
+def test_share_of_the_variance():
+    gram = Gram(rows(100))
+    size = KPCA(subspace=0.9).fit_gram(gram).n_components_
+    H = np.eye(100) - 0.01
+    values = np.linalg.eigvalsh(H @ gram.kernel(1.0) @ H)[::-1]
+    assert values[:size].sum() >= 0.9 * values.sum() > values[: size - 1].sum()
+
+
+@pytest.mark.parametrize("subspace", [None, 5, 0.8])
+def test_left_out_scores_are_those_of_refits_of_the_same_size(subspace):
+    gram = Gram(rows(60))
+    detector = KPCA(subspace=subspace).fit_gram(gram)
+    found = honest_scores(detector, gram, [])
+    same = clone(detector).set_params(subspace=detector.n_components_)
+    leave_one_out = [(np.delete(np.arange(60), i), np.array([i])) for i in range(60)]
+    refitted = honest_scores(same, gram, leave_one_out, by_fold=True)
+    np.testing.assert_allclose(found, refitted, atol=1e-8)
+
+
+def test_left_out_scores_are_closer_to_fresh_ones_than_in_sample_and_folded_ones():
+    X = rows(1300, 6)
+    gram = Gram(X[:300])
+    detector = KPCA().fit_gram(gram)
+    fresh = np.median(detector.score_query(gram.query(X[300:])))
+    left_out = np.median(honest_scores(detector, gram, []))
+    folded = np.median(honest_scores(detector, gram, interleaved_folds(300), by_fold=True))
+    in_sample = np.median(detector.score_query(gram))
+    assert abs(left_out - fresh) < abs(folded - fresh) < abs(in_sample - fresh)

@@ -1,0 +1,160 @@
+"""KNN and LOF: scikit-learn's values where they are sound, sense where they are not."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
+
+from ocfuse.detectors.gram import Gram
+from ocfuse.detectors.neighbours import KNN, LOF, SMALLEST_REACH
+from ocfuse.exceptions import InvalidInputError
+
+SHAPES = [(60, 1), (200, 3), (150, 40), (1500, 4)]
+
+
+def table(n, m, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, m)) * np.linspace(0.5, 3.0, m)
+
+
+@pytest.mark.parametrize(("n", "m"), SHAPES)
+@pytest.mark.parametrize("k", [1, 5, 30])
+def test_knn_equals_scikit_learn(n, m, k):
+    X, new = table(n, m), table(25, m, seed=1)
+    distances, _ = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(new)
+    largest = KNN(k).fit(X).score_samples(new)
+    mean = KNN(k, method="mean").fit(X).score_samples(new)
+    np.testing.assert_allclose(largest, -distances[:, -1], rtol=1e-9)
+    np.testing.assert_allclose(mean, -distances.mean(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["largest", "mean"])
+def test_knn_leave_one_out_equals_refits(method):
+    X = table(30, 3)
+    detector = KNN(4, method=method)
+    gram = Gram(X)
+    left_out = detector.fit_gram(gram)._leave_one_out(gram)
+    refits = [
+        KNN(4, method=method).fit(np.delete(X, i, axis=0)).score_samples(X[i : i + 1])[0]
+        for i in range(len(X))
+    ]
+    np.testing.assert_allclose(left_out, refits, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m"), SHAPES)
+@pytest.mark.parametrize("k", [1, 10, 30])
+def test_lof_equals_scikit_learn(n, m, k):
+    X, new = table(n, m), np.vstack([table(25, m, seed=1), 10 * table(5, m, seed=2)])
+    theirs = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(X)
+    gram = Gram(X)
+    ours = LOF(k).fit_gram(gram)
+    # k = 1 has pairs of rows that are close by chance: the floor is made for them
+    if k > 1:
+        assert (ours.density_ * ours.floor_ < 1).all()
+        np.testing.assert_allclose(ours.score_samples(new), theirs.score_samples(new), rtol=1e-8)
+        np.testing.assert_allclose(
+            ours._leave_one_out(gram), theirs.negative_outlier_factor_, rtol=1e-8
+        )
+    assert np.isfinite(ours.score_samples(new)).all()
+
+
+def test_lof_beside_duplicates_is_finite_and_ordered():
+    rng = np.random.default_rng(0)
+    cloud = rng.normal(size=(100, 2))
+    X = np.vstack([cloud, np.full((60, 2), 3.0)])
+    detector = LOF(20).fit(X)
+    steps = np.array([0.0, 0.05, 0.3, 1.0, 3.0, 10.0])
+    scores = detector.score_samples(3.0 + np.column_stack([steps, steps]))
+    assert scores[0] == pytest.approx(-1.0)
+    assert (np.diff(scores) < 0).all()
+    # the typical reach is at most 1 / SMALLEST_REACH times the least
+    assert scores[3] > -10 / SMALLEST_REACH
+    assert np.abs(detector.score_samples(cloud)).max() < 10
+
+
+def test_lof_of_equal_rows():
+    detector = LOF(5).fit(np.ones((20, 3)))
+    scores = detector.score_samples([[1.0, 1.0, 1.0], [1.0, 1.0, 2.0], [1.0, 1.0, 9.0]])
+    assert scores[0] == pytest.approx(-1.0)
+    assert np.isfinite(scores).all()
+    assert (np.diff(scores) < 0).all()
+    assert detector.predict([[1.0, 1.0, 1.0]])[0] == 1
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 1000),
+    n=st.integers(2, 40),
+    m=st.integers(1, 4),
+    decimals=st.integers(0, 2),
+    k=st.integers(1, 50),
+)
+def test_batch_equals_one_by_one_with_ties(seed, n, m, decimals, k):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, m)).round(decimals)
+    new = rng.normal(size=(15, m)).round(decimals)
+    for detector in (KNN(k), KNN(k, method="mean"), LOF(k)):
+        detector.fit(X)
+        batch = detector.score_samples(new)
+        single = np.concatenate([detector.score_samples(row[None]) for row in new])
+        np.testing.assert_allclose(batch, single, rtol=1e-12, atol=1e-12)
+        assert np.isfinite(batch).all()
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 1000), factor=st.sampled_from([1e-6, 0.1, 37.0, 1e8]))
+def test_unit_of_features_moves_knn_and_leaves_lof(seed, factor):
+    rng = np.random.default_rng(seed)
+    X, new = rng.normal(size=(50, 3)), rng.normal(size=(10, 3))
+    knn, scaled_knn = KNN().fit(X), KNN().fit(factor * X)
+    np.testing.assert_allclose(
+        factor * knn.score_samples(new), scaled_knn.score_samples(factor * new), rtol=1e-9
+    )
+    lof, scaled_lof = LOF().fit(X), LOF().fit(factor * X)
+    np.testing.assert_allclose(
+        lof.score_samples(new), scaled_lof.score_samples(factor * new), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("detector", [KNN(), LOF()])
+def test_order_of_rows_does_not_matter(detector):
+    X, new = table(80, 3), table(10, 3, seed=1)
+    scores = detector.fit(X).score_samples(new)
+    shuffled = detector.fit(X[::-1]).score_samples(new)
+    np.testing.assert_allclose(scores, shuffled, rtol=1e-12)
+
+
+@pytest.mark.parametrize("detector", [KNN(30), LOF(30)])
+def test_two_rows_are_enough(detector):
+    detector.fit([[0.0], [1.0]])
+    assert detector.n_neighbors_ == 1
+    assert np.isfinite(detector.score_samples([[0.0], [0.5], [7.0]])).all()
+
+
+@pytest.mark.parametrize("detector", [KNN(30), LOF(30)])
+def test_one_row_of_a_fold_is_enough(detector):
+    part, query = Gram(np.array([[0.0], [1.0]])).fold(np.array([0]), np.array([1]))
+    scores = detector.fit_gram(part).score_query(query)
+    assert np.isfinite(scores).all()
+    assert detector.score_samples([[0.0]]) > scores
+
+
+def test_false_alarm_rate_holds_on_fresh_rows():
+    X, new = table(1000, 4), table(4000, 4, seed=1)
+    for detector in (KNN(false_alarm_rate=0.1), LOF(false_alarm_rate=0.1)):
+        alarms = (detector.fit(X).predict(new) == -1).mean()
+        assert 0.07 < alarms < 0.13
+
+
+@pytest.mark.parametrize(
+    ("detector", "message"),
+    [
+        (KNN(0), "n_neighbors must be a whole number of at least 1. Got n_neighbors=0"),
+        (LOF(2.5), "n_neighbors must be a whole number"),
+        (KNN(method="median"), "method must be 'largest' or 'mean'. Got method='median'"),
+        (KNN(false_alarm_rate=0), "false_alarm_rate must be"),
+    ],
+)
+def test_wrong_parameters_are_refused(detector, message):
+    with pytest.raises(InvalidInputError, match=message):
+        detector.fit(table(20, 2))

@@ -1,0 +1,88 @@
+"""SVDD: the sphere is optimal, agrees with the one-class SVM, and leaves rows out."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.base import clone
+from sklearn.svm import OneClassSVM
+
+from ocfuse.detectors.base import honest_scores
+from ocfuse.detectors.gram import Gram
+from ocfuse.detectors.svdd import SVDD
+
+
+def rows(n, m=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, m))
+
+
+@pytest.mark.parametrize("width", [1.0, 0.25])
+@pytest.mark.parametrize("nu", [0.05, 0.5])
+def test_scores_are_a_positive_affine_map_of_the_one_class_svm(width, nu):
+    X, Q = rows(200), 1.5 * rows(100, seed=1)
+    ours = SVDD(width=width, nu=nu).fit(X)
+    gamma = 1.0 / (width * ours.reference_.scale)
+    theirs = OneClassSVM(gamma=gamma, nu=nu, tol=1e-8).fit(X).decision_function(Q)
+    scores = ours.score_samples(Q)
+    slope, level = np.polyfit(theirs, scores, 1)
+    assert slope > 0
+    np.testing.assert_allclose(slope * theirs + level, scores, atol=1e-8 * np.ptp(scores))
+    assert spearmanr(scores, theirs).statistic == pytest.approx(1.0, abs=1e-6)
+    # Zero is the border of both.
+    np.testing.assert_allclose(level, 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.4])
+def test_sphere_satisfies_the_optimality_conditions(nu):
+    n = 150
+    gram = Gram(rows(n))
+    fitted = SVDD(nu=nu).fit_gram(gram)
+    alpha = np.zeros(n)
+    alpha[fitted.support_] = fitted.dual_coef_
+    bound = 1.0 / (nu * n)
+    assert alpha.sum() == pytest.approx(1.0)
+    assert alpha.min() >= 0.0
+    assert alpha.max() <= bound * (1 + 1e-12)
+    scores = fitted.score_query(gram)
+    assert np.all(scores[alpha == 0] >= -1e-7)
+    assert np.all(scores[alpha >= bound * (1 - 1e-9)] <= 1e-7)
+    border = (alpha > 0) & (alpha < bound * (1 - 1e-9))
+    np.testing.assert_allclose(scores[border], 0.0, atol=1e-7)
+    # nu bounds the rows outside and the support vectors
+    assert np.mean(scores < -1e-7) <= nu <= np.mean(alpha > 0)
+
+
+def test_score_is_radius_less_distance_to_the_centre():
+    X, Q = rows(80), rows(10, seed=1)
+    gram = Gram(X)
+    fitted = SVDD().fit_gram(gram)
+    K = gram.kernel(1.0)[np.ix_(fitted.support_, fitted.support_)]
+    centre = fitted.dual_coef_ @ K @ fitted.dual_coef_
+    reached = gram.query(Q).kernel(1.0)[:, fitted.support_] @ fitted.dual_coef_
+    squared_radius = 1.0 - 2.0 * fitted.level_ + centre
+    expected = squared_radius - (1.0 - 2.0 * reached + centre)
+    np.testing.assert_allclose(fitted.score_query(gram.query(Q)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("width", "farthest"), [(1.0, 0.25), (0.5, 0.5)])
+def test_span_predicts_refits(width, farthest):
+    gram = Gram(rows(600, 5))
+    detector = SVDD(width=width).fit_gram(gram)
+    found = honest_scores(detector, gram, [])
+    refitted = found.copy()
+    for i in detector.support_:
+        part, query = gram.fold(np.delete(np.arange(600), i), np.array([i]))
+        refitted[i] = clone(detector).fit_gram(part).score_query(query)[0]
+    support = detector.support_
+    assert spearmanr(found[support], refitted[support]).statistic > 0.95
+    assert np.abs(found - refitted).max() < farthest * refitted.std()
+    in_sample = detector.score_query(gram)
+    assert np.abs(found - refitted).mean() < 0.3 * np.abs(in_sample - refitted).mean()
+
+
+def test_rows_that_are_no_support_vectors_keep_their_score():
+    gram = Gram(rows(100))
+    detector = SVDD().fit_gram(gram)
+    others = np.setdiff1d(np.arange(100), detector.support_)
+    found, scores = honest_scores(detector, gram, []), detector.score_query(gram)
+    np.testing.assert_array_equal(found[others], scores[others])
+    assert np.all(found[detector.support_] <= scores[detector.support_])

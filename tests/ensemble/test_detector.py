@@ -1,0 +1,399 @@
+"""FusedDetector in every situation that a user may bring."""
+
+import io
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
+
+from ocfuse import FusedDetector
+from ocfuse.detectors import GMM, KNN, Pool
+from ocfuse.ensemble.progress import ProgressBar
+from ocfuse.exceptions import (
+    FewSamplesWarning,
+    InvalidInputError,
+    MemberError,
+    MemberWarning,
+)
+from ocfuse.fusion import LocalLpFusion, LpFusion, StackedFusion
+from ocfuse.negatives import Shuffle
+from ocfuse.scores import MinMax, ZScore
+
+FEW = [("knn", KNN()), ("gmm", GMM(n_components=1))]
+pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.FewSamplesWarning")
+
+
+def ring(n, seed, radius=3.0):
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 2 * np.pi, n)
+    return radius * np.column_stack([np.cos(angle), np.sin(angle)]) + rng.normal(0, 0.2, (n, 2))
+
+
+@pytest.fixture(scope="module", name="X")
+def normal_rows():
+    return ring(120, 0)
+
+
+@pytest.fixture(scope="module")
+def anomalies():
+    return ring(40, 1, radius=1.2)
+
+
+def auc(detector, normal, anomalies):
+    scores = detector.score_samples(np.vstack([normal, anomalies]))
+    return roc_auc_score(np.arange(len(scores)) < len(normal), scores)
+
+
+class Broken(BaseEstimator):
+    """A member that fails where it is told to."""
+
+    def __init__(self, where="fit"):
+        self.where = where
+
+    def fit(self, X, y=None):
+        if self.where == "fit":
+            raise RuntimeError("the sensor is on fire")
+        self.n_ = len(X)
+        return self
+
+    def score_samples(self, X):
+        if self.where == "score":
+            raise RuntimeError("the sensor is on fire")
+        return np.full(len(X), np.nan)
+
+
+class TestSituations:
+    def test_pure(self, X, anomalies):
+        detector = FusedDetector("light", random_state=0).fit(X)
+        assert auc(detector, ring(100, 2), anomalies) > 0.95
+        assert detector.predict(np.zeros((1, 2))) == -1
+
+    def test_labels_help_where_the_pure_fusion_is_blind(self):
+        """One member sees the anomalies, the others do not: ten labels find it."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 3))
+        anomalies = rng.normal(size=(60, 3)) * [1, 1, 0.02]  # too close to 0 in the third feature
+
+        class Inner(BaseEstimator):
+            def fit(self, X, y=None):
+                return self
+
+            def score_samples(self, X):
+                return np.abs(X[:, 2])
+
+        members = [*FEW, ("inner", Inner())]
+        test = rng.normal(size=(200, 3))
+        pure = FusedDetector(members, random_state=0).fit(X)
+        y = np.r_[np.ones(200), -np.ones(20)]
+        labelled = FusedDetector(members, random_state=0).fit(np.vstack([X, anomalies[:20]]), y)
+        assert auc(labelled, test, anomalies[20:]) > auc(pure, test, anomalies[20:]) + 0.2
+
+    def test_unknown_rows_are_learned_from(self, X, anomalies):
+        y = np.full(len(X) + 10, np.nan)
+        y[:20], y[-10:] = 1, -1
+        detector = FusedDetector(FEW, random_state=0).fit(np.vstack([X, anomalies[:10]]), y)
+        assert len(detector.training_) == len(X)
+        assert auc(detector, ring(100, 2), anomalies[10:]) > 0.9
+
+    def test_anomalies_are_never_learned_as_normal(self, X, anomalies):
+        y = np.r_[np.ones(len(X)), -np.ones(10)]
+        labelled = FusedDetector(FEW, fusion="sum", random_state=0)
+        labelled.fit(np.vstack([X, anomalies[:10]]), y)
+        pure = FusedDetector(FEW, fusion="sum", random_state=0).fit(X, np.ones(len(X)))
+        np.testing.assert_array_equal(labelled.score_samples(X), pure.score_samples(X))
+
+    def test_boolean_labels_say_whether_a_row_is_normal(self, X, anomalies):
+        both = np.vstack([X, anomalies[:10]])
+        y = np.arange(len(both)) < len(X)
+        first = FusedDetector(FEW, random_state=0).fit(both, y)
+        second = FusedDetector(FEW, random_state=0).fit(both, np.where(y, 1, -1))
+        np.testing.assert_array_equal(first.score_samples(both), second.score_samples(both))
+
+    def test_dirty_training_data(self, X):
+        far = np.random.default_rng(3).uniform(-40, 40, (6, 2))
+        detector = FusedDetector("light", random_state=0).fit(np.vstack([X, far]))
+        np.testing.assert_array_equal(detector.trimmed_rows_, np.arange(120, 126))
+        clean = FusedDetector("light", random_state=0).fit(X)
+        query = ring(50, 5)
+        assert np.corrcoef(detector.score_samples(query), clean.score_samples(query))[0, 1] > 0.99
+
+    def test_rows_that_somebody_vouches_for_are_never_trimmed(self, X):
+        far = np.full((3, 2), 40.0)
+        both = np.vstack([X, far])
+        assert len(FusedDetector(FEW).fit(both).trimmed_rows_) == 3
+        assert len(FusedDetector(FEW).fit(both, np.ones(len(both))).trimmed_rows_) == 0
+
+    def test_clean_data_keeps_its_rows(self):
+        for seed in range(5):
+            X = np.random.default_rng(seed).standard_t(5, size=(300, 3))
+            assert len(FusedDetector(FEW).fit(X).trimmed_rows_) <= 3
+
+    def test_groups_stay_together(self, X):
+        """Rows of one group are copies: only whole groups held out are honest about them."""
+        copies = np.repeat(X[:30], 4, axis=0)
+        groups = np.repeat(np.arange(30), 4)
+        plain = FusedDetector([KNN(n_neighbors=1)], fusion="sum").fit(copies)
+        grouped = FusedDetector([KNN(n_neighbors=1)], fusion="sum").fit(copies, groups=groups)
+        assert np.median(plain.pool_.honest_scores_) == 0
+        assert np.median(grouped.pool_.honest_scores_) < 0
+        fresh = ring(400, 9)
+        assert np.mean(grouped.predict(fresh) == -1) < np.mean(plain.predict(fresh) == -1)
+
+    def test_scikit_learn_members_as_they_are(self, X, anomalies):
+        members = [
+            LocalOutlierFactor(novelty=True),
+            IsolationForest(n_estimators=20),
+            GaussianMixture(2),
+            OneClassSVM(nu=0.1),
+            make_pipeline(StandardScaler(), OneClassSVM()),
+        ]
+        detector = FusedDetector(members, random_state=0).fit(X)
+        assert auc(detector, ring(100, 2), anomalies) > 0.9
+
+
+class TestEdges:
+    @pytest.mark.parametrize("members", ["default", "light", "paper", "paper-all"])
+    @pytest.mark.parametrize("n", [5, 6, 12])
+    def test_few_rows_many_members(self, members, n):
+        X = np.random.default_rng(n).normal(size=(n, 3))
+        detector = FusedDetector(members, random_state=0).fit(X)
+        scores = detector.score_samples(np.vstack([X, np.full((1, 3), 50.0)]))
+        assert np.isfinite(scores).all()
+        assert scores[-1] < scores[:-1].min()
+
+    @pytest.mark.parametrize("n", [0, 1, 4])
+    def test_too_few_rows(self, n):
+        with pytest.raises(ValueError, match=f"n_samples = {n}" if n else "0 sample"):
+            FusedDetector().fit(np.ones((n, 2)))
+
+    @pytest.mark.parametrize(
+        "X",
+        [
+            np.zeros((20, 3)),
+            np.repeat(np.eye(3), 10, axis=0),
+            np.random.default_rng(0).integers(0, 2, (60, 4)).astype(float),
+            np.random.default_rng(0).normal(size=(40, 1)),
+            np.random.default_rng(0).normal(size=(20, 500)),
+            np.random.default_rng(0).normal(size=(30, 3)) * [1, 1e-12, 1e12],
+            np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32),
+            np.column_stack([np.arange(30), np.full(30, 7)]),
+        ],
+        ids=["equal", "duplicates", "binary", "1 column", "wide", "scales", "float32", "int"],
+    )
+    def test_awkward_tables(self, X):
+        detector = FusedDetector(random_state=0).fit(X)
+        far = np.asarray(X[:1], dtype=float) + 1e3 * (1 + np.abs(X[:1]))
+        scores = detector.score_samples(np.vstack([X, far]))
+        assert np.isfinite(scores).all()
+        assert scores[-1] < np.median(scores[:-1])
+        assert detector.predict(far) == -1
+
+    def test_ten_thousand_columns(self):
+        X = np.random.default_rng(0).normal(size=(30, 10_000))
+        detector = FusedDetector(random_state=0).fit(X)
+        assert np.isfinite(detector.score_samples(X[:3])).all()
+
+    def test_gaps(self, X):
+        gappy = X.copy()
+        gappy[::7, 0] = np.nan
+        detector = FusedDetector(FEW, random_state=0).fit(gappy)
+        assert np.isfinite(detector.score_samples(gappy)).all()
+        with pytest.raises(InvalidInputError, match="complete in training: 1"):
+            detector.score_samples([[0.0, np.nan]])
+
+    @pytest.mark.parametrize("bad", [sparse.csr_matrix(np.eye(6)), np.full((6, 2), np.inf)])
+    def test_refused_input(self, bad):
+        with pytest.raises((TypeError, ValueError), match=r"[Ss]parse|infinity"):
+            FusedDetector().fit(bad)
+
+    def test_huge_and_tiny_values(self):
+        X = np.random.default_rng(0).normal(size=(30, 2)) * [1e300, 1e-300]
+        detector = FusedDetector(random_state=0).fit(X)
+        assert np.isfinite(detector.score_samples([[1.7e308, 1.0], [0, 0]])).all()
+
+
+class TestMembers:
+    @pytest.mark.parametrize("where", ["fit", "score", "nan"])
+    def test_a_failing_member_is_named(self, X, where):
+        members = [*FEW, ("pump", Broken(where))]
+        with pytest.raises(MemberError, match="pump"):
+            FusedDetector(members).fit(X)
+        with pytest.warns(MemberWarning, match="pump"):
+            detector = FusedDetector(Pool(members, on_error="drop")).fit(X)
+        assert list(detector.get_feature_names_out()) == ["knn", "gmm"]
+        expected = FusedDetector(FEW).fit(X)
+        assert detector.weights(X[:3]).shape == (3, 2)
+        assert expected.weights(X[:3]).shape == (3, 2)
+
+    def test_all_failing(self, X):
+        with (
+            pytest.raises(MemberError),
+            warnings.catch_warnings(action="ignore", category=MemberWarning),
+        ):
+            FusedDetector(Pool([Broken()], on_error="drop")).fit(X)
+
+    def test_fusions_that_need_anomalies_say_so(self, X):
+        with pytest.raises(InvalidInputError, match="StackedFusion learns from anomalies"):
+            FusedDetector(FEW, fusion=StackedFusion(), negatives=None).fit(X)
+
+    @pytest.mark.parametrize("normaliser", ["z-score", "robust-z", "tail", MinMax(rho=1), ZScore()])
+    @pytest.mark.parametrize("negatives", ["mirror", ["uniform", Shuffle()]])
+    def test_parts_by_name_or_object(self, X, anomalies, normaliser, negatives):
+        detector = FusedDetector(
+            FEW, normaliser=normaliser, negatives=negatives, random_state=0
+        ).fit(X)
+        assert auc(detector, ring(100, 2), anomalies) > 0.9
+
+    @pytest.mark.parametrize(
+        ("option", "value"),
+        [
+            ("members", "nonsense"),
+            ("fusion", "nonsense"),
+            ("normaliser", "nonsense"),
+            ("negatives", "nonsense"),
+            ("false_alarm_rate", 0),
+            ("false_alarm_rate", "often"),
+        ],
+    )
+    def test_unknown_options(self, X, option, value):
+        with pytest.raises(ValueError, match=str(value)):
+            FusedDetector(**{"members": FEW, option: value}).fit(X)
+
+
+class TestScikitLearn:
+    def test_grid_search_over_the_fusion_and_a_member(self, X, anomalies):
+        both = np.vstack([X, anomalies])
+        y = np.r_[np.ones(len(X)), -np.ones(len(anomalies))].astype(int)
+        search = GridSearchCV(
+            FusedDetector(FEW, fusion=LocalLpFusion(), random_state=0),
+            {"fusion__p": [8 / 7, 4.0], "knn__n_neighbors": [1, 5]},
+            scoring=lambda detector, X, y: roc_auc_score(y, detector.score_samples(X)),
+            cv=2,
+        ).fit(both, y)
+        assert search.best_score_ > 0.9
+        assert set(search.best_params_) == {"fusion__p", "knn__n_neighbors"}
+
+    def test_clone_and_params(self):
+        detector = FusedDetector(FEW, fusion=LpFusion(p=3.0))
+        copy = clone(detector).set_params(fusion__p=4.0, knn__n_neighbors=2)
+        assert copy.get_params()["knn__n_neighbors"] == 2
+        assert detector.get_params()["fusion__p"] == 3.0
+        assert dict(detector.members)["knn"].n_neighbors == 5
+
+    def test_pipeline(self, X):
+        pipeline = make_pipeline(StandardScaler(), FusedDetector(FEW, random_state=0)).fit(X)
+        assert pipeline.predict(X).shape == (len(X),)
+        assert pipeline.score_samples(X).shape == (len(X),)
+
+    @pytest.mark.parametrize("library", [pd, pl])
+    def test_frames_keep_their_names(self, X, library):
+        frame = library.DataFrame({"flow": X[:, 0], "pressure": X[:, 1]})
+        detector = FusedDetector(FEW, random_state=0).fit(frame)
+        assert list(detector.feature_names_in_) == ["flow", "pressure"]
+        plain = FusedDetector(FEW, random_state=0).fit(X)
+        np.testing.assert_array_equal(detector.score_samples(frame), plain.score_samples(X))
+        assert detector.explain(frame[:1]).feature_names == ["flow", "pressure"]
+        with pytest.raises(ValueError, match="feature names should match"):
+            detector.predict(library.DataFrame({"flow": [1.0], "heat": [1.0]}))
+
+    @pytest.mark.parametrize("library", [pd, pl])
+    def test_categories(self, X, library):
+        state = np.where(X[:, 0] > 0, "on", "off")
+        frame = library.DataFrame({"flow": X[:, 0], "state": state.astype(object)})
+        detector = FusedDetector(FEW, random_state=0).fit(frame)
+        odd = library.DataFrame({"flow": [3.0, 3.0], "state": ["on", "off"]})
+        scores = detector.score_samples(odd)
+        assert scores[1] < scores[0]
+        shares = detector.explain(odd).attributions
+        assert shares.shape == (2, 2)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_set_output(self, X, library):
+        detector = FusedDetector(FEW, random_state=0).set_output(transform=library).fit(X)
+        table = detector.transform(X)
+        assert list(table.columns) == ["knn", "gmm"]
+        assert table.shape == (len(X), 2)
+
+
+class TestAnswers:
+    def test_probabilities(self, X, anomalies):
+        detector = FusedDetector(FEW, random_state=0).fit(X)
+        proba = detector.predict_proba(np.vstack([X, anomalies]))
+        np.testing.assert_allclose(proba.sum(1), 1)
+        assert list(detector.classes_) == [-1, 1]
+        assert proba[:120, 1].mean() > 0.4 > 0.1 > proba[120:, 1].mean()
+
+    def test_probabilities_with_labels(self, X, anomalies):
+        both, y = np.vstack([X, anomalies[:20]]), np.r_[np.ones(120), -np.ones(20)]
+        detector = FusedDetector(FEW, random_state=0).fit(both, y)
+        proba = detector.predict_proba(np.vstack([ring(100, 8), anomalies[20:]]))
+        assert proba[:100, 0].mean() < 0.2 < 0.8 < proba[100:, 0].mean()
+
+    def test_weights_differ_between_regions(self):
+        rng = np.random.default_rng(0)
+        left = rng.normal(size=(150, 2)) * [0.1, 3] + [-10, 0]
+        right = rng.normal(size=(150, 2)) * [3, 0.1] + [10, 0]
+        detector = FusedDetector(random_state=0).fit(np.vstack([left, right]))
+        weights = detector.weights([[-10.0, 0.0], [10.0, 0.0]])
+        np.testing.assert_allclose(np.abs(weights).sum(1), 1)
+        assert np.abs(weights[0] - weights[1]).max() > 0.01
+
+    def test_explanation(self, X):
+        detector = FusedDetector(FEW, random_state=0).fit(X)
+        row = np.array([[3.0, 2.5]])
+        why = detector.explain(row)
+        assert len(why) == 1
+        assert why.is_anomaly[0] == (detector.predict(row)[0] == -1)
+        distances = np.linalg.norm((X - row) / X.std(0), axis=1)
+        assert why.nearest_rows[0, 0] == np.argmin(distances)
+        np.testing.assert_allclose(why.nearest_distances[0, 0], distances.min())
+        nearest = X[why.nearest_rows[0, :1]]
+        gain = detector.score_samples(nearest) - detector.score_samples(row)
+        np.testing.assert_allclose(why.attributions.sum(1), gain)
+        assert why.describe().startswith("anomaly: score")
+        assert "knn" in why.describe(0, n_features=1)
+
+    def test_verbose_shows_stage_and_member(self, X, capsys):
+        FusedDetector(FEW, verbose=True).fit(X)
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert "knn" in shown.err
+        assert "gmm" in shown.err
+        assert "fusion" in shown.err
+        FusedDetector(FEW).fit(X)
+        assert capsys.readouterr().err == ""
+
+    def test_gmean_of_labelled_rows(self, X, anomalies):
+        detector = FusedDetector(FEW, random_state=0).fit(X)
+        both, y = np.vstack([ring(80, 4), anomalies]), np.r_[np.ones(80), -np.ones(40)]
+        predicted = detector.fit_threshold(both, y).predict(both)
+        rates = [np.mean(predicted[y == label] == label) for label in (1, -1)]
+        assert np.sqrt(rates[0] * rates[1]) > 0.9
+
+
+def test_few_rows_warn():
+    with pytest.warns(FewSamplesWarning, match="10 normal rows cannot guarantee"):
+        FusedDetector(FEW).fit(ring(10, 0))
+
+
+def test_progress_bar_rewrites_one_line():
+    stream = io.StringIO()
+    bar = ProgressBar(stream)
+    bar("members", "a long name", 1, 2)
+    bar("members", "short", 2, 2)
+    bar.close()
+    lines = stream.getvalue().split("\r")
+    assert len({len(line.rstrip("\n")) for line in lines[1:]}) == 1
+    assert stream.getvalue().endswith("\n")

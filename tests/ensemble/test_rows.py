@@ -1,0 +1,35 @@
+"""The order of the training rows depends on their content only."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocfuse.ensemble.rows import canonical_order, check_groups
+from ocfuse.exceptions import InvalidInputError
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(1, 4))
+def test_any_order_of_the_rows_comes_out_the_same(seed, n, m):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, (n, m)).astype(float)  # many equal rows
+    y = rng.integers(-1, 2, n)
+    shuffled = rng.permutation(n)
+    first, second = canonical_order(X, y), canonical_order(X[shuffled], y[shuffled])
+    np.testing.assert_array_equal(X[first], X[shuffled][second])
+    np.testing.assert_array_equal(y[first], y[shuffled][second])
+    assert sorted(first) == list(range(n))
+
+
+def test_negative_zero_is_zero():
+    X = np.array([[0.0], [-0.0], [0.0]])
+    y = np.array([3, 2, 1])
+    np.testing.assert_array_equal(canonical_order(X, y), [2, 1, 0])
+
+
+def test_groups():
+    assert check_groups(None, 3) is None
+    np.testing.assert_array_equal(check_groups(["b", "a", "b"], 3), [1, 0, 1])
+    with pytest.raises(InvalidInputError, match=r"shape \(3,\). Got shape \(2,\)"):
+        check_groups([1, 2], 3)

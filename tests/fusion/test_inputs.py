@@ -1,0 +1,42 @@
+"""Checks at the public door that the fusions share."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_matrix
+
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.fusion.inputs import check_number, check_sample_weight, check_table
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_are_tables(frame):
+    table = check_table(frame({"a": [1, 2], "b": [0.5, 1.5]}), "Z", "n_members")
+    np.testing.assert_array_equal(table, [[1.0, 0.5], [2.0, 1.5]])
+
+
+def test_sparse_is_refused_with_advice():
+    with pytest.raises(InvalidTypeError, match=r"Z\.toarray\(\)"):
+        check_table(csr_matrix(np.eye(3)), "Z", "n_members")
+
+
+def test_text_and_times_are_refused():
+    for values in ([["a"]], np.array([["2020-01-01"]], dtype="datetime64[D]"), [[1, [2]]]):
+        with pytest.raises(InvalidTypeError, match="real numbers"):
+            check_table(values, "X", "n_features")
+
+
+def test_weights_are_relative():
+    np.testing.assert_array_equal(check_sample_weight([1, 2, 4], 3), [0.25, 0.5, 1.0])
+    assert check_sample_weight(None, 2).tolist() == [1.0, 1.0]
+
+
+def test_intervals():
+    assert check_number(np.float32(0.5), "a", 0, 1, "") == 0.5
+    assert check_number(1, "a", 0, 1, "") == 1.0
+    for value in (True, None, "1", np.nan, 1.1):
+        with pytest.raises(InvalidInputError, match=r"a must be a number in \[0, 1\]"):
+            check_number(value, "a", 0, 1, "")
+    with pytest.raises(InvalidInputError, match=r"in \(0, 1\]"):
+        check_number(0, "a", 0, 1, "", open_low=True)

@@ -1,0 +1,221 @@
+"""The local lp fusion: its limits, its blend and what locality buys."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError, OcfuseWarning
+from ocfuse.fusion import Locality, LocalLpFusion, LpFusion, SumRule
+from ocfuse.fusion.anchors import blend
+from ocfuse.fusion.neighbourhood import Neighbourhood
+from ocfuse.solvers.dispatch import solve
+from tests.fusion.cases import scores
+
+OFF = Locality(kappa=1.0)
+
+
+def hinge(w, Z, y, c):
+    return (c * np.maximum(0, 1 - y * (Z @ w))).sum()
+
+
+def sides(seed=0, n=400, share=0.2):
+    """Each member sees the anomalies of one half of the space only."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    y = np.where(rng.random(n) < share, -1.0, 1.0)
+    left = X[:, 0] < 0
+    Z = rng.uniform(0.3, 1.0, size=(n, 2))
+    Z[(y < 0) & left, 0] -= 1.0
+    Z[(y < 0) & ~left, 1] -= 1.0
+    return Z, y, X
+
+
+@pytest.mark.parametrize("p", [8 / 7, 2.0, 10.0])
+@pytest.mark.parametrize("kernel", ["gaussian", "knn"])
+@pytest.mark.parametrize("anchors", [1, 5, None])
+def test_eta_one_and_kappa_one_is_global_at_every_anchor(p, kernel, anchors):
+    Z, y, X = scores()
+    c = np.where(y > 0, 1.0, 4.0)
+    c /= c.mean()
+    world = LpFusion(p, tol=1e-8).fit(Z, y, sample_weight=c)
+    model = LocalLpFusion(p, eta=1.0, kernel=kernel, anchors=anchors, locality=OFF, tol=1e-8)
+    model.fit(Z, y, X, c)
+    best = hinge(world.w_, Z, y, c)
+    assert (model.p_ == p).all()
+    for w in model.W_:
+        assert hinge(w, Z, y, c) == pytest.approx(best, rel=1e-7)
+    np.testing.assert_allclose(model.W_ - world.w_, 0, atol=2e-4)
+    np.testing.assert_allclose(model.fuse(Z, X), world.fuse(Z), atol=2e-4)
+
+
+def test_one_anchor_is_one_weight_vector():
+    Z, y, X = scores()
+    model = LocalLpFusion(anchors=1, eta=1.0, tol=1e-8).fit(Z, y, X)
+    world = LpFusion(p=float(model.p_[0]), tol=1e-8).fit(Z, y)
+    np.testing.assert_allclose(model.weights(X), world.weights(X), atol=2e-4)
+
+
+@given(
+    st.floats(0.0, 1.0),
+    st.integers(1, 8),
+    st.sampled_from(["gaussian", "knn"]),
+    st.integers(0, 1000),
+)
+@settings(deadline=None, max_examples=30)
+def test_every_class_keeps_its_weight_and_rows_their_floor(eta, anchors, kernel, seed):
+    Z, y, X = scores(seed)
+    c = np.random.default_rng(seed).uniform(0.1, 2.0, len(y))
+    model = LocalLpFusion(eta=eta, anchors=anchors, kernel=kernel).fit(Z, y, X)
+    C = model._local_weights(model._neighbourhood(), y, X, c)
+    assert (eta * c * (1 - 1e-12) <= C).all()
+    for sign in (-1, 1):
+        np.testing.assert_allclose(C[:, y == sign].sum(axis=1), c[y == sign].sum())
+
+
+def test_anchor_problem_is_the_stated_one():
+    Z, y, X = scores()
+    model = LocalLpFusion(p=1.5, eta=0.4, anchors=4).fit(Z, y, X)
+    hood = Neighbourhood()
+    for a, w, p in zip(model.anchors_, model.W_, model.p_, strict=True):
+        c = np.empty(len(y))
+        for sign in (-1, 1):
+            rows = y == sign
+            r = np.linalg.norm(X[rows] - a, axis=1)
+            r_k = np.sort(r)[hood.count(rows.sum()) - 1]
+            K = np.exp(-2 * (r / r_k) ** 2)
+            c[rows] = 0.6 * rows.sum() * K / K.sum() + 0.4
+        best = solve(Z, y, p, c, True, 1e-8).primal
+        assert hinge(w, Z, y, c) <= best * (1 + 2e-4)
+        assert np.linalg.norm(w, p) <= 1 + 1e-9
+    assert (model.gap_ <= 1e-4).all()
+    assert model.status_ == ["solved"] * 4
+
+
+@given(st.integers(0, 1000), st.floats(1.05, 20), st.booleans())
+@settings(deadline=None, max_examples=25)
+def test_blended_weights_stay_in_the_largest_ball(seed, p, nonneg):
+    Z, y, X = scores(seed)
+    model = LocalLpFusion(p, anchors=6, nonneg=nonneg).fit(Z, y, X)
+    points = np.random.default_rng(seed).normal(size=(50, 3)) * 3
+    W = blend(points, model.anchors_, model.width_) @ model.W_
+    assert np.linalg.norm(W, model.p_.max(), axis=1).max() <= 1 + 1e-9
+    norms = model.local_p(points)
+    assert model.p_.min() - 1e-9 <= norms.min() <= norms.max() <= model.p_.max() + 1e-9
+
+
+def test_p_near_one_selects_in_every_region():
+    Z, y, X = sides()
+    model = LocalLpFusion(p=1 + 1e-3, eta=0.05, anchors=8, locality=OFF).fit(Z, y, X)
+    W = model.W_ / model.W_.sum(axis=1, keepdims=True)
+    assert (W.max(axis=1) > 0.99).all()
+    assert set(W.argmax(axis=1)) == {0, 1}
+
+
+def test_p_to_infinity_tends_to_the_sum_rule():
+    Z, _, X = scores(d=6, n_anomalies=0)
+    Z *= 0.15
+    model = LocalLpFusion(np.inf, locality=OFF).fit(Z, X=X)
+    np.testing.assert_allclose(model.fuse(Z, X), SumRule().fit(Z).fuse(Z), rtol=1e-9)
+    assert (model.local_p(X) == np.inf).all()
+
+
+def test_locality_pays_where_members_are_good_in_places():
+    Z, y, X = sides(0)
+    Q, t, XQ = sides(1)
+    local = LocalLpFusion(p=8 / 7, eta=0.1).fit(Z, y, X)
+    world = LpFusion(p=8 / 7).fit(Z, y)
+    auc = roc_auc_score(t, local.fuse(Q, XQ))
+    assert auc > 0.95
+    assert auc > roc_auc_score(t, world.fuse(Q)) + 0.02
+    left, right = local.weights([[-0.8, 0.0], [0.8, 0.0]])
+    assert left[0] > 0.8
+    assert right[1] > 0.8
+
+
+def test_random_labels_cannot_be_learned_by_heart():
+    rng = np.random.default_rng(0)
+    Z, X = rng.uniform(size=(500, 4)), rng.normal(size=(500, 3))
+    y = rng.choice([-1.0, 1.0], 500)
+    # The paper's problem per sample carries the label in the sign of its weights.
+    own = np.array(
+        [(z @ solve(z[None], [t], 2.0).w) * t for z, t in zip(Z[:40], y[:40], strict=True)]
+    )
+    assert (own > 0).all()
+    fused = LocalLpFusion(nonneg=False, locality=OFF).fit(Z, y, X).fuse(Z, X)
+    assert (fused * y > 0).mean() < 0.65
+
+
+def test_z_scores_of_normals_teach_nothing_anywhere():
+    rng = np.random.default_rng(0)
+    Z, X = rng.normal(size=(300, 5)), rng.normal(size=(300, 2))
+    Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
+    with pytest.warns(OcfuseWarning, match="16 of 16|15 of 15"):
+        model = LocalLpFusion(eta=1.0, locality=OFF).fit(Z, X=X)
+    np.testing.assert_allclose(model.weights(X), 0.2)
+
+
+def test_default_anchors():
+    for n, expected in [(10, 1), (100, 5), (500, 16)]:
+        Z, _, X = scores(n=n, n_anomalies=0)
+        assert len(LocalLpFusion().fit(Z, X=X).anchors_) == expected
+
+
+def test_order_of_rows_and_scale_of_features_do_not_matter():
+    Z, y, X = scores()
+    order = np.random.default_rng(0).permutation(len(Z))
+    fused = LocalLpFusion(tol=1e-9).fit(Z, y, X).fuse(Z, X)
+    shuffled = LocalLpFusion(tol=1e-9).fit(Z[order], y[order], X[order]).fuse(Z, X)
+    np.testing.assert_allclose(shuffled, fused, atol=1e-4)
+    scaled = LocalLpFusion(tol=1e-9).fit(Z, y, 1024 * X).fuse(Z, 1024 * X)
+    np.testing.assert_allclose(scaled, fused, atol=1e-4)
+
+
+def test_order_of_members_does_not_matter():
+    Z, y, X = scores()
+    turned = LocalLpFusion(tol=1e-9).fit(Z[:, ::-1], y, X).weights(X)
+    np.testing.assert_allclose(
+        turned[:, ::-1], LocalLpFusion(tol=1e-9).fit(Z, y, X).weights(X), atol=1e-4
+    )
+
+
+def test_one_dimension_and_one_member():
+    Z, y, X = scores(d=1, n_features=1)
+    model = LocalLpFusion().fit(Z, y, X)
+    np.testing.assert_allclose(model.fuse(Z, X), Z[:, 0])
+
+
+@pytest.mark.parametrize("solver", ["interior-point", "frank-wolfe"])
+def test_solvers_agree(solver):
+    Z, y, X = scores()
+    ours = LocalLpFusion(p=1.3, solver=solver).fit(Z, y, X)
+    other = LocalLpFusion(p=1.3).fit(Z, y, X)
+    np.testing.assert_allclose(ours.fuse(Z, X), other.fuse(Z, X), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (LocalLpFusion(p=0.9), InvalidInputError, "p must be a number in"),
+        (LocalLpFusion(eta=1.1), InvalidInputError, "eta must be a number in"),
+        (LocalLpFusion(anchors=0), InvalidInputError, "anchors must be a positive integer"),
+        (LocalLpFusion(anchors="all"), InvalidInputError, '"query"'),
+        (LocalLpFusion(kernel="box"), InvalidInputError, "kernel must be one of"),
+        (LocalLpFusion(kernel=3), InvalidTypeError, "Neighbourhood"),
+        (LocalLpFusion(tol=-1), InvalidInputError, "tol must be"),
+        (LocalLpFusion(solver="cvx"), InvalidInputError, "solver"),
+        (LocalLpFusion(locality=Locality(kappa=0)), InvalidInputError, "kappa"),
+    ],
+)
+def test_wrong_parameters_are_refused(model, error, message):
+    Z, y, X = scores()
+    with pytest.raises(error, match=message):
+        model.fit(Z, y, X)
+
+
+def test_nested_parameters_can_be_set():
+    model = LocalLpFusion(locality=Locality(), kernel=Neighbourhood())
+    model.set_params(locality__kappa=1.0, kernel__n_neighbors=7)
+    assert model.locality.kappa == 1.0
+    assert model.kernel.n_neighbors == 7

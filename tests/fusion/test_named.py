@@ -1,0 +1,94 @@
+"""Fusions by name, and the surface of the package."""
+
+import inspect
+
+import numpy as np
+import pytest
+from numpydoc.validate import validate
+from sklearn.base import BaseEstimator, clone
+
+import ocfuse.fusion
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.fusion import LocalLpFusion, LpFusion, SumRule, make_fusion
+from ocfuse.fusion.base import BaseFusion
+from tests.fusion.cases import ALL, scores
+
+NAMES = [
+    "sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom",
+    "lp", "local-lp", "cascade", "stacking", "single-best",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_makes_a_fusion_that_works(name):
+    Z, y, X = scores()
+    fused = make_fusion(name).fit(Z, y, X).fuse(Z, X)
+    assert fused[y > 0].mean() > fused[y < 0].mean()
+
+
+def test_names_make_different_classes():
+    assert len({type(make_fusion(name)) for name in NAMES}) == len(NAMES)
+
+
+def test_default():
+    fusion = make_fusion()
+    assert isinstance(fusion, LocalLpFusion)
+    assert fusion.p == 8 / 7
+
+
+def test_objects_are_returned_as_they_are():
+    fusion = LpFusion(p=3)
+    assert make_fusion(fusion) is fusion
+
+
+def test_own_fusions_need_no_base_class():
+    class Own:
+        def fit(self, Z, y=None, X=None, sample_weight=None):
+            return self
+
+        def fuse(self, Z, X=None):
+            return Z[:, 0]
+
+        def weights(self, X):
+            return np.ones((len(X), 1))
+
+    own = Own()
+    assert make_fusion(own) is own
+
+
+def test_unknown_names_get_the_list():
+    with pytest.raises(InvalidInputError, match="'sum', 'product'.*'single-best'.*Got 'mean'"):
+        make_fusion("mean")
+
+
+@pytest.mark.parametrize("spec", [SumRule, 3, object()])
+def test_what_is_no_fusion_is_refused(spec):
+    with pytest.raises(InvalidTypeError, match="name or an object"):
+        make_fusion(spec)
+
+
+def test_surface():
+    names = ocfuse.fusion.__all__
+    assert len(names) == len(set(names)) <= 15
+    assert names == sorted(names)
+    public = [getattr(ocfuse.fusion, name) for name in names]
+    classes = {value for value in public if inspect.isclass(value)}
+    assert {type(fusion) for fusion in ALL} <= classes
+    assert all(issubclass(value, BaseEstimator) for value in classes)
+
+
+@pytest.mark.parametrize("fusion", ALL, ids=lambda fusion: type(fusion).__name__)
+def test_constructors_are_small_and_documented(fusion):
+    parameters = inspect.signature(type(fusion)).parameters
+    assert len(parameters) <= 8
+    assert repr(clone(fusion).get_params()) == repr(fusion.get_params())
+    errors = validate(f"ocfuse.fusion.{type(fusion).__name__}")["errors"]
+    assert [m for code, m in errors if code in {"GL08", "PR01", "PR02", "PR03", "PR07"}] == []
+
+
+@pytest.mark.parametrize("name", ["fit", "fuse", "weights", "contributions", "local_p"])
+def test_the_contract_is_documented(name):
+    errors = validate(f"ocfuse.fusion.base.BaseFusion.{name}")["errors"]
+    wrong = {"GL08", "PR01", "PR02", "PR03", "PR04", "PR07", "RT01", "RT03"}
+    assert [message for code, message in errors if code in wrong] == []
+    assert hasattr(BaseFusion, name)

@@ -1,0 +1,172 @@
+"""The finite-sample guarantees, by simulation and by counting."""
+
+import numpy as np
+import pytest
+import skops.io
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.scores import ConformalCalibrator, conformal_threshold
+
+LAW = settings(deadline=None, max_examples=150)
+DRAWS = {
+    "gaussian": lambda rng, size: rng.standard_normal(size),
+    "cauchy": lambda rng, size: rng.standard_cauchy(size),
+    "five levels": lambda rng, size: rng.integers(0, 5, size).astype(float),
+    "mostly one": lambda rng, size: (rng.random(size) < 0.9).astype(float),
+}
+N_SPLITS = 6_000
+scores_of_any_kind = st.lists(st.integers(-8, 8).map(float), min_size=1, max_size=40)
+rates = st.one_of(st.floats(0.001, 0.999), st.sampled_from([0.05, 0.07, 0.1, 0.29, 0.5, 0.58]))
+
+
+@pytest.mark.parametrize("rate", [0.03, 0.1, 0.3])
+@pytest.mark.parametrize("n", [1, 9, 40, 99])
+@pytest.mark.parametrize("kind", DRAWS)
+def test_false_alarm_rate_of_fresh_normals(kind, n, rate):
+    table = DRAWS[kind](np.random.default_rng(n), (N_SPLITS, n + 1))
+    # every split is its own calibration set and one fresh normal
+    alarms, guaranteed = 0, 0.0
+    for calibration, fresh in zip(table[:, :n], table[:, n], strict=True):
+        offset, guaranteed = conformal_threshold(calibration, rate)
+        alarms += fresh < offset
+    error = 4.0 * np.sqrt(guaranteed * (1 - guaranteed) / N_SPLITS)
+    assert alarms / N_SPLITS <= guaranteed + error
+    assert guaranteed <= rate or guaranteed == 1.0 / (n + 1)
+    if kind in ("gaussian", "cauchy"):
+        # and it is no lower than need be
+        assert alarms / N_SPLITS >= guaranteed - error
+
+
+@given(scores=scores_of_any_kind, rate=rates)
+@LAW
+def test_guarantee_is_exact_over_all_orders(scores, rate):
+    # leaving each of n + 1 exchangeable scores out in turn: the share of alarms is the rate
+    scores = [*scores, 0.0]
+    alarms = 0
+    for fresh in range(len(scores)):
+        offset, guaranteed = conformal_threshold(scores[:fresh] + scores[fresh + 1 :], rate)
+        alarms += scores[fresh] < offset
+    assert alarms <= round(guaranteed * len(scores))
+
+
+@pytest.mark.parametrize(
+    ("n", "rate", "k"),
+    [(99, 0.05, 5), (99, 0.29, 29), (99, 0.58, 58), (98, 0.05, 4), (19, 0.05, 1), (18, 0.05, 0)],
+)
+def test_offset_is_the_kth_smallest(n, rate, k):
+    scores = np.random.default_rng(0).permutation(n).astype(float)
+    offset, guaranteed = conformal_threshold(scores, rate)
+    assert offset == max(k, 1) - 1
+    assert guaranteed == max(k, 1) / (n + 1)
+    assert (guaranteed > rate * (1 + 1e-9)) == (k == 0)
+
+
+@given(scores=scores_of_any_kind, rate=rates, fresh=scores_of_any_kind)
+@LAW
+def test_p_value_and_threshold_agree(scores, rate, fresh):
+    calibrator = ConformalCalibrator().fit(scores)
+    offset, guaranteed = calibrator.threshold(rate)
+    assert (offset, guaranteed) == conformal_threshold(scores, rate)
+    alarms = np.array(fresh) < offset
+    np.testing.assert_array_equal(alarms, calibrator.p_values(fresh) <= guaranteed + 1e-12)
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_p_values_are_super_uniform_on_normals(kind):
+    rng = np.random.default_rng(1)
+    n = 19
+    table = DRAWS[kind](rng, (N_SPLITS, n + 1))
+    p_values = np.array([ConformalCalibrator().fit(row[:n]).p_values(row[n:])[0] for row in table])
+    for level in np.arange(1, n + 1) / (n + 1):
+        share = np.mean(p_values <= level + 1e-12)
+        error = 4.0 * np.sqrt(level * (1 - level) / len(p_values))
+        assert share <= level + error
+        if kind == "gaussian":
+            assert share >= level - error
+
+
+@given(scores=scores_of_any_kind, fresh=scores_of_any_kind)
+@LAW
+def test_p_values_by_counting(scores, fresh):
+    p_values = ConformalCalibrator().fit(scores).p_values(fresh)
+    expected = [(1 + sum(c <= s for c in scores)) / (len(scores) + 1) for s in fresh]
+    np.testing.assert_array_equal(p_values, expected)
+
+
+@pytest.mark.parametrize("fdr", [0.05, 0.2])
+@pytest.mark.parametrize(
+    ("n_anomalies", "distance", "levels"),
+    [(0, 0.0, None), (10, 2.0, None), (30, 4.0, None), (30, 4.0, 1.0), (10, 3.0, 0.5)],
+)
+def test_false_discovery_rate(fdr, n_anomalies, distance, levels):
+    rng = np.random.default_rng(2)
+    n_repeats, n_batch = 800, 60
+    false_shares, found = [], 0
+    for _ in range(n_repeats):
+        calibration, batch = rng.standard_normal(400), rng.standard_normal(n_batch)
+        batch[:n_anomalies] -= distance
+        if levels is not None:
+            calibration, batch = np.round(calibration / levels), np.round(batch / levels)
+        chosen = ConformalCalibrator().fit(calibration).select(batch, fdr)
+        false_shares.append(chosen[n_anomalies:].sum() / max(chosen.sum(), 1))
+        found += chosen[:n_anomalies].sum()
+    error = 4.0 * np.std(false_shares) / np.sqrt(n_repeats)
+    assert np.mean(false_shares) <= fdr * (1 - n_anomalies / n_batch) + error
+    if distance == 4.0 and levels is None:
+        assert found / (n_repeats * n_anomalies) > 0.8
+
+
+@given(scores=scores_of_any_kind, fresh=scores_of_any_kind, fdr=rates)
+@LAW
+def test_select_is_benjamini_hochberg(scores, fresh, fdr):
+    calibrator = ConformalCalibrator().fit(scores)
+    p_values = calibrator.p_values(fresh)
+    q = len(fresh)
+    best = 0
+    for count in range(1, q + 1):
+        if np.sort(p_values)[count - 1] <= fdr * count / q * (1 + 1e-12):
+            best = count
+    chosen = calibrator.select(fresh, fdr)
+    assert chosen.dtype == np.bool_
+    # ties with the last chosen are chosen as well, and still pass the bound
+    assert chosen.sum() == best
+    assert not best or p_values[chosen].max() <= fdr * best / q * (1 + 1e-12)
+
+
+def test_select_of_an_empty_batch():
+    assert ConformalCalibrator().fit([1.0, 2.0]).select([], 0.1).shape == (0,)
+
+
+def test_saved_and_loaded():
+    calibrator = ConformalCalibrator().fit([3.0, 1.0, 2.0])
+    data = skops.io.dumps(calibrator)
+    loaded = skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+    np.testing.assert_array_equal(loaded.p_values([0.0, 2.0]), calibrator.p_values([0.0, 2.0]))
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, np.nan, "0.1", None, True])
+def test_wrong_rates(rate):
+    calibrator = ConformalCalibrator().fit([1.0, 2.0])
+    with pytest.raises(InvalidInputError, match="rate"):
+        conformal_threshold([1.0, 2.0], rate)
+    with pytest.raises(InvalidInputError, match="rate"):
+        calibrator.threshold(rate)
+    with pytest.raises(InvalidInputError, match="fdr"):
+        calibrator.select([1.0], rate)
+
+
+@pytest.mark.parametrize("scores", [[], [[1.0]], [np.nan], ["a"]])
+def test_wrong_scores(scores):
+    with pytest.raises(InvalidInputError, match="scores"):
+        conformal_threshold(scores, 0.1)
+    with pytest.raises(InvalidInputError, match="normal_scores"):
+        ConformalCalibrator().fit(scores)
+
+
+def test_unfitted():
+    for call in ("p_values", "threshold"):
+        with pytest.raises(NotFittedError):
+            getattr(ConformalCalibrator(), call)(0.1)

@@ -1,0 +1,79 @@
+"""Thresholds that rest on what was observed."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.metrics import best_gmean, gmean
+from ocfuse.scores import gmean_threshold, quantile_threshold
+
+LAW = settings(deadline=None, max_examples=200)
+scores_of_any_kind = st.lists(st.integers(-8, 8).map(float), min_size=1, max_size=40)
+labelled = st.lists(
+    st.tuples(st.integers(-8, 8).map(float), st.sampled_from([1, -1])), min_size=2, max_size=30
+).filter(lambda rows: len({label for _, label in rows}) == 2)
+
+
+@given(scores=scores_of_any_kind, rate=st.floats(0.001, 0.999))
+@LAW
+def test_quantile_is_the_largest_offset_within_the_rate(scores, rate):
+    offset = quantile_threshold(scores, rate)
+    values = np.array(scores)
+    assert offset in values
+    assert np.mean(values < offset) <= rate * (1 + 1e-9)
+    higher = values[values > offset]
+    if len(higher):
+        assert np.mean(values < higher.min()) > rate * (1 - 1e-9)
+
+
+def test_quantile_of_whole_shares():
+    assert quantile_threshold(np.arange(100.0), 0.29) == 29.0
+    assert quantile_threshold([3.0], 0.5) == 3.0
+
+
+@given(rows=labelled)
+@LAW
+def test_gmean_threshold_reaches_the_best_gmean(rows):
+    scores, y = (np.array(column) for column in zip(*rows, strict=True))
+    offset = gmean_threshold(scores, y)
+    predictions = np.where(scores < offset, -1, 1)
+    assert gmean(y, predictions) == pytest.approx(best_gmean(y, scores), abs=1e-12)
+    if np.ptp(scores) > 0:
+        # in the middle of a gap
+        low, high = scores[scores < offset].max(), scores[scores >= offset].min()
+        assert offset == pytest.approx(0.5 * (low + high))
+
+
+def test_gmean_threshold_takes_the_fewest_false_alarms():
+    # below 1 and below 3 are equally good: one anomaly and no normal, both and half
+    scores, y = [0.0, 2.0, 4.0, 4.0, 2.0], [-1, 1, 1, -1, 1]
+    assert gmean_threshold(scores, y) == 1.0
+
+
+def test_gmean_threshold_of_neighbouring_floats():
+    low = 1.0
+    high = np.nextafter(low, 2.0)
+    offset = gmean_threshold([low, high], [-1, 1])
+    assert low < offset <= high
+
+
+def test_gmean_threshold_of_equal_scores_alarms_nobody():
+    assert gmean_threshold([2.0, 2.0], [1, -1]) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [([1, 1], "no -1"), ([-1, -1], r"no \+1"), ([0, 1], "Got 0"), ([1], "shape")],
+)
+def test_wrong_labels(y, message):
+    with pytest.raises(InvalidInputError, match=message):
+        gmean_threshold([1.0, 2.0], y)
+
+
+def test_wrong_rate_and_scores():
+    with pytest.raises(InvalidInputError, match="rate"):
+        quantile_threshold([1.0], 1.0)
+    with pytest.raises(InvalidInputError, match="at least one row"):
+        quantile_threshold([], 0.1)
