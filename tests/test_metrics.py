@@ -51,13 +51,16 @@ def test_auc_is_at_least_the_squared_gmean_of_every_threshold(rows):
 
 
 def test_the_bound_on_auc_is_reached():
-    # all normals that are not at the top are below all anomalies that are not at the bottom
-    scores = np.array([3.0, 3.0, 1.0, 1.0, 2.0, 2.0, 0.0, 0.0])
-    y = np.array([1, 1, 1, 1, -1, -1, -1, -1])
-    predictions = np.where(scores < 2.5, -1, 1)
-    assert gmean(y, predictions) ** 2 == pytest.approx(0.5)
-    assert auc([1, 1, -1, -1], [1.0, 0.0, 0.5, 0.5]) == 0.5
-    assert best_gmean([1, 1, -1, -1], [1.0, 0.0, 0.5, 0.5]) ** 2 == pytest.approx(0.5)
+    # the normals that are not above all anomalies are below all of them
+    y, scores = [1, 1, -1, -1], [1.0, 0.0, 0.5, 0.5]
+    assert auc(y, scores) == 0.5
+    assert best_gmean(y, scores) ** 2 == pytest.approx(0.5)
+
+
+def test_best_gmean_looks_at_every_threshold():
+    # the best threshold is no corner of the convex parts of the ROC curve
+    y, scores = [1, -1, 1, -1, -1], [0.0, 0.0, 1.0, 1.0, 2.0]
+    assert best_gmean(y, scores) == pytest.approx(np.sqrt(1 / 6))
 
 
 @given(rows=labelled, positive=st.sampled_from([-1, 1]))

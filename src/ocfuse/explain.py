@@ -75,13 +75,15 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.score)
 
-    def describe(self, row: int = 0, n_features: int = 5) -> str:
+    def describe(self, row: int = 0, *, n_members: int = 5, n_features: int = 5) -> str:
         """Say in plain words what lies behind one row.
 
         Parameters
         ----------
         row : int, default=0
             Position among the explained rows.
+        n_members : int, default=5
+            Members to list, the most trusted first.
         n_features : int, default=5
             Features to list, the most unusual first.
 
@@ -91,22 +93,27 @@ class Explanation:
             Several lines.
         """
         state = "anomaly" if self.is_anomaly[row] else "normal"
+        near = ", ".join(map(str, self.nearest_rows[row]))
         lines = [
             f"{state}: score {self.score[row]:.3f}, threshold {self.offset:.3f}, "
             f"p-value {self.p_value[row]:.3g}",
-            f"{'member':<16}{'weight':>8}{'score':>9}{'share':>9}",
+            *self._member_lines(row, n_members),
+            f"nearest normal training rows: {near}",
         ]
-        for j in np.argsort(-self.weights[row], kind="stable"):
-            lines.append(
-                f"{self.member_names[j]:<16}{self.weights[row, j]:>8.3f}"
-                f"{self.normalised_scores[row, j]:>9.3f}{self.contributions[row, j]:>9.3f}"
-            )
-        near = ", ".join(map(str, self.nearest_rows[row]))
-        lines.append(f"nearest normal training rows: {near}")
         top = np.argsort(-self.attributions[row], kind="stable")[:n_features]
         parts = [f"{self.feature_names[j]} ({self.attributions[row, j]:+.3f})" for j in top]
-        lines.append(f"unusual features, by what they cost: {', '.join(parts)}")
+        if parts:
+            lines.append(f"most unusual features, by what they cost: {', '.join(parts)}")
         return "\n".join(lines)
+
+    def _member_lines(self, row: int, n_members: int) -> list[str]:
+        lines = [f"{'member':<16}{'weight':>8}{'score':>10}{'share':>10}"]
+        for j in np.argsort(-np.abs(self.weights[row]), kind="stable")[:n_members]:
+            lines.append(
+                f"{self.member_names[j]:<16}{self.weights[row, j]:>8.3f}"
+                f"{self.normalised_scores[row, j]:>10.3f}{self.contributions[row, j]:>10.3f}"
+            )
+        return lines
 
 
 def attribute_features(

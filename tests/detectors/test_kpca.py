@@ -100,4 +100,5 @@ def test_left_out_scores_are_closer_to_fresh_ones_than_in_sample_and_folded_ones
     left_out = np.median(honest_scores(detector, gram, []))
     folded = np.median(honest_scores(detector, gram, interleaved_folds(300), by_fold=True))
     in_sample = np.median(detector.score_query(gram))
-    assert abs(left_out - fresh) < abs(folded - fresh) < abs(in_sample - fresh)
+    assert 5 * abs(left_out - fresh) < abs(folded - fresh)
+    assert 5 * abs(left_out - fresh) < abs(in_sample - fresh)

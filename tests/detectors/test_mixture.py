@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
 from ocfuse.detectors.gram import Gram
-from ocfuse.detectors.mixture import GMM, MOST_DIRECTIONS, MOST_ITERATIONS
+from ocfuse.detectors.mixture import GMM, MOST_ITERATIONS
 from ocfuse.exceptions import InvalidInputError
 
 
@@ -58,12 +58,12 @@ def test_few_rows_cut_the_components(n, most):
 
 
 @pytest.mark.parametrize("c", [1, 3, None])
-@pytest.mark.parametrize(("n", "m"), [(5, 50), (30, 30), (60, 2000), (700, 150)])
+@pytest.mark.parametrize(("n", "m"), [(5, 50), (30, 30), (60, 2000), (700, 150), (1032, 260)])
 def test_more_columns_than_directions(c, n, m):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, m)) + 0.1 * rng.normal(size=(n, m))
     detector = GMM(c, random_state=0).fit(X)
-    assert detector.n_directions_ == min(m, MOST_DIRECTIONS, max(1, n // 4))
+    assert detector.n_directions_ == min(m, 256 if c == 1 else 64, max(1, n // 4))
     inside = X[:3]
     off = inside + rng.normal(size=(3, m))
     assert np.isfinite(detector.score_samples(inside)).all()

@@ -308,3 +308,12 @@ def test_no_warning_on_ordinary_scores():
         warnings.simplefilter("error", OcfuseWarning)
         for fusion in ALL:
             fitted(fusion)
+
+
+def test_a_fit_that_fails_leaves_no_fitted_fusion():
+    Z, y, X = scores()
+    model = LocalLpFusion(eta=2.0)
+    with pytest.raises(InvalidInputError, match="eta"):
+        model.fit(Z, y, X)
+    with pytest.raises(NotFittedError):
+        model.fuse(Z, X)

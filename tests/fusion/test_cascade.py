@@ -84,13 +84,23 @@ def test_lower_everywhere_is_never_called_more_normal_at_the_first_stage():
 
 def test_anomalies_raise_the_upper_threshold():
     N = normals(500)
-    A = normals(100, seed=1) + [1.5, -4.0, -4.0, -4.0]  # the cheap member is fooled
+    A = normals(100, seed=1) + np.array([1.5, -4.0, -4.0, -4.0])  # the cheap member is fooled
     Z, y = np.vstack([N, A]), np.r_[np.ones(500), -np.ones(100)]
     blind, seeing = CascadeFusion().fit(N), CascadeFusion().fit(Z, y)
     assert seeing.upper_[0] > blind.upper_[0]
     passed = (seeing._odds(A) >= seeing.upper_).mean(axis=0)
     assert (passed <= 0.01).all()
     assert roc_auc_score(y, seeing.fuse(Z)) > roc_auc_score(y, blind.fuse(Z)) + 0.1
+
+
+@pytest.mark.parametrize("low", [0.0, 0.05, 0.2])
+def test_at_most_the_stated_share_of_the_anomalies_passes(low):
+    N, A = normals(300), normals(60, seed=1)  # not to be told apart
+    y = np.r_[np.ones(300), -np.ones(60)]
+    model = CascadeFusion(low=low).fit(np.vstack([N, A]), y)
+    passed = (model._odds(A) >= model.upper_).mean(axis=0)
+    assert (passed <= low).all()
+    assert (passed >= low - 2 / 60).all()
 
 
 def test_weights_count_as_copies():

@@ -21,14 +21,14 @@ def hinge(w, Z, y, c):
 
 
 def sides(seed=0, n=400, share=0.2):
-    """Each member sees the anomalies of one half of the space only."""
+    """Each member sees the anomalies of one half of the space, and is noise in the other."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(n, 2))
     y = np.where(rng.random(n) < share, -1.0, 1.0)
     left = X[:, 0] < 0
-    Z = rng.uniform(0.3, 1.0, size=(n, 2))
-    Z[(y < 0) & left, 0] -= 1.0
-    Z[(y < 0) & ~left, 1] -= 1.0
+    Z = rng.uniform(-0.7, 1.0, size=(n, 2))
+    seen = np.where(left, 0, 1)
+    Z[np.arange(n), seen] = rng.uniform(0.3, 1.0, n) - (y < 0)
     return Z, y, X
 
 

@@ -57,7 +57,7 @@ def test_own_fusions_need_no_base_class():
 
 
 def test_unknown_names_get_the_list():
-    with pytest.raises(InvalidInputError, match="'sum', 'product'.*'single-best'.*Got 'mean'"):
+    with pytest.raises(InvalidInputError, match=r"'sum', 'product'.*'single-best'.*Got 'mean'"):
         make_fusion("mean")
 
 

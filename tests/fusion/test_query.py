@@ -47,8 +47,8 @@ def test_weights_of_a_problem_add_up_to_those_of_the_classes():
     index, weight = problems._rows(X[:5])
     assert index.shape[1] <= 2 * (MOST_FLOOR_ROWS + 4 * 30)
     for sign in (-1, 1):
-        total = np.where(y[index] == sign, weight, 0).sum(axis=1)
-        np.testing.assert_allclose(total, problems.c[y == sign].sum())
+        total = np.where(problems.y[index] == sign, weight, 0).sum(axis=1)
+        np.testing.assert_allclose(total, problems.c[problems.y == sign].sum())
 
 
 def test_no_anchors_are_kept():

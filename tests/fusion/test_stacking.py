@@ -30,7 +30,7 @@ FOREST = RandomForestClassifier(30, random_state=0)
     ids=lambda c: type(c).__name__,
 )
 def test_any_classifier_tells_them_apart(classifier):
-    Z, y, X = scores()
+    Z, y, _ = scores()
     model = StackedFusion(classifier).fit(Z, y)
     fused = model.fuse(Z)
     assert roc_auc_score(y, fused) > 0.9

@@ -126,9 +126,21 @@ def test_tail_probability_keeps_far_anomalies_apart():
 
 
 @pytest.mark.parametrize("value", [1e308, -1e308])
-def test_tail_probability_stays_inside_the_open_interval(value):
-    tails = TailProbability().fit([[-1e308], [0.0], [1.0]]).transform([[value]])
+@pytest.mark.parametrize("lowest", [-1e308, -1.0, -1e-100])
+def test_tail_probability_stays_inside_the_open_interval(value, lowest):
+    tails = TailProbability().fit([[lowest], [0.0], [1e-100]]).transform([[value]])
     assert np.all((tails > 0) & (tails < 1))
+    assert TailProbability().fit([[-value]] * 3).transform([[value]]) != 0.5
+
+
+def test_tail_probability_keeps_the_order_of_neighbouring_floats():
+    normals = np.random.default_rng(14).standard_normal((999, 1))
+    fitted = TailProbability().fit(normals)
+    knots = np.sort(normals[:, 0])
+    for _ in range(3):
+        below = np.nextafter(knots, -np.inf)
+        assert np.all(fitted.transform(below[:, None]) <= fitted.transform(knots[:, None]))
+        knots = below
 
 
 # -- laws of all of them -------------------------------------------------------------------

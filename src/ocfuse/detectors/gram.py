@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
 from ocfuse.detectors.nearest import Nearest, nearest_by_matrix, nearest_by_tree, without_self
 from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
+from ocfuse.detectors.threads import few_threads
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -74,7 +75,7 @@ class Reference:
         rows = X - self.centre
         D: FloatArray = rows @ doubled
         D += squares
-        D += self.norms(X)[:, None]
+        D += np.einsum("qm,qm->q", rows, rows)[:, None]
         return np.maximum(D, 0.0, out=D)
 
     def norms(self, X: FloatArray) -> FloatArray:
@@ -283,11 +284,17 @@ class Gram(Query):
         return gram, Query(reference, self.X[test], _Part(self, test, train))
 
     def spectrum(self, width: float, subspace: int | float) -> Spectrum:
-        """Return the spectrum of the centred kernel, as far as a `subspace` needs it."""
+        """Return the spectrum of the centred kernel, as far as a `subspace` needs it.
+
+        In one thread unless n is large: LAPACK's threads meet after every product
+        of the kernel with a vector, and on busy cores they wait for each other.
+        """
         found = self._spectra.get(width)
         if found is None or not found.has(found.size(subspace)):
             self.counts["eigh"] += 1
-            found = self._spectra[width] = centred_spectrum(self.kernel(width), subspace)
+            K = self.kernel(width)
+            with few_threads(K.size):
+                found = self._spectra[width] = centred_spectrum(K, subspace)
         return found
 
     def inverse(self, width: float, noise: float) -> CholeskyInverse | SpectralInverse:
@@ -306,7 +313,9 @@ class Gram(Query):
         """Return the same inverse, with its Cholesky factor."""
         if (width, noise) not in self._factors:
             self.counts["cholesky"] += 1
-            self._factors[width, noise] = CholeskyInverse(self.kernel(width), noise)
+            K = self.kernel(width)
+            with few_threads(K.size):
+                self._factors[width, noise] = CholeskyInverse(K, noise)
         return self._factors[width, noise]
 
     @property

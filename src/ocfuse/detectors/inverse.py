@@ -46,9 +46,12 @@ class CholeskyInverse:
 
 
 class SpectralInverse:
-    """The same from all eigenpairs of the centred kernel, by Woodbury's identity.
+    """The same from all eigenpairs of the centred kernel, by block elimination.
 
-    ``K = Kc + U S U'`` with U = [column means, 1] and S = [[0, 1], [1, -mean]].
+    The centred kernel Kc is the kernel less its part along the constant vector:
+    ``K = Kc + c 1' + 1 c' + mean 1 1'`` with c the centred column means. Split
+    along that vector, Kn has a two by two block form, whose inverse follows
+    from ``B = (Kc + noise I)^-1`` and one Schur complement s.
 
     Parameters
     ----------
@@ -59,10 +62,12 @@ class SpectralInverse:
     """
 
     def __init__(self, spectrum: Spectrum, noise: float) -> None:
-        V, means = spectrum.vectors, spectrum.column_means
+        V, n = spectrum.vectors, len(spectrum.values)
         inverted = 1.0 / (spectrum.values + noise)
-        U = np.stack([means, np.ones(len(means))], axis=1)
-        BU = V @ (inverted[:, None] * (V.T @ U))
-        core = np.linalg.inv(np.array([[spectrum.mean, 1.0], [1.0, 0.0]]) + U.T @ BU)
-        self.alpha: FloatArray = BU[:, 1] - BU @ (core @ (BU.T @ U[:, 1]))
-        self.diagonal: FloatArray = V**2 @ inverted - np.einsum("ni,ij,nj->n", BU, core, BU)
+        c = spectrum.column_means - spectrum.mean
+        Bc = V @ (inverted * (V.T @ c))
+        s = noise + n * (spectrum.mean - c @ Bc)
+        self.alpha: FloatArray = (1.0 - n * Bc) / s
+        # B counts the constant vector, an eigenvector of Kc with value 0, in full.
+        along = V**2 @ inverted - 1.0 / (n * noise)
+        self.diagonal: FloatArray = along + s / n * self.alpha**2

@@ -152,12 +152,15 @@ def knows_closed_form(estimator: Any) -> bool:
     return isinstance(estimator, LocalOutlierFactor)
 
 
-def largest_reach_first(members: Members) -> Members:
-    """Return members that ask for more neighbours before those that ask for fewer.
+def givers_first(members: Members) -> Members:
+    """Return detectors of ours in the order in which they should use one Gram or Query.
 
-    A Gram slices the neighbours of the latter from those of the former.
+    Those that leave there what others can reuse go first, and those that ask
+    for more neighbours before those to whom a part of them is enough.
     """
-    return sorted(members, key=lambda pair: -(getattr(pair[1], "n_neighbors", None) or 0))
+    return sorted(
+        members, key=lambda pair: (pair[1].fit_rank, -(getattr(pair[1], "n_neighbors", None) or 0))
+    )
 
 
 def _is_pair(entry: Any) -> bool:

@@ -1,9 +1,6 @@
 """Gaussian mixture: the log density of a row."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,20 +8,22 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from ocfuse.detectors.base import BaseDetector, require_count, require_number
 from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.detectors.threads import few_threads
 
-#: A mixture is fitted in at most so many directions: its cost grows with their square.
-MOST_DIRECTIONS = 128
+#: One Gaussian is fitted in at most so many directions, in closed form.
+MOST_DIRECTIONS = 256
+#: Several are in at most so many: each of some 50 iterations costs their square.
+MOST_DIRECTIONS_OF_SEVERAL = 64
+#: Up to so many columns the directions are found by a full decomposition.
+MOST_COLUMNS_EXACT = 1000
 #: Training rows that each direction needs.
 ROWS_PER_DIRECTION = 4
 #: Training rows that each component needs.
 ROWS_PER_COMPONENT = 2
 MOST_ITERATIONS = 200
-#: Below so many multiplications per step threads wait for each other longer than they work.
-LEAST_FOR_THREADS = 2**25
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -55,10 +54,11 @@ class Subspace:
         self.directions: FloatArray = np.empty((m, 0))
         self.noise = 1.0
         if r < m:
+            solver = "covariance_eigh" if m <= MOST_COLUMNS_EXACT else "auto"
             # Rows without any spread have no directions: any will do.
-            basis = (
-                PCA(r, random_state=seed).fit(rows).components_.T if rows.any() else np.eye(m, r)
-            )
+            basis = np.eye(m, r)
+            if rows.any():
+                basis = PCA(r, svd_solver=solver, random_state=seed).fit(rows).components_.T
             self.directions = np.ascontiguousarray(basis)
             self.noise = float(self.split(rows)[1].mean()) / (m - r) + reg
 
@@ -120,11 +120,12 @@ class GMM(BaseDetector):
     """Score rows by the log density of a Gaussian mixture.
 
     The density is ``sum_c w_c N(x; mu_c, S_c)`` with full covariances. With
-    more than ``r = min(128, n // 4)`` columns the mixture is fitted in the r
-    leading principal directions, and what is left of a row counts as normal
-    noise of one variance, the mean variance of the training rows over the
-    other directions. A deviation off the subspace thus lowers the score too,
-    and 10,000 columns cost little more than a principal component analysis.
+    more than ``r = min(64, n // 4)`` columns (256 instead of 64 if
+    `n_components` is 1) the mixture is fitted in the r leading principal
+    directions, and what is left of a row counts as normal noise of one
+    variance, the mean variance of the training rows over the other
+    directions. A deviation off the subspace thus lowers the score too, and
+    10,000 columns cost little more than a principal component analysis.
 
     Parameters
     ----------
@@ -194,8 +195,9 @@ class GMM(BaseDetector):
         # M is twice the sum of the variances; a fold of one row has one too.
         self.unit_ = float(np.sqrt(gram.reference.scale / (2 * m)))
         rows = (X - centre) / self.unit_
-        self.n_directions_ = min(m, MOST_DIRECTIONS, max(1, n // ROWS_PER_DIRECTION))
-        with _few_threads(n * self.n_directions_**2):
+        most = MOST_DIRECTIONS if self.n_components == 1 else MOST_DIRECTIONS_OF_SEVERAL
+        self.n_directions_ = min(m, most, max(1, n // ROWS_PER_DIRECTION))
+        with few_threads(n * self.n_directions_**2):
             self.subspace_ = Subspace(rows, self.n_directions_, self.reg_covar, seed)
             inside, _ = self.subspace_.split(rows)
             self.mixture_, self.converged_ = self._mixture(inside, seed)
@@ -238,18 +240,3 @@ def _single(rows: FloatArray, reg: float) -> Mixture:
     lower = cholesky(covariance, lower=True)
     factor = solve_triangular(lower, np.eye(r), lower=True).T
     return Mixture(np.ones(1), mean[None], factor[None])
-
-
-@contextmanager
-def _few_threads(work: int) -> Iterator[None]:
-    """Use one thread for little work: on busy cores two were 20 times slower."""
-    if work >= LEAST_FOR_THREADS:
-        yield
-        return
-    with _thread_pools().limit(limits=1):
-        yield
-
-
-@cache
-def _thread_pools() -> Any:
-    return ThreadpoolController()

@@ -17,20 +17,25 @@ from ocfuse.detectors.members import (
     Members,
     check_scores,
     copy_members,
+    givers_first,
     group_folds,
     is_shared,
-    largest_reach_first,
     name_members,
     own_scores,
 )
 from ocfuse.detectors.mixture import GMM
 from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.detectors.svdd import SVDD
+from ocfuse.detectors.threads import few_threads
 from ocfuse.detectors.training import Progress, Training, blocks
 from ocfuse.exceptions import InvalidInputError, MemberError
 
 #: Widths of the paper, as multiples of the mean squared distance.
 WIDTHS = (0.25, 0.5, 1.0)
+#: Multiplications per distance while a row is scored, roughly.
+WORK_PER_DISTANCE = 1024
+#: Training rows of a mixture of several Gaussians, which takes many passes.
+MIXTURE_SAMPLES = 5000
 #: Training rows of the light members whose cost grows with the square of n.
 LIGHT_SAMPLES = 2000
 
@@ -45,18 +50,18 @@ def _kernel_members(*widths: float) -> Members:
 
 
 def _paper() -> Members:
-    return [*_kernel_members(1.0), ("gmm", GMM())]
+    return [*_kernel_members(1.0), ("gmm", GMM(max_samples=MIXTURE_SAMPLES))]
 
 
 def _paper_all() -> Members:
-    return [*_kernel_members(*WIDTHS), ("gmm", GMM())]
+    return [*_kernel_members(*WIDTHS), ("gmm", GMM(max_samples=MIXTURE_SAMPLES))]
 
 
 def _default() -> Members:
     return [
         *_kernel_members(*WIDTHS),
         ("gmm-1", GMM(1)),
-        ("gmm-3", GMM(3)),
+        ("gmm-3", GMM(3, max_samples=MIXTURE_SAMPLES)),
         ("knn-5", KNN(5)),
         ("lof-10", LOF(10)),
         ("lof-30", LOF(30)),
@@ -66,7 +71,7 @@ def _default() -> Members:
 def _light() -> Members:
     return [
         ("gmm-1", GMM(1)),
-        ("gmm-3", GMM(3)),
+        ("gmm-3", GMM(3, max_samples=MIXTURE_SAMPLES)),
         ("knn-5", KNN(5, max_samples=LIGHT_SAMPLES)),
         ("lof-20", LOF(20, max_samples=LIGHT_SAMPLES)),
     ]
@@ -288,12 +293,13 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         columns: dict[str, FloatArray] = {}
         for members in families.values():
             reference = members[0][1].reference_
-            members = largest_reach_first(members)
+            members = givers_first(members)
             columns.update({name: np.empty(len(X)) for name, _ in members})
             for block in blocks(len(X), reference.n_rows):
                 query = reference.query(X[block])
-                for name, member in members:
-                    columns[name][block] = _attempt(name, member.score_query, query)
+                with few_threads(query.n_rows * reference.n_rows * WORK_PER_DISTANCE):
+                    for name, member in members:
+                        columns[name][block] = _attempt(name, member.score_query, query)
         return columns
 
 

@@ -8,15 +8,15 @@ from scipy.linalg import eigh, lapack
 
 FloatArray = NDArray[np.float64]
 
-#: Eigenvalues below this share of the largest are taken as 0. A projection on
-#: such a direction would multiply rounding by its inverse root.
+#: Directions with less than this share of the largest eigenvalue are not used: a
+#: projection on them would multiply rounding by the inverse root of the share.
 RANK_TOLERANCE = 1e-10
 #: Up to so many rows, or from half of the directions on, all directions cost no more than some.
 FULL_ROWS = 1000
 #: Directions beyond those asked for, which leaving a row out can bring in.
 SPARE = 100
 #: Step and range, relative to the largest eigenvalue, of the quadrature.
-STEP, LOWEST, HIGHEST = 0.3, 1e-13, 1e4
+STEP, LOWEST, HIGHEST = 0.3, 1e-15, 1e4
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Spectrum:
     Attributes
     ----------
     values : ndarray of shape (n,)
-        All eigenvalues, largest first; what is 0 to rounding is 0.
+        All eigenvalues, largest first, none below 0.
     vectors : ndarray of shape (n, s)
         The first s eigenvectors.
     column_means : ndarray of shape (n,)
@@ -49,7 +49,11 @@ class Spectrum:
     @property
     def rank(self) -> int:
         """Numerical rank of the centred kernel."""
-        return int(np.count_nonzero(self.values))
+        return int(np.count_nonzero(self.values > self._floor))
+
+    @property
+    def _floor(self) -> float:
+        return max(RANK_TOLERANCE * float(self.values[0]), float(np.finfo(np.float64).tiny))
 
     @property
     def is_full(self) -> bool:
@@ -76,9 +80,10 @@ class Spectrum:
         ``n / (n - 1) / F'(mu_j)`` of row i: the residue of 1 / F. The sum of the first
         `size` residues is an integral of 1 / F along the vertical line through
         ``lambda_(size + 1)``, which separates the roots for every row (they
-        interlace); it is taken by the trapezoidal rule in the logarithm of the
-        height. Directions without eigenvector enter with weights that are a
-        line in their eigenvalue and give row i its diagonals of Kc and Kc^2.
+        interlace), or through the least eigenvalue in use. It is taken by the
+        trapezoidal rule in the logarithm of the height. Directions without
+        eigenvector enter with weights that are a line in their eigenvalue and
+        give row i its diagonals of Kc and Kc^2.
         """
         n = len(self.values)
         grow = n / (n - 1)
@@ -86,10 +91,10 @@ class Spectrum:
         size = min(size, n - 2)
         if size <= 0 or self.rank == 0:
             return grow * total
-        y, weights, first = _heights(self.values[0])
-        real, imaginary = self._secular(self.values[size], y)
+        y, weights = _heights(self.values[0])
+        real, imaginary = self._secular(max(self.values[size], self._floor), y)
         g = real / (real * real + imaginary * imaginary) + 1.0
-        return grow * (total / 2 + (g @ weights + first) / np.pi)
+        return grow * (total / 2 + g @ weights / np.pi)
 
     def _secular(self, crossing: float, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return F of every row at ``crossing + i y``: real and imaginary part, (n, nodes)."""
@@ -100,7 +105,7 @@ class Spectrum:
         z = n / (n - 1) * self.values[:s] * self.vectors**2
         F = z @ real[:s] - 1.0, z @ imaginary[:s]
         tail = self.values[s:]
-        if s == n or tail[0] == 0.0:
+        if s == n or tail[0] <= self._floor:
             return F
         share = tail / tail[0]
         basis = np.stack([tail, tail * share])
@@ -167,19 +172,16 @@ def _solve_partly(spectrum: Spectrum, Kc: FloatArray, subspace: int | float) -> 
 
 
 def _descending(values: FloatArray) -> FloatArray:
-    values = values[::-1]
-    floor = RANK_TOLERANCE * values[0]
-    return np.where(values > max(floor, np.finfo(np.float64).tiny), values, 0.0)
+    return np.maximum(values[::-1], 0.0)
 
 
-def _heights(largest: float) -> tuple[FloatArray, FloatArray, float]:
-    """Return nodes, weights and the part below the first node of the integral over y > 0.
+def _heights(largest: float) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of the integral over y > 0.
 
-    The integrand is 1 at the foot of the line and falls as 1 / y^2 at its top: both
-    ends of the rule are geometric series.
+    The integrand is constant at the foot of the line and falls as 1 / y^2 at its
+    top: beyond both ends the rule is a geometric series.
     """
     y = largest * np.exp(np.arange(np.log(LOWEST), np.log(HIGHEST), STEP))
     weights = STEP * y
-    beyond = 1.0 / np.expm1(STEP)
-    weights[-1] *= 1.0 + beyond
-    return y, weights, float(STEP * y[0] * beyond)
+    weights[[0, -1]] *= 1.0 + 1.0 / np.expm1(STEP)
+    return y, weights

@@ -22,9 +22,9 @@ from ocfuse.detectors.gram import FloatArray, Gram, Reference
 from ocfuse.detectors.members import (
     Members,
     check_scores,
+    givers_first,
     is_shared,
     knows_closed_form,
-    largest_reach_first,
     own_scores,
     self_excluded,
 )
@@ -179,8 +179,9 @@ class Training:
 
     @property
     def dropped(self) -> dict[str, str]:
-        """Why a member was left out."""
-        return self._ledger.dropped
+        """Why a member was left out, in the order of the members."""
+        why = self._ledger.dropped
+        return {name: why[name] for name, _ in self.members if name in why}
 
     def run(self, n_jobs: int | None = None) -> Members:
         """Fit all members and fill `scores`; return those that did not fail."""
@@ -191,7 +192,7 @@ class Training:
                 cores[len(core_rows(len(self._X), member.max_samples))].append((name, member))
         for size, members in cores.items():
             core = Core(self._X, size, self._n_folds, self._fold_of)
-            self._run_core(core, largest_reach_first(members))
+            self._run_core(core, givers_first(members))
         self._run_others([pair for pair in self.members if not is_shared(pair[1])], n_jobs)
         for name, _ in self._ledger.alive(self.members):
             with self._ledger.attempt(HONEST, name):

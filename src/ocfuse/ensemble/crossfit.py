@@ -1,5 +1,6 @@
 """Fused scores of training rows from a fusion that has not seen them."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from ocfuse.exceptions import EqualWeightsWarning
 from ocfuse.fusion.base import BaseFusion
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -75,7 +77,9 @@ def crossfitted_scores(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) ->
     fused = np.full(len(rows.y), np.nan)
     for f in np.unique(rows.fold[rows.fold >= 0]):
         held_out = rows.fold == f
-        fitted_normaliser, fitted_fusion = fit_fusion(rows.take(~held_out), normaliser, fusion)
+        with warnings.catch_warnings():  # the fit on all rows says it once
+            warnings.simplefilter("ignore", EqualWeightsWarning)
+            fitted_normaliser, fitted_fusion = fit_fusion(rows.take(~held_out), normaliser, fusion)
         Z = fitted_normaliser.transform(rows.S[held_out])
         fused[held_out] = fitted_fusion.fuse(Z, rows.X[held_out])
     return fused

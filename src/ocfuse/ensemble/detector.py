@@ -170,8 +170,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
             The fitted detector.
         """
         self._check_parameters()
+        checked = check_table(X)
         validate_data(self, X, skip_check_array=True)
-        X = check_table(X)
+        X = checked
         labels = check_labels(y, len(X))
         numbers = check_groups(groups, len(X))
         _require_rows(labels)
@@ -191,39 +192,42 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
             )
 
     def _fit(self, X: Any, labels: LabelArray, groups: Any, progress: Any) -> None:
-        first = FeatureEncoder().fit(take_rows(X, np.flatnonzero(labels != ANOMALY)))
-        keys = [labels] if groups is None else [labels, groups]
-        order = canonical_order(first.transform(X), *keys)
-        X, labels = take_rows(X, order), labels[order]
-        groups = None if groups is None else groups[order]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         kept = labels != ANOMALY
         for _ in range(MOST_PASSES):
-            self._fit_members(X, kept, groups, seed, progress)
-            outlying = np.zeros(len(labels), dtype=bool)
-            outlying[kept] = outlying_rows(self.pool_.honest_scores_)
-            outlying &= labels == UNKNOWN
-            if not outlying.any():
+            self._fit_members(X, labels, groups, kept, seed, progress)
+            rows = self.training_rows_[outlying_rows(self.pool_.honest_scores_)]
+            outlying = rows[labels[rows] == UNKNOWN]
+            if not len(outlying):
                 break
-            kept &= ~outlying
+            kept[outlying] = False
         else:
-            self._fit_members(X, kept, groups, seed, progress)
-        self.training_rows_ = order[kept]
-        self.trimmed_rows_ = np.sort(order[(labels != ANOMALY) & ~kept])
+            self._fit_members(X, labels, groups, kept, seed, progress)
+        self.trimmed_rows_ = np.flatnonzero((labels != ANOMALY) & ~kept)
         anomalies = take_rows(X, np.flatnonzero(labels == ANOMALY))
         self._fit_fusion(self._scored_rows(anomalies, seed), seed, progress)
 
     def _fit_members(
-        self, X: Any, kept: NDArray[np.bool_], groups: Any, seed: int, progress: Any
+        self,
+        X: Any,
+        labels: LabelArray,
+        groups: Any,
+        kept: NDArray[np.bool_],
+        seed: int,
+        progress: Any,
     ) -> None:
-        """Fit the encoder and the members on the rows kept."""
-        rows = take_rows(X, np.flatnonzero(kept))
+        """Fit the encoder and the members on the rows kept, in an order of their own."""
+        chosen = np.flatnonzero(kept)
+        rows = take_rows(X, chosen)
         self.encoder_ = FeatureEncoder().fit(rows)
-        self.training_ = self.encoder_.transform(rows)
+        encoded = self.encoder_.transform(rows)
+        keys = [labels[chosen]] if groups is None else [labels[chosen], groups[chosen]]
+        order = canonical_order(encoded, *keys)
+        self.training_rows_, self.training_ = chosen[order], encoded[order]
         pool = self.members if isinstance(self.members, Pool) else Pool(self.members)
         self.pool_ = clone(pool).fit(
             self.training_,
-            None if groups is None else groups[kept],
+            None if groups is None else groups[self.training_rows_],
             random_state=seed,
             n_jobs=self.n_jobs,
             progress=progress,
@@ -234,6 +238,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         real = np.empty((0, self.training_.shape[1]))
         if len(anomalies):
             real = self.encoder_.transform(anomalies)
+            real = real[canonical_order(real)]
         generator = make_negatives(self.negatives)
         n_negatives = int(np.clip(len(self.training_), FEWEST_NEGATIVES, MOST_NEGATIVES))
         if generator is None:
@@ -476,8 +481,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
 
     def _encode(self, X: Any) -> FloatArray:
         check_is_fitted(self)
+        checked = check_table(X)
         validate_data(self, X, skip_check_array=True, reset=False)
-        return self.encoder_.transform(check_table(X))
+        return self.encoder_.transform(checked)
 
     def _score(self, E: FloatArray) -> FloatArray:
         Z = self.normaliser_.transform(self.pool_.score_samples(E))

@@ -3,13 +3,13 @@
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from ocfuse.fusion.inputs import FloatArray
 from ocfuse.fusion.locality import representative_rows
 
 #: Rows that stand for all when the centres are looked for.
-_MOST_ROWS = 4000
+_MOST_ROWS = 2000
 
 
 def default_count(n: int) -> int:
@@ -21,9 +21,8 @@ def find_anchors(X: FloatArray, c: FloatArray, n_anchors: int) -> FloatArray:
     """Return weighted k-means centres, fewer if there are fewer distinct rows."""
     if n_anchors == 1:
         return np.average(X, axis=0, weights=c)[np.newaxis]
-    X, c = merge_duplicates(X, c)
     rows = representative_rows(len(X), max(_MOST_ROWS, n_anchors))
-    X, c = X[rows], c[rows]
+    X, c = merge_duplicates(X[rows], c[rows])
     if len(X) <= n_anchors:
         return X
     means = KMeans(n_anchors, n_init=1, max_iter=100, random_state=0)
@@ -34,12 +33,9 @@ def find_anchors(X: FloatArray, c: FloatArray, n_anchors: int) -> FloatArray:
 
 
 def merge_duplicates(X: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct rows in an order of their own, with their summed weights."""
-    X = np.ascontiguousarray(X) + 0.0  # no negative zero: rows are compared as bytes
-    order = X.view(np.dtype((np.void, X.strides[0]))).ravel().argsort(kind="stable")
-    X, c = X[order], c[order]
-    first = np.r_[True, (X[1:] != X[:-1]).any(axis=1)]
-    return X[first], np.add.reduceat(c, np.flatnonzero(first))
+    """Return the distinct rows, ordered by their values, with their summed weights."""
+    distinct, place = np.unique(X, axis=0, return_inverse=True)
+    return distinct, np.bincount(place.ravel(), weights=c).astype(np.float64)
 
 
 def blend_width(A: FloatArray) -> float:

@@ -74,17 +74,19 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         labels = check_labels(y, n)
         weight = check_sample_weight(sample_weight, n)
         rows = self._features(X, n, is_fit=True)
-        kept = np.flatnonzero(weight)
-        self._require_classes(labels[kept])
-        scores, labels, rows = scores[kept], labels[kept], rows[kept]
+        if not weight.all():
+            kept = np.flatnonzero(weight)
+            scores, labels, rows, weight = scores[kept], labels[kept], rows[kept], weight[kept]
+        self._require_classes(labels)
         # Mean one: fitting with equal weights is fitting without.
-        weight = weight[kept] / weight[kept].mean()
+        weight = weight / weight.mean()
         normal = labels > 0
         self.reference_ = np.average(scores[normal], axis=0, weights=weight[normal])
-        self.n_members_ = scores.shape[1]
+        self._fit(scores, labels, rows, weight)
+        # Last: a first fit that fails leaves the fusion unfitted.
         if self.needs_X:
             self.n_features_ = rows.shape[1]
-        self._fit(scores, labels, rows, weight)
+        self.n_members_ = scores.shape[1]
         return self
 
     def fuse(self, Z: ArrayLike, X: ArrayLike | None = None) -> FloatArray:
@@ -150,7 +152,9 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         return self._contributions(*self._query(Z, X))
 
     def local_p(self, X: ArrayLike) -> FloatArray:
-        """Return the norm p(x) that bounds the weights at each row.
+        """Return the norm p(x) under which the weights at each row were learned.
+
+        Between anchors, each with a norm of its own, it is blended as the weights are.
 
         Parameters
         ----------

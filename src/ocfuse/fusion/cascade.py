@@ -116,7 +116,7 @@ class CascadeFusion(BaseFusion):
         return np.column_stack(
             [
                 tail_log_odds(running[:, j], self.knots_[j], self.knot_odds_[j], self.scale_[j])
-                for j in range(self.n_members_)
+                for j in range(Z.shape[1])
             ]
         )
 

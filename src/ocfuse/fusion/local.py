@@ -113,9 +113,10 @@ class LocalLpFusion(BaseFusion):
         check_number(self.eta, "eta", 0.0, 1.0, "1 is the global problem, 0 the local one alone.")
         neighbourhood = self._neighbourhood()
         normal = y > 0
+        normals = X[normal]
         locality = Locality() if self.locality is None else clone(self.locality)
-        locality.fit(X[normal], Z[normal])
-        self.anchors_ = self._places(X[normal], c[normal])
+        locality.fit(normals, Z[normal])
+        self.anchors_ = self._places(normals, c[normal])
         self.width_ = blend_width(self.anchors_)
         self.p_ = locality.norms(self.anchors_, self.p)
         self.problems_ = None

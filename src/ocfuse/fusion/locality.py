@@ -5,20 +5,28 @@ from dataclasses import dataclass
 from math import ceil, log
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.fusion.inputs import FloatArray, check_choice, check_count, check_number
+from ocfuse.fusion.inputs import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_number,
+    check_rows,
+    check_table,
+    check_width,
+)
 
 #: Limits of a local norm; the grid of norms in use lies between them.
 SMALLEST_P, LARGEST_P = 1.0 + 1.0 / 31.0, 100.0
 #: Normals that stand for all: the variability enters by its rank only.
-MOST_REFERENCE_ROWS = 4000
+MOST_REFERENCE_ROWS = 2000
 #: Numbers in one block of gathered neighbours.
-_BLOCK = 4_000_000
+_BLOCK = 500_000
 
 
 @dataclass(frozen=True)
@@ -117,7 +125,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     X_, Z_ : ndarray of shape (r, m) and (r, d)
-        Normals that the surroundings are taken from: all, or 4,000 of them.
+        Normals that the surroundings are taken from: all, or 2,000 of them.
     k_ : int
         Number of neighbours in use.
     radii_ : ndarray of shape (r,)
@@ -145,14 +153,14 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         self.variability = variability
         self.n_neighbors = n_neighbors
 
-    def fit(self, X: FloatArray, Z: FloatArray) -> "Locality":
+    def fit(self, X: ArrayLike, Z: ArrayLike) -> "Locality":
         """Measure the variability around the normals, each without itself.
 
         Parameters
         ----------
-        X : ndarray of shape (n, m)
+        X : array-like of shape (n, m)
             Feature rows of the normals.
-        Z : ndarray of shape (n, d)
+        Z : array-like of shape (n, d)
             Their scores.
 
         Returns
@@ -165,8 +173,10 @@ class Locality(BaseEstimator):  # type: ignore[misc]
             raise InvalidInputError("kappa must be finite. Got kappa=inf. Use 4.")
         if not callable(self.variability):
             check_choice(self.variability, "variability", tuple(VARIABILITIES))
+        X, Z = check_table(X, "X", "n_features"), check_table(Z, "Z", "n_members")
+        check_rows(X, len(Z), "X")
         rows = representative_rows(len(X), MOST_REFERENCE_ROWS)
-        self.X_, self.Z_ = np.asarray(X)[rows], np.asarray(Z)[rows]
+        self.X_, self.Z_ = X[rows], Z[rows]
         self.k_ = self._count(len(rows))
         self.radii_ = np.zeros(len(rows))
         self.levels_ = np.zeros(len(rows))
@@ -176,12 +186,12 @@ class Locality(BaseEstimator):  # type: ignore[misc]
             self.levels_ = np.sort(self._measure(distances, index))
         return self
 
-    def norms(self, X: FloatArray, p: float) -> FloatArray:
+    def norms(self, X: ArrayLike, p: float) -> FloatArray:
         """Return L(x, p) at each row.
 
         Parameters
         ----------
-        X : ndarray of shape (q, m)
+        X : array-like of shape (q, m)
             Points.
         p : float
             Norm at median variability.
@@ -192,18 +202,18 @@ class Locality(BaseEstimator):  # type: ignore[misc]
             Local norms.
         """
         if self.kappa == 1:
-            return np.full(len(X), float(p))
+            return np.full(len(np.asarray(X)), float(p))
         u = self.rank(X)
         return np.asarray(
             np.clip(1.0 + (p - 1.0) * self.kappa ** (1.0 - 2.0 * u), SMALLEST_P, LARGEST_P)
         )
 
-    def rank(self, X: FloatArray) -> FloatArray:
+    def rank(self, X: ArrayLike) -> FloatArray:
         """Return u: the share of the normals whose surroundings vary less.
 
         Parameters
         ----------
-        X : ndarray of shape (q, m)
+        X : array-like of shape (q, m)
             Points.
 
         Returns
@@ -216,12 +226,12 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         up_to = np.searchsorted(self.levels_, v, side="right")
         return np.asarray((below + up_to) / (2.0 * len(self.levels_)))
 
-    def measure(self, X: FloatArray) -> FloatArray:
+    def measure(self, X: ArrayLike) -> FloatArray:
         """Return the variability around each row.
 
         Parameters
         ----------
-        X : ndarray of shape (q, m)
+        X : array-like of shape (q, m)
             Points.
 
         Returns
@@ -229,7 +239,8 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (q,)
             Variability; zero where there is no neighbour to measure it on.
         """
-        points = np.asarray(X, dtype=np.float64)
+        points = check_table(X, "X", "n_features")
+        check_width(points, self.X_.shape[1], "X", "as in fit")
         if not self.k_:
             return np.zeros(len(points))
         return self._measure(*neighbours(points, self.X_, self.k_))

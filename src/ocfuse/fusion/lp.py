@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from ocfuse.exceptions import OcfuseWarning
+from ocfuse.exceptions import EqualWeightsWarning
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.inputs import FloatArray
 from ocfuse.solvers.dispatch import Solver, solve
@@ -104,9 +104,9 @@ def trusted_weights(W: FloatArray, primal: FloatArray, total: FloatArray, tol: f
     warnings.warn(
         f"Nothing could be learned from the scores ({int(nothing.sum())} of {len(W)} problems): "
         "no weights are better than none, so equal weights are used. Scores of normals alone "
-        "must be mostly positive. Normalise them to [0, 1] (min-max) rather than to mean zero "
-        "(z-score), or add anomalies.",
-        OcfuseWarning,
+        "must be mostly positive: normalise them to [0, 1] (min-max) rather than to mean zero "
+        "(z-score). Anomalies, real or made up, must score lower than the normals.",
+        EqualWeightsWarning,
         stacklevel=2,
     )
     return np.where(nothing[:, np.newaxis], 1.0 / W.shape[1], W)

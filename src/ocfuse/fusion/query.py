@@ -24,7 +24,7 @@ class QueryProblems:
     Parameters
     ----------
     Z, y, X, c : ndarray
-        Checked training rows and their weights.
+        Checked training rows and their weights; kept sorted by class.
     neighbourhood : Neighbourhood
         The kernel.
     locality : Locality
@@ -46,7 +46,9 @@ class QueryProblems:
         p: float,
         eta: float,
     ) -> None:
-        self.Z, self.y, self.X, self.c = Z, y, X, c
+        # Class by class, so that the rows of a class are a slice and need no copy.
+        order = y.argsort(kind="stable")
+        self.Z, self.y, self.X, self.c = Z[order], y[order], X[order], c[order]
         self.neighbourhood = neighbourhood
         self.locality = locality
         self.p = float(p)
@@ -67,25 +69,29 @@ class QueryProblems:
     def _rows(self, points: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
         index, weight = [], []
         for sign in np.unique(self.y):
-            rows = np.flatnonzero(self.y == sign)
-            for part in (self._local(points, rows), self._floor(len(points), rows)):
+            start, stop = np.searchsorted(self.y, [sign, sign + 1])
+            for part in (
+                self._local(points, int(start), int(stop)),
+                self._floor(len(points), int(start), int(stop)),
+            ):
                 index.append(part[0])
                 weight.append(part[1])
         return np.hstack(index), np.hstack(weight)
 
     def _local(
-        self, points: FloatArray, rows: NDArray[np.intp]
+        self, points: FloatArray, start: int, stop: int
     ) -> tuple[NDArray[np.intp], FloatArray]:
-        n = len(rows)
+        n = stop - start
         hood = self.neighbourhood
-        distances, near = neighbours(points, self.X[rows], hood.support(n))
-        b = self.c[rows]
+        distances, near = neighbours(points, self.X[start:stop], hood.support(n))
+        b = self.c[start:stop]
         weight = hood.weigh(distances, b[near], hood.count(n), float(b.sum()))
-        return rows[near], (1.0 - self.eta) * weight
+        return near + start, (1.0 - self.eta) * weight
 
-    def _floor(self, q: int, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], FloatArray]:
-        chosen = rows[representative_rows(len(rows), MOST_FLOOR_ROWS)]
+    def _floor(self, q: int, start: int, stop: int) -> tuple[NDArray[np.intp], FloatArray]:
+        n = stop - start
+        chosen = start + representative_rows(n, MOST_FLOOR_ROWS)
         weight = self.eta * self.c[chosen]
-        if len(chosen) < len(rows):
-            weight *= self.c[rows].sum() / self.c[chosen].sum()
+        if len(chosen) < n:
+            weight *= self.c[start:stop].sum() / self.c[chosen].sum()
         return np.tile(chosen, (q, 1)), np.tile(weight, (q, 1))

@@ -183,8 +183,8 @@ class TailProbability(Normaliser):
     affine change of a detector's scores. Linear between the normal scores;
     beyond them a power tail, F_1 (1 + (v_1 - s) / (2 b))^-2 below the lowest
     normal v_1 with b fitted to the lowest 5 %, keeps far anomalies in order:
-    they come near 0 but never tie. A constant column maps to 0.5, lower scores
-    to less.
+    they come near 0 but do not tie (up to 1e150 scales away). A constant column
+    maps to 0.5, lower scores to less.
 
     Attributes
     ----------

@@ -44,29 +44,23 @@ class SmoothTail:
 
     def probability(self, scores: FloatArray) -> FloatArray:
         """Return F at each score, in the open interval (0, 1)."""
-        # a distance that overflows has probability 0 all the same
-        with np.errstate(over="ignore"):
-            below = self.levels[0] * _decay((self.values[0] - scores) / self.lower_scale)
-            above = (1.0 - self.levels[-1]) * _decay((scores - self.values[-1]) / self.upper_scale)
-        inside = self._between(scores)
-        result = np.where(scores < self.values[0], below, inside)
-        result = np.where(scores > self.values[-1], 1.0 - above, result)
-        # only what rounds to 0 or 1 is moved
-        return np.clip(result, np.finfo(float).tiny, np.nextafter(1.0, 0.0))
-
-    def _between(self, scores: FloatArray) -> FloatArray:
-        # np.interp may overshoot the next value by one rounding unit, which breaks the order
-        last = len(self.values) - 1
-        right = np.clip(np.searchsorted(self.values, scores, side="right"), 1, max(last, 1))
-        left, right = right - 1, np.minimum(right, last)
-        gap = self.values[right] - self.values[left]
-        share = np.clip(scores - self.values[left], 0.0, gap) / np.where(gap > 0, gap, 1.0)
-        rise = self.levels[right] - self.levels[left]
-        return np.minimum(self.levels[left] + share * rise, self.levels[right])
+        result = np.asarray(np.interp(scores, self.values, self.levels))
+        lower, upper = scores < self.values[0], scores > self.values[-1]
+        # one row at a time is mostly inside, and its time counts
+        if lower.any():
+            far = _decay(scores[lower], self.values[0], self.lower_scale)
+            result[lower] = np.maximum(self.levels[0] * far, np.finfo(float).tiny)
+        if upper.any():
+            far = _decay(scores[upper], self.values[-1], self.upper_scale)
+            highest = np.nextafter(1.0, 0.0)
+            result[upper] = np.minimum(1.0 - (1.0 - self.levels[-1]) * far, highest)
+        return result
 
 
-def _decay(distance: FloatArray) -> FloatArray:
-    return np.asarray((1.0 + np.maximum(distance, 0.0) / DECAY) ** -DECAY)
+def _decay(scores: FloatArray, end: float, scale: float) -> FloatArray:
+    # a distance that overflows has probability 0 all the same
+    with np.errstate(over="ignore"):
+        return np.asarray((1.0 + np.abs(scores - end) / scale / DECAY) ** -DECAY)
 
 
 def _tail_scale(sample: WeightedSample) -> float:

@@ -1,0 +1,1 @@
+"""Nine kernel members together, apart, and as public packages have them."""
