@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
-from ocfuse.detectors.adapters import PyodDetector, from_pyod
+from ocfuse.detectors import Pool, PyodDetector, from_pyod
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 pyod = pytest.importorskip("pyod", reason="the adapter is tested with PyOD itself")
@@ -99,6 +99,24 @@ def test_other_things_are_refused(thing):
         from_pyod(thing)
     with pytest.raises(InvalidTypeError, match="detector must be a detector of PyOD"):
         PyodDetector(thing).fit(np.zeros((5, 2)))
+
+
+def test_member_of_a_pool(data):
+    X, new = data
+    given = IForest(n_estimators=10)
+    members = [from_pyod(given), from_pyod(ECOD())]
+    first, second = (Pool(members).fit(X, random_state=0, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert first.names_ == ["iforest", "ecod"]
+    assert given.random_state is None
+    assert first.members_[0][1].detector_.random_state is not None
+    np.testing.assert_array_equal(first.honest_scores_, second.honest_scores_)
+    np.testing.assert_array_equal(first.score_samples(new), second.score_samples(new))
+    expected = np.empty(len(X))
+    for fold in range(4):
+        test = np.arange(fold, len(X), 4)
+        model = from_pyod(ECOD()).fit(np.delete(X, test, axis=0))
+        expected[test] = model.score_samples(X[test])
+    np.testing.assert_array_equal(first.honest_scores_[:, 1], expected)
 
 
 def test_columns_must_match(data):

@@ -8,6 +8,7 @@ import skops.io
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
+from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
@@ -545,6 +546,12 @@ def test_progress_counts_every_step_in_the_calling_thread(X):
     assert sum(name == "gmm" for _, name, *_ in steps) == 5
 
 
+def test_progress_ends_at_the_total_when_a_core_has_fewer_rows_than_folds(X):
+    steps = []
+    Pool([GMM(1, max_samples=3)]).fit(X, progress=lambda *step: steps.append(step))
+    assert steps[-1][2:] == (4, 4)
+
+
 def test_progress_ends_at_the_total_when_members_are_dropped(X):
     steps = []
     members = {
@@ -604,3 +611,11 @@ def test_columns_must_match(X):
     pool = Pool("light").fit(X, random_state=0)
     with pytest.raises(ValueError, match="features"):
         pool.score_samples(np.zeros((2, 5)))
+
+
+def test_a_fit_that_failed_leaves_no_fitted_pool(X):
+    pool = Pool({"bad": Fragile("fit")})
+    with pytest.raises(MemberError):
+        pool.fit(X)
+    with pytest.raises(NotFittedError):
+        pool.score_samples(X)

@@ -59,7 +59,7 @@ class PyodDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return one score per row: higher is more normal."""
-        check_is_fitted(self)
+        check_is_fitted(self, "offset_")
         table: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         if not any(name in ROW_BY_ROW for name in _class_names(self.detector)):
             return self._scores(table)

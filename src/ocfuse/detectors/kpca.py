@@ -22,8 +22,8 @@ class KPCA(KernelDetector):
     Leave-one-out scores are computed from the spectrum of the full model, with
     the same number of directions. They are exact up to 1,000 rows or if half
     of the directions are kept; otherwise the directions far beyond those kept
-    enter through two moments, which moves a score by about 0.01 standard
-    deviations (root mean square).
+    enter through two moments. That moved scores by up to 0.01 standard
+    deviations (root mean square; a single row by up to 0.2) where it was measured.
 
     Parameters
     ----------

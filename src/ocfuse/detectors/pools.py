@@ -225,7 +225,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (q, d)
             Higher is more normal; columns as in `names_`.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "members_")
         table: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         columns = self._score_shared(table)
         for name, member in self.members_:

@@ -174,7 +174,7 @@ class Training:
         self._X = X
         self._n_folds = min(n_folds, len(X)) if fold_of is None else len(np.unique(fold_of))
         self._fold_of = fold_of
-        steps = {name: 2 if self._is_closed(e) else 1 + self._n_folds for name, e in members}
+        steps = {name: 1 + self._honest_steps(member) for name, member in members}
         self._ledger = Ledger(steps, drop, progress)
 
     @property
@@ -286,6 +286,13 @@ class Training:
             return interleaved_folds(len(self._X), self._n_folds)
         in_fold = [self._fold_of == f for f in np.unique(self._fold_of)]
         return [(np.flatnonzero(~tested), np.flatnonzero(tested)) for tested in in_fold]
+
+    def _honest_steps(self, member: Any) -> int:
+        if self._is_closed(member):
+            return 1
+        size = member.max_samples if is_shared(member) and self._fold_of is None else None
+        # A core may have fewer rows than there are folds.
+        return min(self._n_folds, size) if isinstance(size, int) else self._n_folds
 
     def _is_closed(self, member: Any) -> bool:
         return self._fold_of is None and knows_closed_form(member)
