@@ -31,7 +31,7 @@ class SteadyFusion(BaseFusion):
         return np.asarray(Z @ self.w_)
 
     def _trust(self) -> FloatArray:
-        return self.w_
+        return np.asarray(self.w_)
 
 
 def main() -> None:

@@ -9,17 +9,22 @@ import inspect
 import pytest
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
+from sklearn.base import BaseEstimator
 
-import ocfuse
-import ocfuse.solvers
+from tests.test_public_names import PACKAGES
 
 OBJECTS = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in (ocfuse, ocfuse.solvers)
+    for module in PACKAGES
     for name in module.__all__
     if not name.startswith("_")
 }
 FUNCTIONS = [name for name, value in OBJECTS.items() if inspect.isfunction(value)]
+ESTIMATORS = [
+    name
+    for name, value in OBJECTS.items()
+    if inspect.isclass(value) and issubclass(value, BaseEstimator)
+]
 RECORDS = [name for name, value in OBJECTS.items() if dataclasses.is_dataclass(value)]
 
 #: Undocumented, unknown or misplaced parameters, without type or description;
@@ -31,6 +36,19 @@ SIGNATURE = {"GL08", "PR01", "PR02", "PR03", "PR04", "PR07", "RT01", "RT03"}
 def test_function_documents_its_signature(name):
     errors = validate(name)["errors"]
     assert [message for code, message in errors if code in SIGNATURE] == []
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimator_documents_its_parameters(name):
+    document = NumpyDocString(inspect.getdoc(OBJECTS[name]))
+    documented = [
+        part.strip() for entry in document["Parameters"] for part in entry.name.split(",")
+    ]
+    assert documented == [
+        parameter
+        for parameter in inspect.signature(OBJECTS[name].__init__).parameters
+        if parameter not in ("self", "args", "kwargs")
+    ]
 
 
 @pytest.mark.parametrize("name", RECORDS)

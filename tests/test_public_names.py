@@ -7,7 +7,22 @@ from types import ModuleType
 import pytest
 
 import ocfuse
+import ocfuse.detectors
+import ocfuse.ensemble
+import ocfuse.fusion
+import ocfuse.negatives
+import ocfuse.scores
 import ocfuse.solvers
+
+PACKAGES = [
+    ocfuse,
+    ocfuse.detectors,
+    ocfuse.ensemble,
+    ocfuse.fusion,
+    ocfuse.negatives,
+    ocfuse.scores,
+    ocfuse.solvers,
+]
 
 
 def visible_names(module: ModuleType) -> set[str]:
@@ -19,12 +34,19 @@ def visible_names(module: ModuleType) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("module", [ocfuse, ocfuse.solvers], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", PACKAGES, ids=lambda module: module.__name__)
 def test_all_equals_what_is_visible(module):
     assert all(isinstance(name, str) for name in module.__all__)
     assert len(set(module.__all__)) == len(module.__all__) <= 15
-    assert {name for name in module.__all__ if not name.startswith("_")} == visible_names(module)
     assert all(hasattr(module, name) for name in module.__all__)
+    public = {name for name in module.__all__ if not name.startswith("_")}
+    assert visible_names(module) <= public <= set(dir(module))
+
+
+def test_root_names():
+    assert {"FusedDetector", "load", "show_versions"} <= set(ocfuse.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        ocfuse.nonsense  # noqa: B018
 
 
 def test_solver_names():

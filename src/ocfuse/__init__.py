@@ -1,11 +1,11 @@
 """Anomaly detection by fusing one-class classifiers."""
 
 import importlib
-from typing import TYPE_CHECKING, Any
+import typing
 
 from ocfuse.versions import show_versions
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from ocfuse.ensemble import FusedDetector
     from ocfuse.persistence import load
 
@@ -17,7 +17,7 @@ __version__ = "0.1.0.dev0"
 _LAZY = {"FusedDetector": "ocfuse.ensemble", "load": "ocfuse.persistence"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LAZY[name]), name)

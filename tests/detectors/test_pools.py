@@ -448,7 +448,7 @@ def test_pyod_without_adapter_is_refused(X):
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("paper", 4), ("paper-all", 10), ("default", 14), ("light", 4)]
+    ("name", "size"), [("paper", 4), ("paper-all", 10), ("default", 8), ("light", 4)]
 )
 def test_named_pools(name, size):
     members = make_pool(name)
@@ -578,7 +578,9 @@ def test_a_saved_pool_gives_the_same_bits(X, new):
     loaded = skops.io.loads(data, trusted=trusted)
     np.testing.assert_array_equal(loaded.score_samples(new), pool.score_samples(new))
     np.testing.assert_array_equal(loaded.honest_scores_, pool.honest_scores_)
-    references = {id(member.reference_) for _, member in loaded.members_[:14]}
+    references = {
+        id(member.reference_) for _, member in loaded.members_ if hasattr(member, "reference_")
+    }
     assert len(references) == 1
 
 

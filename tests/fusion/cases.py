@@ -5,7 +5,6 @@ import numpy as np
 from ocfuse.fusion import (
     AverageOfMaximum,
     CascadeFusion,
-    Locality,
     LocalLpFusion,
     LpFusion,
     MajorityVote,
@@ -13,11 +12,13 @@ from ocfuse.fusion import (
     MedianRule,
     MinRule,
     ProductRule,
+    ShrunkFusion,
     SingleBest,
     StackedFusion,
     SumRule,
     TrimmedMean,
 )
+from ocfuse.fusion.locality import Locality
 
 RULES = [
     SumRule(),
@@ -38,6 +39,8 @@ LEARNED = [
     CascadeFusion(),
     StackedFusion(),
     SingleBest(),
+    ShrunkFusion(),
+    ShrunkFusion(LpFusion(p=3.0), share=0.2),
 ]
 ALL = RULES + LEARNED
 

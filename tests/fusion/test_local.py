@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, OcfuseWarning
-from ocfuse.fusion import Locality, LocalLpFusion, LpFusion, SumRule
+from ocfuse.fusion import LocalLpFusion, LpFusion, SumRule
 from ocfuse.fusion.anchors import blend
+from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.neighbourhood import Neighbourhood
 from ocfuse.solvers.dispatch import solve
 from tests.fusion.cases import scores

@@ -5,12 +5,12 @@ import pytest
 from sklearn.base import clone
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.fusion import Locality
 from ocfuse.fusion.locality import (
     LARGEST_P,
     MOST_REFERENCE_ROWS,
     SMALLEST_P,
     VARIABILITIES,
+    Locality,
     Surroundings,
     density_ratio,
     local_dimension,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ocfuse.exceptions import OcfuseWarning
-from ocfuse.fusion import Locality, LocalLpFusion, LpFusion
+from ocfuse.fusion import LocalLpFusion, LpFusion
+from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.neighbourhood import Neighbourhood
 from ocfuse.fusion.query import MOST_FLOOR_ROWS
 from tests.fusion.cases import scores

@@ -58,12 +58,14 @@ def _paper_all() -> Members:
 
 
 def _default() -> Members:
+    # Of 14 members (three widths each, LOF 10 too) these do as well in the mean over the
+    # 24 development sets, for half the cost; LOF 10 and the wider SVDD and GP pulled down.
     return [
-        *_kernel_members(*WIDTHS),
+        *_kernel_members(0.25),
+        ("kpca-1", KPCA(width=1.0)),
         ("gmm-1", GMM(1)),
         ("gmm-3", GMM(3, max_samples=MIXTURE_SAMPLES)),
         ("knn-5", KNN(5)),
-        ("lof-10", LOF(10)),
         ("lof-30", LOF(30)),
     ]
 
@@ -92,9 +94,9 @@ def make_pool(name: str) -> Members:
     ----------
     name : {"paper", "paper-all", "default", "light"}
         "paper": SVDD, GP and KPCA of width 1, and GMM. "paper-all": the same
-        with the widths 0.25, 0.5 and 1. "default": these, with GMM of one and
-        of three components, KNN and LOF of two sizes. "light": GMM, KNN and
-        LOF, linear in the number of rows.
+        with the widths 0.25, 0.5 and 1. "default": SVDD, GP and KPCA of width
+        0.25, KPCA of width 1, GMM of one and of three components, KNN, LOF.
+        "light": GMM, KNN and LOF, linear in the number of rows.
 
     Returns
     -------

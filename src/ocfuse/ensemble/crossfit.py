@@ -9,11 +9,18 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ocfuse.exceptions import EqualWeightsWarning
+from ocfuse.fusion import LocalLpFusion, ShrunkFusion
 from ocfuse.fusion.base import BaseFusion
 
 FloatArray: TypeAlias = NDArray[np.float64]
 LabelArray: TypeAlias = NDArray[np.int64]
 
+#: Norm of the default fusion.
+DEFAULT_P = 8 / 7
+#: Share of the sum rule in the default fusion when no anomaly is known. On the 24
+#: development sets: 0 gives a mean AUC of 88.5 and is 1.5 below the sum rule at worst,
+#: 0.5 gives 88.2 and 0.4; the sum rule has 87.4. On sets of 0 and 1 it may save 20 points.
+SUM_SHARE = 0.5
 #: Real anomalies at which they count as much as the pseudo-negatives do.
 PSEUDO_COUNT = 10
 
@@ -43,6 +50,12 @@ class ScoredRows:
         """Return the chosen rows."""
         return ScoredRows(self.S[chosen], self.y[chosen], self.X[chosen], self.fold[chosen])
 
+    @property
+    def real_share(self) -> float:
+        """How far real anomalies are relied on, from 0 (none known) towards 1."""
+        n_real = int(np.sum((self.y < 0) & (self.fold >= 0)))
+        return n_real / (n_real + PSEUDO_COUNT)
+
     def weights(self) -> FloatArray:
         """Return weights that balance the classes; they sum to 1.
 
@@ -52,13 +65,19 @@ class ScoredRows:
         normal, pseudo = self.y > 0, self.fold < 0
         real = ~normal & ~pseudo
         c = np.zeros(len(self.y))
-        share = real.sum() / (real.sum() + PSEUDO_COUNT) if pseudo.any() else 1.0
+        share = self.real_share if pseudo.any() else 1.0
         parts = [(normal, 1.0), (real, share), (pseudo, 1.0 - share)]
         total = sum(part for chosen, part in parts if chosen.any())
         for chosen, part in parts:
             if chosen.any():
                 c[chosen] = part / (total * chosen.sum())
         return c
+
+
+def default_fusion(rows: ScoredRows) -> BaseFusion:
+    """Return the local lp fusion, held back by the sum rule while anomalies are made up."""
+    share = SUM_SHARE * (1.0 - rows.real_share)
+    return ShrunkFusion(LocalLpFusion(p=DEFAULT_P), share=share)
 
 
 def fit_fusion(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) -> tuple[Any, BaseFusion]:

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.crossfit import ScoredRows, crossfitted_scores, fit_fusion
+from ocfuse.ensemble.crossfit import ScoredRows, crossfitted_scores, default_fusion, fit_fusion
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray, check_labels
 from ocfuse.ensemble.progress import ProgressBar, silent
 from ocfuse.ensemble.rows import canonical_order, check_groups
@@ -70,7 +70,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         `fit` and `score_samples` or `decision_function` will do.
     fusion : str or fusion, default=None
         Name of a rule such as "sum", or an object such as `LpFusion(p=2)`.
-        None is `LocalLpFusion(p=8/7)`.
+        None is `LocalLpFusion(p=8/7)`, mixed with the sum rule: one half of
+        each without labels, less of the sum rule the more anomalies are known.
     normaliser : str or normaliser, default="min-max"
         How member scores are brought to one scale: "min-max", "z-score",
         "robust-z", "tail", or an object.
@@ -264,7 +265,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
 
     def _fit_fusion(self, rows: ScoredRows, seed: int, progress: Any) -> None:
         """Learn the fusion, then threshold and probabilities from rows it has not seen."""
-        normaliser, fusion = make_normaliser(self.normaliser), make_fusion(self.fusion)
+        normaliser = make_normaliser(self.normaliser)
+        fusion = default_fusion(rows) if self.fusion is None else make_fusion(self.fusion)
         if fusion.needs_anomalies and (rows.y > 0).all():
             raise InvalidInputError(
                 f"{type(fusion).__name__} learns from anomalies. Got none: give some in y, "

@@ -2,7 +2,6 @@
 
 from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.local import LocalLpFusion
-from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.named import make_fusion
 from ocfuse.fusion.rules import (
@@ -15,6 +14,7 @@ from ocfuse.fusion.rules import (
     SumRule,
     TrimmedMean,
 )
+from ocfuse.fusion.shrunk import ShrunkFusion
 from ocfuse.fusion.single import SingleBest
 from ocfuse.fusion.stacking import StackedFusion
 
@@ -22,13 +22,13 @@ __all__ = [
     "AverageOfMaximum",
     "CascadeFusion",
     "LocalLpFusion",
-    "Locality",
     "LpFusion",
     "MajorityVote",
     "MaxRule",
     "MedianRule",
     "MinRule",
     "ProductRule",
+    "ShrunkFusion",
     "SingleBest",
     "StackedFusion",
     "SumRule",

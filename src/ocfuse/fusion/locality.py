@@ -136,7 +136,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> import numpy as np
-    >>> from ocfuse.fusion import Locality
+    >>> from ocfuse.fusion.locality import Locality
     >>> X = np.arange(20.0).reshape(-1, 1)
     >>> Z = np.where(X < 10, 0.5, X % 2)  # the scores vary on the right only
     >>> Locality(kappa=2.0).fit(X, Z).norms([[3.0], [16.0]], p=2.0).round(2)

@@ -18,6 +18,7 @@ from ocfuse.fusion.rules import (
     SumRule,
     TrimmedMean,
 )
+from ocfuse.fusion.shrunk import ShrunkFusion
 from ocfuse.fusion.single import SingleBest
 from ocfuse.fusion.stacking import StackedFusion
 
@@ -32,6 +33,7 @@ _NAMED: dict[str, Callable[[], BaseFusion]] = {
     "aom": AverageOfMaximum,
     "lp": LpFusion,
     "local-lp": LocalLpFusion,
+    "shrunk": ShrunkFusion,
     "cascade": CascadeFusion,
     "stacking": StackedFusion,
     "single-best": SingleBest,
@@ -45,7 +47,7 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     ----------
     spec : str, fusion object or None
         "sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom",
-        "lp", "local-lp", "cascade", "stacking" or "single-best", each with its
+        "lp", "local-lp", "shrunk", "cascade", "stacking" or "single-best", each with its
         defaults; an object is returned as it is; None is ``LocalLpFusion(p=8/7)``.
 
     Returns

@@ -1,0 +1,36 @@
+"""A learned fusion mixed with the sum rule."""
+
+import numpy as np
+import pytest
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion import LocalLpFusion, LpFusion, ShrunkFusion, StackedFusion, SumRule
+from tests.fusion.cases import scores
+
+
+@pytest.mark.parametrize("inner", [LpFusion(p=1.2), LocalLpFusion(p=2.0)])
+def test_the_ends_are_the_fusion_and_the_sum_rule(inner):
+    Z, y, X = scores()
+    learned = ShrunkFusion(inner, share=0.0).fit(Z, y, X)
+    even = ShrunkFusion(inner, share=1.0).fit(Z, y, X)
+    np.testing.assert_array_equal(learned.fuse(Z, X), inner.fit(Z, y, X).fuse(Z, X))
+    np.testing.assert_allclose(even.fuse(Z, X), SumRule().fit(Z, y).fuse(Z))
+
+
+def test_weights_are_those_of_the_score():
+    Z, y, X = scores()
+    fusion = ShrunkFusion(share=0.3).fit(Z, y, X)
+    np.testing.assert_allclose((fusion.weights(X) * Z).sum(1), fusion.fuse(Z, X))
+    assert (fusion.weights(X) >= 0.3 / Z.shape[1] - 1e-12).all()
+
+
+def test_needs_are_those_of_the_fusion():
+    assert ShrunkFusion().needs_X
+    assert not ShrunkFusion(LpFusion()).needs_X
+    assert ShrunkFusion(StackedFusion()).needs_anomalies
+
+
+def test_a_share_outside_is_refused():
+    Z, y, X = scores()
+    with pytest.raises(InvalidInputError, match="share"):
+        ShrunkFusion(share=1.5).fit(Z, y, X)
