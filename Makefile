@@ -23,13 +23,13 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test check format check-native bench-solvers docs clean
+.PHONY: help demo test check format check-native bench-solvers bench-members bench-estimator docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(STAMP)  ## fuse four detectors on a small data set (seconds)
+demo: $(STAMP)  ## learn, raise alarms and explain them on a small data set (seconds)
 	@$(RUN) examples/demo.py
 
 test: check  ## check, then run all tests and doctests
@@ -61,6 +61,12 @@ check-native: $(STAMP)  ## run the kernel's tests under address and undefined-be
 
 bench-solvers: $(STAMP)  ## time the solvers
 	$(RUN) -m benchmarks.solvers
+
+bench-members: $(STAMP)  ## time nine kernel members together and apart
+	$(RUN) -m benchmarks.members
+
+bench-estimator: $(STAMP)  ## compare FusedDetector with PyOD's ensembles
+	$(RUN) -m benchmarks.estimator
 
 docs: $(STAMP) .venv/.docs  ## build the documentation into build/docs
 	$(RUN) -m sphinx -W --keep-going -q docs build/docs

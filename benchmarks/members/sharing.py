@@ -22,7 +22,7 @@ from ocfuse.detectors.svdd import SVDD
 WIDTHS = (1.0, 0.5, 0.25)
 COLUMNS, QUERIES = 20, 1_000
 #: rows: rounds
-SIZES = {2_000: 5, 5_000: 2}
+SIZES = {2_000: 3, 5_000: 1}
 QUICK_SIZES = {300: 3, 1_200: 1}
 RIVALS: dict[type[KernelDetector], type[Rival]] = {
     SVDD: SklearnSVM,
@@ -164,23 +164,39 @@ def agreement(X: Array, Q: Array) -> dict[str, float]:
     }
 
 
-def speedups(each: Data) -> tuple[float, float, float]:
-    ours = each["together in all"]
-    theirs = each["counterparts in all"]
-    return each["apart in all"] / ours, theirs / ours, (theirs + each["refits in all"]) / ours
+@dataclass(frozen=True)
+class Speedups:
+    """How many times faster nine members are together, each time for the same work."""
+
+    apart: float
+    rivals: float  # fit and score alone
+    honest: float  # honest scores too
+
+
+def speedups(each: Data) -> Speedups:
+    ours, theirs = each["together in all"], each["counterparts in all"]
+    plain = ours - sum(t for name, t in each["together"].items() if name.endswith("honest scores"))
+    return Speedups(
+        apart=each["apart in all"] / ours,
+        rivals=theirs / plain,
+        honest=(theirs + each["refits in all"]) / ours,
+    )
 
 
 def totals(found: Data) -> Table:
     table = []
     for n, each in found.items():
-        over_apart, over_rivals, over_honest = speedups(each)
+        times = speedups(each)
         names = ("together", "apart", "counterparts", "refits")
         taken = [number(each[f"{name} in all"]) for name in names]
-        ratios = [f"{ratio:.2f}" for ratio in (over_apart, over_rivals, over_honest)]
+        ratios = [f"{ratio:.2f}" for ratio in (times.apart, times.rivals, times.honest)]
         table.append([f"{n:,}", *taken, *ratios])
     header = ["n", "together, s", "apart, s", "counterparts: fit and score, s", "their refits, s"]
-    header += ["apart / together", "counterparts / together", "with refits / together"]
-    note = "Ours always include honest scores; the last column compares like with like."
+    header += ["apart / together", "counterparts, fit and score", "counterparts, with refits"]
+    note = (
+        "Ours include honest scores. The ratios compare like with like: fit and score without "
+        "honest scores on both sides, then with them on both sides."
+    )
     return Table("In all", header, table, note)
 
 
@@ -218,19 +234,14 @@ def share(each: Data, name: str) -> str:
 
 
 def targets(found: Data) -> list[Target]:
+    promises = {
+        f"together {APART_TARGET:g}x faster than apart": (APART_TARGET, "apart"),
+        f"{RIVAL_TARGET:g}x faster than counterparts, fit and score": (RIVAL_TARGET, "rivals"),
+        f"{RIVAL_TARGET:g}x faster than counterparts, honest scores too": (RIVAL_TARGET, "honest"),
+    }
     met = []
     for n, each in found.items():
-        over_apart, _, over_honest = speedups(each)
-        met += [
-            Target(
-                f"together {APART_TARGET:g}x faster than apart, n = {n:,}",
-                f"{over_apart:.2f}x",
-                over_apart >= APART_TARGET,
-            ),
-            Target(
-                f"{RIVAL_TARGET:g}x faster than counterparts with honest scores, n = {n:,}",
-                f"{over_honest:.2f}x",
-                over_honest >= RIVAL_TARGET,
-            ),
-        ]
+        for promise, (factor, kind) in promises.items():
+            ratio = getattr(speedups(each), kind)
+            met.append(Target(f"{promise}, n = {n:,}", f"{ratio:.2f}x", ratio >= factor))
     return met
