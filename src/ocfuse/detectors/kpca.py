@@ -42,9 +42,9 @@ class KPCA(KernelDetector):
     ----------
     n_components_ : int
         Number of directions kept.
-    projection_ : ndarray of shape (n, n_components_ + 1)
+    projection_ : ndarray of shape (n, r + 1)
         Kernel values to projections; the last column takes their mean.
-    shift_ : ndarray of shape (n_components_,)
+    shift_ : ndarray of shape (r,)
         Projections of the mean.
     mean_ : float
         Squared norm of the mean in feature space.

@@ -103,7 +103,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         Fused scores of the normal training rows, from members and fusions that
         have not seen them.
     trimmed_rows_ : ndarray
-        Rows of X without a label that were too far out to be learned from.
+        Rows of X without a label that were too far out to be learned from. They
+        still count where the threshold is set.
 
     Examples
     --------
@@ -206,7 +207,12 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
             self._fit_members(X, labels, groups, kept, seed, progress)
         self.trimmed_rows_ = np.flatnonzero((labels != ANOMALY) & ~kept)
         anomalies = take_rows(X, np.flatnonzero(labels == ANOMALY))
-        self._fit_fusion(self._scored_rows(anomalies, seed), seed, progress)
+        fused, y = self._fit_fusion(self._scored_rows(anomalies, seed), seed, progress)
+        # Rows left out may be normal after all: the false-alarm rate has to hold for them too.
+        strangers = np.empty(0)
+        if len(self.trimmed_rows_):
+            strangers = self._score(self.encoder_.transform(take_rows(X, self.trimmed_rows_)))
+        self._fit_calibration(np.append(fused, strangers), np.append(y, np.ones(len(strangers))))
 
     def _fit_members(
         self,
@@ -263,8 +269,10 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
             ),
         )
 
-    def _fit_fusion(self, rows: ScoredRows, seed: int, progress: Any) -> None:
-        """Learn the fusion, then threshold and probabilities from rows it has not seen."""
+    def _fit_fusion(
+        self, rows: ScoredRows, seed: int, progress: Any
+    ) -> tuple[FloatArray, LabelArray]:
+        """Learn the fusion; return fused scores that it gives to rows unseen, and their labels."""
         normaliser = make_normaliser(self.normaliser)
         fusion = default_fusion(rows) if self.fusion is None else make_fusion(self.fusion)
         if fusion.needs_anomalies and (rows.y > 0).all():
@@ -280,7 +288,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         self.normaliser_, self.fusion_ = fit_fusion(rows, normaliser, fusion)
         progress("fusion", "done", 2, 2)
         real = rows.fold >= 0
-        self._fit_calibration(fused[real], rows.y[real])
+        return fused[real], rows.y[real]
 
     def _fit_calibration(self, fused: FloatArray, y: Any) -> None:
         """Set threshold, p-values and probabilities from held-out fused scores."""
