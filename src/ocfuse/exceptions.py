@@ -14,7 +14,8 @@ The tree::
     ├── EqualWeightsWarning                    a fusion found nothing to learn
     ├── FewSamplesWarning                      too few rows for what was asked
     ├── MemberWarning                          a failing member was left out
-    └── ModelVersionWarning                    a model file comes from other versions
+    ├── ModelVersionWarning                    a model file comes from other versions
+    └── ThresholdWarning                       alarms may be more or fewer than stated
 """
 
 
@@ -64,3 +65,7 @@ class MemberWarning(OcfuseWarning):
 
 class ModelVersionWarning(OcfuseWarning):
     """Tell that a model file was written by other versions."""
+
+
+class ThresholdWarning(OcfuseWarning):
+    """Tell that alarms may be more or fewer than the stated rate, and why."""

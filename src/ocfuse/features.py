@@ -2,22 +2,33 @@
 
 The policy, in one place:
 
-- numbers (and booleans) are centred and divided by their standard deviation;
-  a constant column is only centred, so that a later deviation still shows;
-- categories become one column of 0 and 1 each; a category that was not seen in
-  training is all zeros, unlike any normal row;
-- a missing number becomes the median of its column, a missing category a
-  category of its own, **if the column had gaps in training too**. A gap in a
-  column that was complete in training is refused: it would pass for normal;
-- infinite values, sparse matrices, dates and other objects are refused.
+- numbers (and booleans) are centred and divided by their standard deviation,
+  both from the values present; a constant column is only centred, so that a
+  later deviation still shows;
+- a column of a data frame that holds text, or is declared categorical, holds
+  categories. They are compared as text: 1, 1.0 and "1" are one category, True
+  and "True" another. Each becomes a column of 0 and 1; a category that was not
+  seen in training is all zeros, unlike any normal row;
+- a missing value is None, NaN, NA, null or a masked one. A missing number
+  becomes the median of its column, a missing category a category of its own,
+  **if the column had gaps in training too**. A gap in a column that was
+  complete in training is refused: it would pass for normal;
+- infinite values, sparse matrices, dates, nested values and other objects are
+  refused, and so is text in arrays: only a data frame has categories.
+
+Columns are taken by position, whatever their names are. What a column holds,
+numbers or categories, is settled in training.
 """
 
+import math
 import numbers
 from collections.abc import Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder
@@ -27,128 +38,191 @@ from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-#: Standardised values are kept within this: further out nothing differs, and squares stay finite.
-FARTHEST = 1e8
+#: Standardised values are kept within this: beyond it blends between rows lose their digits.
+FARTHEST = 1e6
 #: A column whose spread is below this share of its size is constant up to rounding.
 ROUNDING = 1e-13
+#: What a column may hold; anything else is told by its own words.
+NUMBERS, TEXT, GAPS, DATES = "numbers", "text", "gaps", "dates or durations"
+#: Types without a value, by name: pandas may not be there to import them from.
+GAP_TYPES = ("NoneType", "NAType", "NaTType")
+NUMBER_TYPES = (numbers.Real, Decimal, np.bool_)
+DATE_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
+#: Code of a category that training has not seen.
+UNKNOWN = -1
 
 
 class NumberScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Fill the gaps of numeric columns and standardise them.
+    """Fill the gaps of numeric columns and standardise them; NaN is a gap.
 
     Attributes
     ----------
     centre_ : ndarray of shape (n_features,)
-        Mean of every column.
+        Mean of the values present in every column.
     scale_ : ndarray of shape (n_features,)
-        Standard deviation of every column, 1 where the column is constant.
+        Their standard deviation, 1 where the column is constant.
     fill_ : ndarray of shape (n_features,)
-        Median of every column that had gaps in training, NaN for the others.
+        Their median.
     """
 
-    def fit(self, X: Any, y: Any = None) -> "NumberScaler":
+    def fit(self, X: FloatArray, y: Any = None) -> "NumberScaler":
         """Learn medians, means and standard deviations."""
-        names = _column_names(X)
-        X = _to_floats(X)
-        missing = np.isnan(X)
-        _refuse(
-            missing.all(axis=0),
-            names,
-            "have no value at all in training",
-            "Leave them out.",
-        )
-        self.fill_ = np.full(X.shape[1], np.nan)
-        for j in np.flatnonzero(missing.any(axis=0)):
-            self.fill_[j] = np.median(X[~missing[:, j], j])
-        X = np.where(missing, self.fill_, X)
-        self.centre_, self.scale_ = _centre_and_scale(X)
-        self.n_features_in_ = X.shape[1]
+        # Sorted columns, each contiguous: neither the order of the rows nor the memory
+        # layout changes a bit. NaN comes last.
+        columns = np.sort(np.ascontiguousarray(X.T), axis=1)
+        n_present = (~np.isnan(columns)).sum(axis=1)
+        self.centre_, self.scale_, self.fill_ = np.empty((3, len(columns)))
+        for n in np.unique(n_present):
+            chosen = n_present == n
+            present = columns[chosen, :n]
+            self.centre_[chosen], self.scale_[chosen] = _centre_and_scale(present)
+            self.fill_[chosen] = present[:, (n - 1) // 2] / 2 + present[:, n // 2] / 2
         return self
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: FloatArray) -> FloatArray:
         """Fill the gaps and standardise."""
-        names = _column_names(X)
-        X = _to_floats(X)
+        return self.standardise(X)
+
+    def standardise(self, X: FloatArray) -> FloatArray:
+        """Do what `transform` does, without scikit-learn's wrapping of its output."""
         missing = np.isnan(X)
         if missing.any():
-            _refuse(
-                missing.any(axis=0) & np.isnan(self.fill_),
-                names,
-                "have missing values, but were complete in training",
-                "Fill the gaps by a rule of your own before scoring, or train on rows with gaps.",
-            )
             X = np.where(missing, self.fill_, X)
         with np.errstate(over="ignore"):
-            Z = (X - self.centre_) / self.scale_
-        clipped: FloatArray = np.clip(Z, -FARTHEST, FARTHEST)
-        return clipped
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names given: columns keep their place."""
-        return input_features
+            Z = np.ascontiguousarray((X - self.centre_) / self.scale_)
+        return np.maximum(np.minimum(Z, FARTHEST, out=Z), -FARTHEST, out=Z)
 
 
-class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     """Turn an array or a data frame into standardised numbers.
 
     Attributes
     ----------
     transformer_ : NumberScaler or ColumnTransformer
         What was fitted: a ColumnTransformer if there are categories.
+    categorical_ : ndarray of shape (n_features_in_,)
+        Which columns hold categories.
+    complete_ : ndarray of shape (n_features_in_,)
+        Which columns had no gaps in training.
+    codes_ : list of dict
+        For every column the code of each of its categories.
     source_ : ndarray of shape (n_encoded,)
         For every encoded column, the position of the column it comes from.
     """
 
     def fit(self, X: Any, y: Any = None) -> "FeatureEncoder":
         """Learn the encoding from training rows."""
-        self.categorical_ = _categorical_columns(X)
-        if self.categorical_.any():
-            self.transformer_ = _column_transformer(X, self.categorical_).fit(X)
-            self.complete_ = ~_gaps(X, self.categorical_)
-            self.source_ = self._sources()
-        else:
-            self.transformer_ = NumberScaler().fit(X)
-            self.source_ = np.arange(self.transformer_.n_features_in_)
+        X = check_table(X)
+        self.names_ = _column_names(X)
+        self.n_features_in_ = X.shape[1]
+        self._learn_categories(X)
+        X = self._to_floats(X)
+        missing = np.isnan(X)
+        _refuse(
+            missing.all(axis=0), self.names_, "have no value at all in training", "Leave them out."
+        )
+        self.complete_ = ~missing.any(axis=0)
+        codes = [
+            np.append(np.arange(len(self.codes_[j])), [] if self.complete_[j] else [np.nan])
+            for j in np.flatnonzero(self.categorical_)
+        ]
+        transformer = _column_transformer(self.categorical_, codes) if codes else NumberScaler()
+        self.transformer_ = transformer.fit(X)
+        widths = [len(known) for known in codes]
+        self.source_ = np.append(
+            np.flatnonzero(~self.categorical_),
+            np.repeat(np.flatnonzero(self.categorical_), widths),
+        )
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Encode rows with the columns of the training rows."""
-        if not self.categorical_.any():
-            return self.transformer_.transform(X)  # type: ignore[no-any-return]
-        self._check_kinds(X)
-        encoded = self.transformer_.transform(X)
-        return np.ascontiguousarray(encoded, dtype=np.float64)
+        """Encode rows with the columns of the training rows.
 
-    def _sources(self) -> NDArray[np.intp]:
-        """Return which column every encoded column comes from; numbers stand first."""
-        encoder = self.transformer_.named_transformers_["categories"]
-        widths = [len(categories) for categories in encoder.categories_]
-        return np.concatenate(
-            [
-                np.flatnonzero(~self.categorical_),
-                np.repeat(np.flatnonzero(self.categorical_), widths),
-            ]
-        )
+        Parameters
+        ----------
+        X : ndarray or data frame
+            What `check_table` returned; anything else is passed through it first.
 
-    def _check_kinds(self, X: Any) -> None:
+        Returns
+        -------
+        ndarray of shape (n_samples, n_encoded)
+            Numbers, then categories.
+        """
+        if not _is_float_array(X):
+            X = check_table(X)
+        names = self._check_columns(X)
+        X = self._to_floats(X)
+        if not np.isfinite(X).all():
+            # Frames are told by `_to_floats`; an array may have come round `check_table`.
+            _refuse(np.isinf(X).any(axis=0), names, "hold infinity", "Leave such rows out.")
+            _refuse(
+                np.isnan(X).any(axis=0) & self.complete_,
+                names,
+                "have missing values, but were complete in training",
+                "Fill the gaps by a rule of your own before scoring, or train on rows with gaps.",
+            )
+        if isinstance(self.transformer_, NumberScaler):
+            return self.transformer_.standardise(X)
+        return np.ascontiguousarray(self.transformer_.transform(X))
+
+    def _learn_categories(self, X: Any) -> None:
+        """Settle which columns hold categories, and number these in alphabetical order."""
+        self.categorical_ = np.zeros(self.n_features_in_, dtype=bool)
+        self.codes_: list[dict[str, int]] = [{} for _ in range(self.n_features_in_)]
+        if self.names_ is None or _is_plain(X):
+            return
+        values, kinds = _read(X, self.names_)
+        for j, kind in enumerate(kinds):
+            declared = str(getattr(_column(X, j), "dtype", "")) == "category"
+            if kind == TEXT or declared:
+                known = sorted({text for text in map(_text, values[j]) if text is not None})
+                self.codes_[j] = {text: code for code, text in enumerate(known)}
+                self.categorical_[j] = True
+
+    def _check_columns(self, X: Any) -> list[Any] | None:
+        """Refuse columns that cannot be those of the training rows; return their names."""
         names = _column_names(X)
-        if names is None:
+        if names is None and self.categorical_.any():
             raise InvalidTypeError(
                 "X must be a data frame, as in training: it has categorical columns. "
                 f"Got {type(X).__name__}."
             )
-        _refuse(
-            _categorical_columns(X) & ~self.categorical_,
-            names,
-            "hold text, but were numbers in training",
-            "Convert them, or train again.",
-        )
-        _refuse(
-            _gaps(X, self.categorical_) & self.complete_,
-            names,
-            "have missing values, but were complete in training",
-            "Fill the gaps by a rule of your own before scoring, or train on rows with gaps.",
-        )
+        if X.shape[1] != self.n_features_in_:
+            raise InvalidInputError(
+                f"X must have the columns of the training rows. X has {X.shape[1]} features, but "
+                f"FeatureEncoder is expecting {self.n_features_in_} features as input."
+            )
+        # Names that are no text, such as numbers, are not compared by scikit-learn.
+        if names and self.names_ and names != self.names_ and set(names) == set(self.names_):
+            raise InvalidInputError(
+                "Columns must stand in the order of the training rows. "
+                f"Got {names}. Expected {self.names_}."
+            )
+        return names
+
+    def _to_floats(self, X: Any) -> FloatArray:
+        """Return numbers and codes of categories, NaN where a value is missing."""
+        names = _column_names(X)
+        if names is None:
+            return X  # type: ignore[no-any-return]
+        if _is_plain(X) and not self.categorical_.any():
+            floats = X.to_numpy(dtype=np.float64)
+        else:
+            values, kinds = _read(X, names)
+            _refuse(
+                np.array([kind == TEXT for kind in kinds]) & ~self.categorical_,
+                names,
+                "hold text, but were numbers in training",
+                "Convert them, or train again.",
+            )
+            floats = np.column_stack(
+                [
+                    _codes(column, self.codes_[j]) if self.categorical_[j] else _floats(column)
+                    for j, column in enumerate(values)
+                ]
+            )
+        _refuse(np.isinf(floats).any(axis=0), names, "hold infinity", "Leave such rows out.")
+        return floats  # type: ignore[no-any-return]
 
 
 def check_table(X: Any) -> Any:
@@ -156,14 +230,18 @@ def check_table(X: Any) -> Any:
 
     A data frame is returned as it is: its columns are checked when encoded.
     """
-    if _column_names(X) is not None:
-        if len(X) == 0:
-            raise InvalidInputError(
-                "X must have at least one row. Found array with 0 sample(s) while a minimum of 1 "
-                "is required."
-            )
+    if _is_float_array(X) and X.size and np.isfinite(X).all():
         return X
-    return _to_floats(X)
+    names = _column_names(X)
+    if names is None:
+        return check_array(_prepared(X), dtype=np.float64, ensure_all_finite="allow-nan")
+    if not names or not len(X):
+        raise InvalidInputError(
+            "X must have at least one row and one column. Found array with "
+            f"{len(X)} sample(s) and {len(names)} feature(s) (shape={tuple(X.shape)}) while a "
+            "minimum of 1 is required."
+        )
+    return X
 
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
@@ -171,23 +249,32 @@ def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def _to_floats(X: ArrayLike) -> FloatArray:
-    """Return a float64 table with NaN where a value is missing, and nothing infinite."""
-    columns = _columns(X)
-    if columns is not None:
-        X = np.column_stack([_column_to_floats(column) for column in columns])
-    return check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")  # type: ignore[no-any-return]
+def _prepared(X: Any) -> Any:
+    """Make the gaps of an array NaN and refuse text and dates; the rest is up to `check_array`."""
+    if hasattr(X, "collect_schema"):
+        raise InvalidTypeError("X must hold its data. Got a lazy frame. Call its collect().")
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    if not isinstance(X, np.ndarray):
+        return X
+    kind = _kind(X.ravel())
+    if kind in (TEXT, DATES) or X.dtype.kind == "S":
+        raise InvalidTypeError(
+            f"X must hold numbers. Got an array of {kind}. Convert it to numbers; "
+            "for categories give a data frame, whose columns may hold text."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        X = (X.astype(np.float64) if X.dtype.kind in "biuf" else X).filled(np.nan)
+    return np.frompyfunc(_number, 1, 1)(X) if X.dtype.kind == "O" else X
 
 
-def _columns(X: Any) -> list[Any] | None:
-    """Return the columns of a data frame of any library, or None for anything else."""
-    names = _column_names(X)
-    return None if names is None else [X[name] for name in names]
+def _is_float_array(X: Any) -> bool:
+    return type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
 
 
 def _column_names(X: Any) -> list[Any] | None:
     """Return the column names of a data frame of any library, or None for anything else."""
-    if not hasattr(X, "columns") or not hasattr(X, "__getitem__") or not hasattr(X, "shape"):
+    if not hasattr(X, "shape") or not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
         return None
     names = list(X.columns)
     if len(set(names)) < len(names):
@@ -196,96 +283,130 @@ def _column_names(X: Any) -> list[Any] | None:
     return names
 
 
-def _column_to_floats(column: Any) -> FloatArray:
-    values = np.asarray(column)
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    return np.array([np.nan if _is_missing(value) else float(value) for value in values])
+def _column(X: Any, j: int) -> Any:
+    """Return a column by its position: its name may be anything, also a number."""
+    return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
 
 
-def _categorical_columns(X: Any) -> NDArray[np.bool_]:
-    """Tell which columns of a data frame hold categories; arrays hold none."""
-    columns = _columns(X)
-    if columns is None:
-        return np.zeros(1, dtype=bool)
-    return np.array([_is_categorical(column) for column in columns], dtype=bool)
+def _is_plain(X: Any) -> bool:
+    """Tell a data frame that keeps nothing but NumPy's numbers: it needs no look at its cells."""
+    dtypes = list(getattr(X, "dtypes", ()))
+    return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
 
 
-def _is_categorical(column: Any) -> bool:
-    values = np.asarray(column)
-    kind = values.dtype.kind
-    if kind in "biuf":
-        return str(getattr(column, "dtype", "")) in ("category", "Categorical")
-    if kind in "mM":
-        raise InvalidTypeError(
-            f"Column {_name(column)} holds dates or durations. Expected numbers or categories. "
-            "Convert it to a number, such as seconds since the start, or leave it out."
-        )
-    known = [value for value in values if not _is_missing(value)]
-    if all(isinstance(value, numbers.Real) for value in known):
-        return False
-    if all(isinstance(value, str | numbers.Real) for value in known):
-        return True
-    wrong = next(value for value in known if not isinstance(value, str | numbers.Real))
-    raise InvalidTypeError(
-        f"Column {_name(column)} holds {type(wrong).__name__} objects. "
-        "Expected numbers or categories."
+def _read(X: Any, names: list[Any]) -> tuple[list[NDArray[Any]], list[str]]:
+    """Return values and kind, NUMBERS or TEXT, of every column; refuse any other kind."""
+    values = [_values(_column(X, j)) for j in range(len(names))]
+    kinds = [_kind(column) for column in values]
+    _refuse(
+        np.array([kind not in (NUMBERS, TEXT) for kind in kinds]),
+        [f"{name} ({kind})" for name, kind in zip(names, kinds, strict=True)],
+        "hold neither numbers nor categories",
+        "Convert them, dates for instance to seconds since the start, or leave them out.",
+        InvalidTypeError,
     )
+    return values, kinds
 
 
-def _name(column: Any) -> str:
-    return repr(getattr(column, "name", "?"))
+def _values(column: Any) -> NDArray[Any]:
+    values = np.asarray(column)
+    if values.dtype.kind == "O" and getattr(column.dtype, "kind", "O") in ("i", "u", "f"):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas' numbers with NA
+    return values
+
+
+def _kind(values: NDArray[Any]) -> str:
+    """Tell in words what a column holds; gaps count as numbers if there is nothing else."""
+    if values.ndim != 1:
+        return "nested values"
+    known = dict.fromkeys("biuf", NUMBERS) | dict.fromkeys("mM", DATES)
+    if values.dtype.kind in known:
+        return known[values.dtype.kind]
+    kinds = {_kind_of(kind) for kind in set(map(type, values))} - {GAPS}
+    odd = sorted(kinds - {NUMBERS, TEXT})
+    return odd[0] if odd else TEXT if TEXT in kinds else NUMBERS
+
+
+def _kind_of(kind: type) -> str:
+    if kind.__name__ in GAP_TYPES:
+        return GAPS
+    for types, word in ((str, TEXT), (NUMBER_TYPES, NUMBERS), (DATE_TYPES, DATES)):
+        if issubclass(kind, types):
+            return word
+    return f"{kind.__name__} objects"
 
 
 def _is_missing(value: Any) -> bool:
-    """Tell None, NaN and pandas' NA, which is not equal to anything, from a value."""
-    if value is None:
-        return True
-    same = value == value
-    return not (isinstance(same, bool | np.bool_) and bool(same))
+    if isinstance(value, numbers.Number):
+        return bool(value != value)
+    return type(value).__name__ in GAP_TYPES
 
 
-def _gaps(X: Any, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell which of the chosen columns have missing values."""
-    columns = _columns(X) or []
-    return np.array(
+def _number(value: Any) -> Any:
+    """Return a float; what is no number is left to whoever asks for numbers."""
+    if _is_missing(value):
+        return math.nan
+    try:
+        return float(value) if isinstance(value, NUMBER_TYPES) else value
+    except OverflowError:  # a whole number of more than 308 digits
+        return math.inf
+
+
+def _floats(values: NDArray[Any]) -> FloatArray:
+    plain = np.frompyfunc(_number, 1, 1)(values) if values.dtype.kind == "O" else values
+    return np.asarray(plain, dtype=np.float64)
+
+
+def _text(value: Any) -> str | None:
+    """Return the text that stands for a category, None for a gap."""
+    if _is_missing(value):
+        return None
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float | np.floating) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def _codes(values: NDArray[Any], codes: dict[str, int]) -> FloatArray:
+    texts = map(_text, values)
+    return np.array([math.nan if text is None else codes.get(text, UNKNOWN) for text in texts])
+
+
+def _column_transformer(
+    categorical: NDArray[np.bool_], codes: list[NDArray[Any]]
+) -> ColumnTransformer:
+    encoder = OneHotEncoder(categories=codes, handle_unknown="ignore", sparse_output=False)
+    transformer = ColumnTransformer(
         [
-            bool(flag) and any(_is_missing(value) for value in np.asarray(column, dtype=object))
-            for column, flag in zip(columns, chosen, strict=True)
+            ("numbers", NumberScaler(), np.flatnonzero(~categorical)),
+            ("categories", encoder, np.flatnonzero(categorical)),
         ]
     )
+    # Arrays, whatever scikit-learn's global setting is.
+    return transformer.set_output(transform="default")
 
 
-def _column_transformer(X: Any, categorical: NDArray[np.bool_]) -> ColumnTransformer:
-    names = np.array(_column_names(X), dtype=object)
-    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return ColumnTransformer(
-        [
-            ("numbers", NumberScaler(), list(names[~categorical])),
-            ("categories", encoder, list(names[categorical])),
-        ]
-    )
-
-
-def _centre_and_scale(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return means and standard deviations that no square can overflow.
-
-    Columns are summed in sorted order: the order of the rows changes no bit.
-    """
-    X = np.sort(X, axis=0)
-    peak = np.abs(X).max(axis=0)
+def _centre_and_scale(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return means and standard deviations along rows, that no square can overflow."""
+    peak = np.abs(columns).max(axis=1)
     peak[peak == 0] = 1.0
-    unit = X / peak
-    centre = unit.mean(axis=0)
-    spread = unit.std(axis=0)
-    constant = spread <= ROUNDING
-    return centre * peak, np.where(constant, 1.0, spread * peak)
+    unit = columns / peak[:, np.newaxis]
+    spread = unit.std(axis=1)
+    scale = spread * peak
+    return unit.mean(axis=1) * peak, np.where((spread <= ROUNDING) | (scale == 0), 1.0, scale)
 
 
-def _refuse(wrong: NDArray[np.bool_], names: Sequence[Any] | None, what: str, advice: str) -> None:
+def _refuse(
+    wrong: NDArray[np.bool_],
+    names: Sequence[Any] | None,
+    what: str,
+    advice: str,
+    error: type[InvalidInputError] = InvalidInputError,
+) -> None:
     """Raise an error that lists the wrong columns, by name or number."""
     if not wrong.any():
         return
     which = [str(j if names is None else names[j]) for j in np.flatnonzero(wrong).tolist()]
     shown = ", ".join(which[:8]) + (f" and {len(which) - 8} others" if len(which) > 8 else "")
-    raise InvalidInputError(f"These columns {what}: {shown}. {advice}")
+    raise error(f"These columns {what}: {shown}. {advice}")

@@ -2,7 +2,7 @@
 
 Many of them give `fit` made-up labels such as 0, 1, 2, which FusedDetector
 refuses on purpose. So they run twice: on a detector that is given no labels,
-where all must pass, and on the detector itself, where exactly the listed ones fail.
+where all but one must pass, and on the detector itself, where exactly the listed ones fail.
 """
 
 import pytest
@@ -24,8 +24,13 @@ class WithoutLabels(FusedDetector):
         return super().fit(X, None, groups)
 
 
+HELD_OUT = {"check_outliers_fit_predict": "fit_predict judges training rows by held-out scores"}
+
+
 @parametrize_with_checks(
-    [WithoutLabels(MEMBERS, random_state=0), WithoutLabels("light", fusion="sum", random_state=0)]
+    [WithoutLabels(MEMBERS, random_state=0), WithoutLabels("light", fusion="sum", random_state=0)],
+    expected_failed_checks=lambda estimator: HELD_OUT,
+    xfail_strict=True,
 )
 def test_all_checks_without_labels(estimator, check):
     check(estimator)
@@ -63,7 +68,7 @@ CHECKS_WITH_OTHER_LABELS = (
 
 
 def refused(estimator):
-    return dict.fromkeys(CHECKS_WITH_OTHER_LABELS, OTHER_LABELS)
+    return dict.fromkeys(CHECKS_WITH_OTHER_LABELS, OTHER_LABELS) | HELD_OUT
 
 
 @parametrize_with_checks(

@@ -20,21 +20,25 @@ from sklearn.svm import OneClassSVM
 
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, Pool
-from ocfuse.ensemble.progress import ProgressBar
+from ocfuse.ensemble.learning import Learned, Recipe, Table
+from ocfuse.ensemble.progress import ProgressBar, silent
 from ocfuse.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
     MemberError,
     MemberWarning,
+    ThresholdWarning,
 )
 from ocfuse.fusion import LocalLpFusion, LpFusion, StackedFusion
 from ocfuse.negatives import Shuffle
 from ocfuse.scores import MinMax, ZScore
 
 FEW = [("knn", KNN()), ("gmm", GMM(n_components=1))]
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ocfuse.exceptions.FewSamplesWarning", "ignore::ocfuse.exceptions.EqualWeightsWarning"
-)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ocfuse.exceptions.EqualWeightsWarning"),
+    pytest.mark.filterwarnings("ignore::ocfuse.exceptions.FewSamplesWarning"),
+    pytest.mark.filterwarnings("ignore::ocfuse.exceptions.ThresholdWarning"),
+]
 
 
 def ring(n, seed, radius=3.0):
@@ -136,10 +140,51 @@ class TestSituations:
         detector = FusedDetector(FEW, random_state=0).fit(np.vstack([X, far]))
         np.testing.assert_array_equal(detector.trimmed_rows_, [120, 121, 122])
 
+    @pytest.mark.parametrize("share", [0.0, 0.03, 0.06, 0.09, 0.15])
+    def test_glitches_neither_blind_nor_alarm(self, share):
+        n = int(share * 200)
+        glitches = np.random.default_rng(7).uniform(-400, 400, (n, 2))
+        detector = FusedDetector(FEW, random_state=0).fit(np.vstack([ring(200, 0), glitches]))
+        assert len(detector.trimmed_rows_) >= 0.9 * n
+        assert np.mean(detector.predict(ring(500, 1)) == -1) < 0.1
+        assert np.mean(detector.predict(ring(100, 2, radius=1.0)) == -1) > 0.9
+        assert (detector.predict([[0.0, 0.0], [10.0, 10.0]]) == -1).all()
+
+    def test_many_glitches_warn(self, X):
+        glitches = np.random.default_rng(7).uniform(-400, 400, (20, 2))
+        with pytest.warns(ThresholdWarning, match=r"20 of 140 .* y = \+1"):
+            FusedDetector(FEW, random_state=0).fit(np.vstack([X, glitches]))
+
+    def test_glitches_do_not_spoil_probabilities(self, X, anomalies):
+        glitches = np.random.default_rng(7).uniform(-400, 400, (3, 2))
+        y = np.r_[np.zeros(123), -np.ones(20)]
+        rows = np.vstack([X, glitches, anomalies[:20]])
+        with pytest.warns(ThresholdWarning):
+            detector = FusedDetector(FEW, false_alarm_rate=0.02, random_state=0).fit(rows, y)
+        assert detector.predict_proba([[500.0, 500.0]])[0, 0] > 0.9
+
+    def test_unknown_rows_do_not_set_the_threshold_where_enough_are_known(self, X, anomalies):
+        """Half of the unknown rows are anomalies; the known ones are clean."""
+        y = np.r_[np.ones(60), np.full(40, np.nan)]
+        rows = np.vstack([X[:80], anomalies[:20]])
+        detector = FusedDetector(FEW, fusion="sum", random_state=0).fit(rows, y)
+        assert len(detector.normal_scores_) == 60
+
+    def test_groups_of_anomalies_stay_together(self, X, anomalies):
+        groups = np.r_[np.repeat(np.arange(12), 10), np.repeat(np.arange(20, 28), 5)]
+        rows, y = np.vstack([X, anomalies]), np.r_[np.ones(120), -np.ones(40)]
+        table = Table(rows, y.astype(int), groups)
+        learned = Learned(table, Recipe(FEW, None, "min-max", None, 0, None, silent))
+        fold = learned.scored.fold[120:]
+        for group in range(20, 28):
+            assert len(set(fold[groups[learned.anomalies] == group])) == 1
+
     def test_rows_that_somebody_vouches_for_are_never_trimmed(self, X):
         far = np.full((3, 2), 40.0)
         both = np.vstack([X, far])
-        assert len(FusedDetector(FEW).fit(both).trimmed_rows_) == 3
+        with pytest.warns(ThresholdWarning):
+            trimmed = FusedDetector(FEW, false_alarm_rate=0.02).fit(both).trimmed_rows_
+        assert len(trimmed) == 3
         assert len(FusedDetector(FEW).fit(both, np.ones(len(both))).trimmed_rows_) == 0
 
     def test_clean_data_keeps_its_rows(self):
@@ -255,6 +300,15 @@ class TestMembers:
         with pytest.raises(InvalidInputError, match="StackedFusion learns from anomalies"):
             FusedDetector(FEW, fusion=StackedFusion(), negatives=None).fit(X)
 
+    @pytest.mark.parametrize("drawn", [np.zeros((5, 7)), np.full((5, 2), np.nan), np.zeros(3)])
+    def test_negatives_of_ones_own_are_checked(self, X, drawn):
+        class Own(BaseEstimator):
+            def sample(self, X, n, random_state=None):
+                return drawn
+
+        with pytest.raises(InvalidInputError, match=r"Own\.sample must return finite rows"):
+            FusedDetector(FEW, negatives=Own()).fit(X)
+
     @pytest.mark.parametrize("normaliser", ["z-score", "robust-z", "tail", MinMax(rho=1), ZScore()])
     @pytest.mark.parametrize("negatives", ["shuffle", ["uniform", Shuffle()]])
     def test_parts_by_name_or_object(self, X, anomalies, normaliser, negatives):
@@ -291,6 +345,32 @@ class TestScikitLearn:
         ).fit(both, y)
         assert search.best_score_ > 0.9
         assert set(search.best_params_) == {"fusion__p", "knn__n_neighbors"}
+
+    @pytest.mark.parametrize("members", ["light", dict(FEW), [KNN(), GMM(n_components=1)]])
+    def test_parameters_of_members_by_name(self, members, X):
+        detector = FusedDetector(members, fusion="sum", random_state=0)
+        name = "knn-5" if members == "light" else "knn"
+        assert detector.get_params()[f"{name}__n_neighbors"] == 5
+        detector.set_params(**{f"{name}__n_neighbors": 3, "false_alarm_rate": 0.1})
+        assert dict(clone(detector).fit(X).pool_.members_)[name].n_neighbors == 3
+        with pytest.raises(ValueError, match="nonsense"):
+            detector.set_params(nonsense__p=1)
+
+    def test_a_failing_fit_changes_nothing(self, X):
+        detector = FusedDetector(FEW, random_state=0).fit(X)
+        before = detector.score_samples(X)
+        detector.set_params(fusion=StackedFusion(), negatives=None)
+        with pytest.raises(InvalidInputError, match="StackedFusion"):
+            detector.fit(X * 5 + 3)
+        np.testing.assert_array_equal(detector.score_samples(X), before)
+
+    def test_training_rows_are_judged_by_held_out_scores(self, X):
+        rows = np.vstack([X, np.zeros((4, 2))])
+        detector = FusedDetector([("knn", KNN(n_neighbors=1))], fusion="sum", random_state=0)
+        predicted = detector.fit_predict(rows)
+        assert predicted.shape == detector.training_scores_.shape == (124,)
+        np.testing.assert_array_equal(predicted == -1, detector.training_scores_ < detector.offset_)
+        assert (detector.predict(rows) == 1).all()  # every row is its own neighbour
 
     def test_clone_and_params(self):
         detector = FusedDetector(FEW, fusion=LpFusion(p=3.0))
@@ -391,7 +471,7 @@ class TestAnswers:
 
 
 def test_few_rows_warn():
-    with pytest.warns(FewSamplesWarning, match="10 normal rows cannot guarantee"):
+    with pytest.warns(FewSamplesWarning, match="10 normal rows are too few"):
         FusedDetector(FEW).fit(ring(10, 0))
 
 

@@ -170,3 +170,29 @@ def test_unfitted():
     for call in ("p_values", "threshold"):
         with pytest.raises(NotFittedError):
             getattr(ConformalCalibrator(), call)(0.1)
+
+
+class TestRowsLeftOut:
+    scores = np.random.default_rng(0).normal(size=199)
+
+    @pytest.mark.parametrize("rate", [0.02, 0.05, 0.1])
+    @pytest.mark.parametrize("t", [0, 1, 3, 8, 60])
+    def test_they_take_at_most_half_of_the_alarms(self, t, rate):
+        offset, guaranteed = ConformalCalibrator().fit(self.scores, t).threshold(rate)
+        alarms = np.sum(self.scores < offset) + 1
+        assert rate * 200 / 2 - 1 <= alarms <= rate * 200
+        assert guaranteed <= rate
+
+    def test_few_of_them_count_fully(self):
+        # 2 of 10 alarms are theirs: as if they were the lowest scores of all
+        lowest = np.append(self.scores, [-1e9, -1e9])
+        expected = ConformalCalibrator().fit(lowest).threshold(0.05)
+        assert ConformalCalibrator().fit(self.scores, 2).threshold(0.05) == expected
+
+    @pytest.mark.parametrize("t", [0, 2, 40])
+    def test_an_alarm_is_a_small_p_value(self, t):
+        calibrator = ConformalCalibrator().fit(self.scores, t)
+        queries = np.random.default_rng(1).normal(size=500)
+        for rate in (0.02, 0.1, 0.5):
+            offset, _ = calibrator.threshold(rate)
+            np.testing.assert_array_equal(calibrator.p_values(queries) <= rate, queries < offset)

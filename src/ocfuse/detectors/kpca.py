@@ -17,7 +17,10 @@ class KPCA(KernelDetector):
     """Score by the reconstruction error in feature space (Hoffmann 2007).
 
     With ``phi(x)`` centred on the training rows and V the first principal
-    directions, the score is ``-(|phi(x)|^2 - |V' phi(x)|^2)``.
+    directions, the error is ``|phi(x)|^2 - |V' phi(x)|^2`` and the score is
+    ``-max(error - resolution, 0)``. The resolution is 1e-10 of the largest
+    eigenvalue, where the rank is cut: an error below it is rounding, which a
+    normalisation would magnify, and is taken as none.
 
     Leave-one-out scores are computed from the spectrum of the full model, with
     the same number of directions. They are exact up to 1,000 rows or if half
@@ -48,6 +51,8 @@ class KPCA(KernelDetector):
         Projections of the mean.
     mean_ : float
         Squared norm of the mean in feature space.
+    resolution_ : float
+        Errors up to this are taken as 0, larger ones are that much smaller.
 
     Examples
     --------
@@ -96,6 +101,7 @@ class KPCA(KernelDetector):
         self.projection_ = projection
         self.shift_ = spectrum.column_means @ projection[:, :r]
         self.mean_ = spectrum.mean
+        self.resolution_ = spectrum.resolution
 
     def _score(self, query: Query) -> FloatArray:
         parts = query.kernel(self.width) @ self.projection_
@@ -104,11 +110,15 @@ class KPCA(KernelDetector):
         score: FloatArray = np.einsum("qr,qr->q", f, f)
         score += 2.0 * parts[:, -1]
         score -= 1.0 + self.mean_
-        return score
+        return self._resolved(score)
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
         spectrum = gram.spectrum(self.width, self._subspace_of(gram.n_rows))
-        return -spectrum.left_out_errors(self.n_components_)
+        return self._resolved(-spectrum.left_out_errors(self.n_components_))
+
+    def _resolved(self, score: FloatArray) -> FloatArray:
+        # Shifted rather than cut: a step would turn rounding into a difference.
+        return np.minimum(score + self.resolution_, 0.0)
 
     def _subspace_of(self, n: int) -> int | float:
         if self.subspace is None:

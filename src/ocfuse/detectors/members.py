@@ -14,6 +14,13 @@ from ocfuse.detectors.base import BaseDetector
 from ocfuse.detectors.gram import FloatArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
+#: A score of -inf counts as so many ranges of the training scores below the lowest of
+#: them: below a log-density that just does not vanish (-745), if the range is 1 or
+#: more, and near enough that sums of squares neither overflow nor lose the other rows.
+FAR_BELOW = 1000.0
+#: Scores beyond this are taken as this when a range is computed, lest it overflow.
+LARGEST_SCORE = 1e300
+
 #: (name, estimator) of every member, in the order of the columns
 Members: TypeAlias = list[tuple[str, Any]]
 
@@ -49,15 +56,21 @@ def copy_members(members: Members, random_state: Any) -> Members:
     copies: Members = []
     for name, estimator in members:
         require_scorer(name, estimator)
-        copy = clone(estimator)
-        params = copy.get_params(deep=True)
-        seeds = {
-            key: int(random_state.randint(2**31 - 1))
-            for key in sorted(params)
-            if (key == "random_state" or key.endswith("__random_state")) and params[key] is None
-        }
-        copies.append((name, copy.set_params(**seeds) if seeds else copy))
+        copies.append((name, seeded(estimator, random_state)))
     return copies
+
+
+def seeded(estimator: Any, random_state: Any) -> Any:
+    """Return a clone in which every seed that is None, nested ones too, is drawn in order."""
+    random_state = check_random_state(random_state)
+    copy = clone(estimator)
+    params = copy.get_params(deep=True)
+    seeds = {
+        key: int(random_state.randint(2**31 - 1))
+        for key in sorted(params)
+        if (key == "random_state" or key.endswith("__random_state")) and params[key] is None
+    }
+    return copy.set_params(**seeds) if seeds else copy
 
 
 def require_scorer(name: str, estimator: Any) -> None:
@@ -85,7 +98,7 @@ def require_scorer(name: str, estimator: Any) -> None:
 
 
 def own_scores(estimator: Any, X: FloatArray) -> FloatArray:
-    """Score rows by an estimator that is not ours; higher is more normal."""
+    """Score rows by an estimator that is not ours; higher is more normal, -inf is allowed."""
     score = getattr(estimator, "score_samples", None) or estimator.decision_function
     return np.asarray(score(X), dtype=np.float64)
 
@@ -95,11 +108,37 @@ def self_excluded(estimator: LocalOutlierFactor) -> FloatArray:
     return np.asarray(estimator.negative_outlier_factor_, dtype=np.float64)
 
 
-def check_scores(scores: FloatArray, n: int) -> FloatArray:
-    """Return one finite score per row, or refuse."""
+def lowest_score(honest: FloatArray) -> float:
+    """Return what a score of -inf counts as, from training scores some of which may be -inf.
+
+    A detector with a bounded reach, such as a density of kernels that end
+    somewhere, says -inf of every row beyond it.
+    """
+    finite = np.clip(honest[np.isfinite(honest)], -LARGEST_SCORE, LARGEST_SCORE)
+    if not len(finite):
+        raise InvalidInputError(
+            "A member must give some training rows it has not seen a finite score. Got none. "
+            "Use a wider kernel or more neighbours."
+        )
+    low, high = float(finite.min()), float(finite.max())
+    size = max(abs(low), abs(high))
+    # A range that is rounding is none.
+    unit = high - low if high - low > 1e-12 * size else max(1.0, size)
+    return low - FAR_BELOW * unit
+
+
+def finite_scores(scores: FloatArray, lowest: float) -> FloatArray:
+    """Put `lowest` in the place of -inf; NaN and +inf stay and are refused later."""
+    return np.where(np.isneginf(scores), lowest, scores)
+
+
+def check_scores(scores: FloatArray, n: int, *, far_allowed: bool = False) -> FloatArray:
+    """Return one finite score per row, or -inf if `far_allowed`, or refuse."""
     if scores.shape != (n,):
         raise InvalidInputError(f"Scores must have shape ({n},). Got shape {scores.shape}.")
     wrong = ~np.isfinite(scores)
+    if far_allowed:
+        wrong &= ~np.isneginf(scores)
     if wrong.any():
         raise InvalidInputError(
             f"Scores must be finite. Got {scores[wrong][0]} for row {int(np.argmax(wrong))}, "

@@ -17,6 +17,7 @@ from ocfuse.detectors.members import (
     Members,
     check_scores,
     copy_members,
+    finite_scores,
     givers_first,
     group_folds,
     is_shared,
@@ -120,7 +121,9 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     Members of this package that learn from the same rows share distances,
     kernels, factorisations and neighbours, in fitting, in honest scores and in
     scoring. Any other estimator with `score_samples` or `decision_function`
-    (higher = more normal) can be a member too.
+    (higher = more normal) can be a member too. Its -inf, said of a row out of
+    its reach, is taken as a finite score: 1,000 times the range of its honest
+    scores below the lowest of them. NaN and +inf are errors.
 
     Parameters
     ----------
@@ -147,6 +150,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         Fold of each training row; rows of one group are in one fold.
     dropped_ : dict
         Why a member was left out, by name.
+    lowest_ : dict
+        What -inf counts as, by the name of each member not of this package.
     n_features_in_ : int
         Number of features.
 
@@ -212,6 +217,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         self.names_ = [name for name, _ in self.members_]
         self.honest_scores_ = np.column_stack([training.scores[name] for name in self.names_])
         self.dropped_ = training.dropped
+        self.lowest_ = training.lowest
         return self
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
@@ -232,7 +238,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         columns = self._score_shared(table)
         for name, member in self.members_:
             if not is_shared(member):
-                columns[name] = _attempt(name, own_scores, member, table)
+                scores = _attempt(name, own_scores, member, table)
+                columns[name] = finite_scores(scores, self.lowest_[name])
         for name in self.names_:
             _attempt(name, check_scores, columns[name], len(table))
         return np.column_stack([columns[name] for name in self.names_])

@@ -15,6 +15,8 @@ RANK_TOLERANCE = 1e-10
 FULL_ROWS = 1000
 #: Directions beyond those asked for, which leaving a row out can bring in.
 SPARE = 100
+#: Rows have length 1 in feature space, and an error that is less than this is rounding.
+ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 #: Step and range, relative to the largest eigenvalue, of the quadrature.
 STEP, LOWEST, HIGHEST = 0.3, 1e-15, 1e4
 
@@ -54,6 +56,14 @@ class Spectrum:
     @property
     def _floor(self) -> float:
         return max(RANK_TOLERANCE * float(self.values[0]), float(np.finfo(np.float64).tiny))
+
+    @property
+    def resolution(self) -> float:
+        """The reconstruction error that cannot be told from 0.
+
+        A single row may hold all of a direction that is not used.
+        """
+        return max(self._floor, ROUNDING)
 
     @property
     def is_full(self) -> bool:

@@ -12,6 +12,8 @@ from ocfuse.detectors.gram import FloatArray, Gram, Query
 
 #: The solver stops when the optimality conditions hold to this, absolutely.
 SOLVER_TOLERANCE = 1e-8
+#: A score this close to the border is on it: the solver does not know better.
+RESOLUTION = 10.0 * SOLVER_TOLERANCE
 #: A weight this close to its bound, relatively, is at it.
 BOUND_TOLERANCE = 1e-8
 #: Added to the kernel of the support vectors on the border: some may be duplicates.
@@ -29,7 +31,8 @@ class SVDD(KernelDetector):
     ``R^2 + 1 / (nu n) sum_i max(0, |phi(x_i) - a|^2 - R^2)``; the score is
     ``R^2 - |phi(x) - a|^2``. It is a positive affine map of the one-class SVM's.
     The sphere's own border is the score 0; the offset is set by the false alarm
-    rate instead, like that of every detector.
+    rate instead, like that of every detector. Scores within 1e-7 of 0, where
+    the solver's tolerance decides, are 0, and all others that much nearer to it.
 
     A row that is no support vector keeps its score when it is left out. The
     others are solved anew without the row up to 200 rows; beyond, their scores
@@ -93,18 +96,22 @@ class SVDD(KernelDetector):
         self.level_ = float(-solver.intercept_[0]) / total
 
     def _score(self, query: Query) -> FloatArray:
-        reached = query.kernel(self.width).take(self.support_, axis=1) @ self.dual_coef_
-        scores: FloatArray = 2.0 * (reached - self.level_)
-        return scores
+        return _resolved(self._position(query))
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
-        scores = self._score(gram)
-        if gram.n_rows <= REFIT_ROWS:
-            scores[self.support_] = [self._refitted(gram, i) for i in self.support_]
-        else:
+        position = self._position(gram)
+        if gram.n_rows > REFIT_ROWS:
             spans = self._spans(gram.kernel(self.width))
-            scores[self.support_] -= 2.0 * self.dual_coef_ * spans
+            position[self.support_] -= 2.0 * self.dual_coef_ * spans
+            return _resolved(position)
+        scores = _resolved(position)
+        scores[self.support_] = [self._refitted(gram, i) for i in self.support_]
         return scores
+
+    def _position(self, query: Query) -> FloatArray:
+        reached = query.kernel(self.width).take(self.support_, axis=1) @ self.dual_coef_
+        position: FloatArray = 2.0 * (reached - self.level_)
+        return position
 
     def _refitted(self, gram: Gram, row: int) -> float:
         part, query = gram.fold(np.delete(np.arange(gram.n_rows), row), np.array([row]))
@@ -131,3 +138,8 @@ class SVDD(KernelDetector):
             absorbed = np.einsum("bo,bo->o", v, inverse @ v) - (u @ v - 1.0) ** 2 / s
             spans[~on_border] = np.clip(1.0 - absorbed, 0.0, LARGEST_SPAN)
         return spans
+
+
+def _resolved(position: FloatArray) -> FloatArray:
+    """Move scores towards 0 by the resolution: without a step, which would magnify rounding."""
+    return position - np.clip(position, -RESOLUTION, RESOLUTION)

@@ -22,9 +22,11 @@ from ocfuse.detectors.gram import FloatArray, Gram, Reference
 from ocfuse.detectors.members import (
     Members,
     check_scores,
+    finite_scores,
     givers_first,
     is_shared,
     knows_closed_form,
+    lowest_score,
     own_scores,
     self_excluded,
 )
@@ -158,6 +160,8 @@ class Training:
     ----------
     scores : dict
         Honest scores of each member.
+    lowest : dict
+        What -inf counts as, for each member that is not of this package.
     """
 
     def __init__(
@@ -171,6 +175,7 @@ class Training:
     ) -> None:
         self.members = members
         self.scores = {name: np.full(len(X), np.nan) for name, _ in members}
+        self.lowest: dict[str, float] = {}
         self._X = X
         self._n_folds = min(n_folds, len(X)) if fold_of is None else len(np.unique(fold_of))
         self._fold_of = fold_of
@@ -194,8 +199,11 @@ class Training:
             core = Core(self._X, size, self._n_folds, self._fold_of)
             self._run_core(core, givers_first(members))
         self._run_others([pair for pair in self.members if not is_shared(pair[1])], n_jobs)
-        for name, _ in self._ledger.alive(self.members):
+        for name, member in self._ledger.alive(self.members):
             with self._ledger.attempt(HONEST, name):
+                if not is_shared(member):
+                    self.lowest[name] = lowest_score(self.scores[name])
+                    self.scores[name] = finite_scores(self.scores[name], self.lowest[name])
                 check_scores(self.scores[name], len(self._X))
         alive = self._ledger.alive(self.members)
         if not alive:
@@ -305,7 +313,8 @@ def _fit(estimator: Any, X: FloatArray) -> None:
 def _fit_and_score(
     estimator: Any, X: FloatArray, train: IndexArray, test: IndexArray
 ) -> FloatArray:
-    return check_scores(own_scores(clone(estimator).fit(X[train]), X[test]), len(test))
+    scores = own_scores(clone(estimator).fit(X[train]), X[test])
+    return check_scores(scores, len(test), far_allowed=True)
 
 
 def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, Exception | None]:

@@ -24,8 +24,6 @@ SUM_SHARE = 0.5
 #: Scores are kept within this where weights are learned, for the solver's sake. Where
 #: rows are scored nothing is clipped.
 FARTHEST = 1e6
-#: Real anomalies at which they count as much as the pseudo-negatives do.
-PSEUDO_COUNT = 10
 
 
 @dataclass(frozen=True)
@@ -54,33 +52,24 @@ class ScoredRows:
         return ScoredRows(self.S[chosen], self.y[chosen], self.X[chosen], self.fold[chosen])
 
     @property
-    def real_share(self) -> float:
-        """How far real anomalies are relied on, from 0 (none known) towards 1."""
-        n_real = int(np.sum((self.y < 0) & (self.fold >= 0)))
-        return n_real / (n_real + PSEUDO_COUNT)
+    def has_pseudo(self) -> bool:
+        """Tell whether there are pseudo-negatives."""
+        return bool((self.fold < 0).any())
 
     def weights(self) -> FloatArray:
-        """Return weights that balance the classes; they sum to 1.
-
-        Normals carry one half. The other half goes to the real anomalies and to
-        the pseudo-negatives, to these the less the more real ones there are.
-        """
-        normal, pseudo = self.y > 0, self.fold < 0
-        real = ~normal & ~pseudo
+        """Return weights that balance normals and anomalies; they sum to 1."""
         c = np.zeros(len(self.y))
-        share = self.real_share if pseudo.any() else 1.0
-        parts = [(normal, 1.0), (real, share), (pseudo, 1.0 - share)]
-        total = sum(part for chosen, part in parts if chosen.any())
-        for chosen, part in parts:
-            if chosen.any():
-                c[chosen] = part / (total * chosen.sum())
+        labels = np.unique(self.y)
+        for label in labels:
+            c[self.y == label] = 1.0 / (len(labels) * np.sum(self.y == label))
         return c
 
 
 def default_fusion(rows: ScoredRows) -> BaseFusion:
-    """Return the local lp fusion, held back by the sum rule while anomalies are made up."""
-    share = SUM_SHARE * (1.0 - rows.real_share)
-    return ShrunkFusion(LocalLpFusion(p=DEFAULT_P), share=share)
+    """Return the local lp fusion, held back by the sum rule if anomalies are made up."""
+    fusion = LocalLpFusion(p=DEFAULT_P)
+    has_real = (rows.y < 0).any() and not rows.has_pseudo
+    return fusion if has_real else ShrunkFusion(fusion, share=SUM_SHARE)
 
 
 def fit_fusion(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) -> tuple[Any, BaseFusion]:

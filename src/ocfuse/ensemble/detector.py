@@ -1,54 +1,49 @@
 """FusedDetector: members, scores, pseudo-negatives and fusion joined."""
 
 import os
-import warnings
+from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import OutlierMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.crossfit import ScoredRows, crossfitted_scores, default_fusion, fit_fusion
-from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray, check_labels
-from ocfuse.ensemble.progress import ProgressBar, silent
-from ocfuse.ensemble.rows import canonical_order, check_groups
-from ocfuse.ensemble.trimming import outlying_rows
-from ocfuse.exceptions import FewSamplesWarning, InvalidInputError
-from ocfuse.explain import Explanation, attribute_features
-from ocfuse.features import FeatureEncoder, check_table, take_rows
-from ocfuse.fusion import make_fusion
-from ocfuse.negatives import make_negatives
-from ocfuse.persistence import save
-from ocfuse.scores import (
-    ConformalCalibrator,
-    LabelCalibrator,
-    TailCalibrator,
-    gmean_threshold,
-    make_normaliser,
+from ocfuse.ensemble.alarms import (
+    check_offset,
+    check_rate,
+    warn_if_many_left_out,
+    warn_if_tied,
+    warn_if_too_few,
 )
+from ocfuse.ensemble.holdout import held_out_scores
+from ocfuse.ensemble.labels import ANOMALY, NORMAL, LabelArray, check_labels
+from ocfuse.ensemble.learning import Learned, Recipe, Table
+from ocfuse.ensemble.progress import Progress, ProgressBar, silent
+from ocfuse.ensemble.rows import check_groups
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.explain import Explanation, attribute_features
+from ocfuse.features import check_table
+from ocfuse.persistence import save
+from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 
 #: Fewest normal rows that anything can be learned from.
 FEWEST_ROWS = 5
-#: Passes of leaving out far rows: the farthest may hide others.
-MOST_PASSES = 3
-#: Pseudo-negatives: as many as there are normals, within these bounds.
-FEWEST_NEGATIVES, MOST_NEGATIVES = 300, 1000
 #: Labelled anomalies from which on probabilities are fitted to the labels.
 FEWEST_ANOMALIES = 5
 #: Nearest normal rows that an explanation names.
 N_NEAREST = 3
 
 
-class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: ignore[misc]
+class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """Fuse one-class detectors, trusting each of them where it deserves it.
 
     The members learn from the normal rows. Scores that they give to rows they
@@ -58,8 +53,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         score(x) = sum_j w_j(x) z_j(x) / sum_j |w_j(x)|
 
     The threshold is set on the fused score, from rows that neither their
-    members nor their fusion has seen, so that at most a share
-    `false_alarm_rate` of fresh normal rows raises an alarm.
+    members nor their fusion has seen, so that about a share
+    `false_alarm_rate` of fresh normal rows raises an alarm; `calibrate` makes
+    that exact.
 
     Parameters
     ----------
@@ -70,14 +66,15 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         `fit` and `score_samples` or `decision_function` will do.
     fusion : str or fusion, default=None
         Name of a rule such as "sum", or an object such as `LpFusion(p=2)`.
-        None is `LocalLpFusion(p=8/7)`, mixed with the sum rule: one half of
-        each without labels, less of the sum rule the more anomalies are known.
+        None is `LocalLpFusion(p=8/7)`, mixed half and half with the sum rule
+        unless at least 3 anomalies are labelled.
     normaliser : str or normaliser, default="min-max"
         How member scores are brought to one scale: "min-max", "z-score",
         "robust-z", "tail", or an object.
     negatives : str, list, generator or None, default="mixture"
-        Pseudo-anomalies that stand in for real ones: "mirror", "uniform",
-        "shuffle", several of them, or "mixture" for all three. None for none.
+        Pseudo-anomalies that stand in for real ones as long as fewer than 3 are
+        labelled: "mirror", "uniform", "shuffle", several of them, or "mixture"
+        for all three. None for none.
     false_alarm_rate : float, default=0.05
         Share of fresh normal rows that may raise an alarm.
     random_state : int, RandomState instance or None, default=None
@@ -97,14 +94,18 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         The fitted normaliser.
     offset_ : float
         Threshold of the fused score.
-    guaranteed_rate_ : float
-        False-alarm rate that the threshold stands for.
+    threshold_rate_ : float
+        False-alarm rate that the threshold stands for: exactly after `calibrate`,
+        nearly after `fit`.
+    training_scores_ : ndarray of shape (n_samples,)
+        Fused scores of all rows of X, from members and fusions that have not
+        seen them.
     normal_scores_ : ndarray of shape (n_normal,)
-        Fused scores of the normal training rows, from members and fusions that
-        have not seen them.
+        Those that the threshold rests on, sorted.
     trimmed_rows_ : ndarray
-        Rows of X without a label that were too far out to be learned from. They
-        still count where the threshold is set.
+        Rows of X without a label that were too far out to be learned from. As
+        they may be normal all the same, they count where the threshold is set,
+        for at most half of the alarms.
 
     Examples
     --------
@@ -141,12 +142,29 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, with those of named members."""
-        return self._get_params("members", deep=deep)  # type: ignore[no-any-return]
+        """Return the parameters; if `deep`, also the members and theirs, by name."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep and not isinstance(self.members, Pool):
+            # what cannot be members is refused by `fit`, as any other parameter
+            with suppress(InvalidInputError):
+                pool = Pool(self.members)
+                theirs = pool.get_params(deep=True)
+                own = pool.get_params(deep=False)
+                params |= {key: theirs[key] for key in theirs if key not in own}
+        return params
 
     def set_params(self, **params: Any) -> "FusedDetector":
-        """Set parameters, also of named members: ``knn__n_neighbors=7``."""
-        self._set_params("members", **params)
+        """Set parameters, also of members by name: ``knn__n_neighbors=7``.
+
+        The members are then kept as a list of pairs; those given are not changed.
+        """
+        own = {
+            key: params[key] for key in params if key.partition("__")[0] in self._get_param_names()
+        }
+        super().set_params(**own)
+        theirs = {key: params[key] for key in params if key not in own}
+        if theirs:
+            self.members = Pool(self.members).set_params(**theirs).members
         return self
 
     # -- learning ---------------------------------------------------------
@@ -173,132 +191,71 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         """
         self._check_parameters()
         checked = check_table(X)
-        validate_data(self, X, skip_check_array=True)
-        X = checked
-        labels = check_labels(y, len(X))
-        numbers = check_groups(groups, len(X))
+        labels = check_labels(y, len(checked))
+        table = Table(checked, labels, check_groups(groups, len(checked)))
         _require_rows(labels)
+        fresh = copy(self)  # a fit that fails leaves this detector as it was
+        validate_data(fresh, X, skip_check_array=True)
         progress = ProgressBar() if self.verbose else silent
         try:
-            self._fit(X, labels, numbers, progress)
+            fresh._fit(table, progress)
         finally:
             if isinstance(progress, ProgressBar):
                 progress.close()
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
         return self
 
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> NDArray[np.int64]:
+        """Learn, and return +1 or -1 for the training rows from their held-out scores.
+
+        `fit(X).predict(X)` would judge them by members that know them.
+        """
+        self.fit(X, y, **params)
+        return np.where(self.training_scores_ >= self.offset_, NORMAL, ANOMALY)
+
     def _check_parameters(self) -> None:
-        rate = self.false_alarm_rate
-        if not (isinstance(rate, int | float | np.number) and 0 < rate < 1):
-            raise InvalidInputError(
-                f"false_alarm_rate must be in (0, 1), such as 0.01. Got {rate!r}."
-            )
+        check_rate(self.false_alarm_rate)
 
-    def _fit(self, X: Any, labels: LabelArray, groups: Any, progress: Any) -> None:
+    def _fit(self, table: Table, progress: Progress) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        kept = labels != ANOMALY
-        for _ in range(MOST_PASSES):
-            self._fit_members(X, labels, groups, kept, seed, progress)
-            rows = self.training_rows_[outlying_rows(self.pool_.honest_scores_)]
-            outlying = rows[labels[rows] == UNKNOWN]
-            if not len(outlying):
-                break
-            kept[outlying] = False
-        else:
-            self._fit_members(X, labels, groups, kept, seed, progress)
-        self.trimmed_rows_ = np.flatnonzero((labels != ANOMALY) & ~kept)
-        anomalies = take_rows(X, np.flatnonzero(labels == ANOMALY))
-        fused, y = self._fit_fusion(self._scored_rows(anomalies, seed), seed, progress)
-        # Rows left out may be normal after all: the false-alarm rate has to hold for them too.
-        strangers = np.empty(0)
-        if len(self.trimmed_rows_):
-            strangers = self._score(self.encoder_.transform(take_rows(X, self.trimmed_rows_)))
-        self._fit_calibration(np.append(fused, strangers), np.append(y, np.ones(len(strangers))))
-
-    def _fit_members(
-        self,
-        X: Any,
-        labels: LabelArray,
-        groups: Any,
-        kept: NDArray[np.bool_],
-        seed: int,
-        progress: Any,
-    ) -> None:
-        """Fit the encoder and the members on the rows kept, in an order of their own."""
-        chosen = np.flatnonzero(kept)
-        rows = take_rows(X, chosen)
-        self.encoder_ = FeatureEncoder().fit(rows)
-        encoded = self.encoder_.transform(rows)
-        keys = [labels[chosen]] if groups is None else [labels[chosen], groups[chosen]]
-        order = canonical_order(encoded, *keys)
-        self.training_rows_, self.training_ = chosen[order], encoded[order]
-        pool = self.members if isinstance(self.members, Pool) else Pool(self.members)
-        self.pool_ = clone(pool).fit(
-            self.training_,
-            None if groups is None else groups[self.training_rows_],
-            random_state=seed,
-            n_jobs=self.n_jobs,
-            progress=progress,
+        recipe = Recipe(
+            self.members,
+            self.fusion,
+            self.normaliser,
+            self.negatives,
+            seed,
+            self.n_jobs,
+            progress,
         )
+        learned = Learned(table, recipe)
+        self.encoder_, self.pool_ = learned.encoder, learned.pool
+        self.normaliser_, self.fusion_ = learned.normaliser, learned.fusion
+        self.training_, self.training_rows_ = learned.training, learned.rows
+        self.trimmed_rows_ = learned.trimmed
+        self.training_scores_ = held_out_scores(table, learned)
+        self._fit_calibration(table.y)
 
-    def _scored_rows(self, anomalies: Any, seed: int) -> ScoredRows:
-        """Gather normals, anomalies and pseudo-negatives with honest member scores."""
-        real = np.empty((0, self.training_.shape[1]))
-        if len(anomalies):
-            real = self.encoder_.transform(anomalies)
-            real = real[canonical_order(real)]
-        generator = make_negatives(self.negatives)
-        n_negatives = int(np.clip(len(self.training_), FEWEST_NEGATIVES, MOST_NEGATIVES))
-        if generator is None:
-            negatives = np.empty((0, self.training_.shape[1]))
-        else:
-            negatives = generator.sample(self.training_, n_negatives, seed)
-        fold = self.pool_.fold_
-        strangers = np.vstack([real, negatives])
-        d = len(self.pool_.names_)
-        S = self.pool_.score_samples(strangers) if len(strangers) else np.empty((0, d))
-        return ScoredRows(
-            S=np.vstack([self.pool_.honest_scores_, S]),
-            y=np.repeat([NORMAL, ANOMALY], [len(fold), len(strangers)]),
-            X=np.vstack([self.training_, strangers]),
-            fold=np.concatenate(
-                [
-                    fold,
-                    np.arange(len(real)) % (fold.max() + 1),
-                    np.full(len(negatives), -1),
-                ]
-            ),
-        )
-
-    def _fit_fusion(
-        self, rows: ScoredRows, seed: int, progress: Any
-    ) -> tuple[FloatArray, LabelArray]:
-        """Learn the fusion; return fused scores that it gives to rows unseen, and their labels."""
-        normaliser = make_normaliser(self.normaliser)
-        fusion = default_fusion(rows) if self.fusion is None else make_fusion(self.fusion)
-        if fusion.needs_anomalies and (rows.y > 0).all():
-            raise InvalidInputError(
-                f"{type(fusion).__name__} learns from anomalies. Got none: give some in y, "
-                "or let pseudo-anomalies stand in with negatives='mixture'."
-            )
-        if getattr(fusion, "random_state", 0) is None:
-            fusion = clone(fusion).set_params(random_state=seed)
-        progress("fusion", "held-out scores", 0, 2)
-        fused = crossfitted_scores(rows, normaliser, fusion)
-        progress("fusion", "weights", 1, 2)
-        self.normaliser_, self.fusion_ = fit_fusion(rows, normaliser, fusion)
-        progress("fusion", "done", 2, 2)
-        real = rows.fold >= 0
-        return fused[real], rows.y[real]
-
-    def _fit_calibration(self, fused: FloatArray, y: Any) -> None:
+    def _fit_calibration(self, y: LabelArray) -> None:
         """Set threshold, p-values and probabilities from held-out fused scores."""
-        self.normal_scores_ = np.sort(fused[y > 0])
-        self.conformal_ = ConformalCalibrator().fit(self.normal_scores_)
-        if (y < 0).sum() >= FEWEST_ANOMALIES:
-            self.calibrator_ = LabelCalibrator().fit(fused, y)
+        normal = np.zeros(len(y), dtype=bool)
+        normal[self.training_rows_] = True
+        n_left_out = len(self.trimmed_rows_)
+        vouched = y == NORMAL
+        if vouched.sum() + 1 >= 1 / self.false_alarm_rate:
+            # enough rows that are known to be normal: the unknown ones need not count
+            normal, n_left_out = vouched, 0
+        self.normal_scores_ = np.sort(self.training_scores_[normal])
+        self.conformal_ = ConformalCalibrator().fit(self.normal_scores_, n_left_out)
+        anomalous = y == ANOMALY
+        if anomalous.sum() >= FEWEST_ANOMALIES:
+            chosen = normal | anomalous
+            labels = np.where(anomalous[chosen], ANOMALY, NORMAL)
+            self.calibrator_ = LabelCalibrator().fit(self.training_scores_[chosen], labels)
         else:
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         self.set_threshold(self.false_alarm_rate)
+        warn_if_many_left_out(n_left_out, len(self.normal_scores_), self.false_alarm_rate)
 
     # -- the threshold ----------------------------------------------------
 
@@ -323,14 +280,13 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         if (false_alarm_rate is None) == (offset is None):
             raise InvalidInputError("Give either false_alarm_rate or offset.")
         if false_alarm_rate is not None:
-            self.offset_, self.guaranteed_rate_ = self.conformal_.threshold(false_alarm_rate)
-            _warn_if_too_few(false_alarm_rate, self.guaranteed_rate_)
+            check_rate(false_alarm_rate)
+            self.offset_, self.threshold_rate_ = self.conformal_.threshold(false_alarm_rate)
+            warn_if_too_few(false_alarm_rate, self.threshold_rate_)
+            warn_if_tied(self.conformal_.scores_, self.offset_, false_alarm_rate)
         if offset is not None:
-            self.offset_ = float(offset)
-            n = len(self.conformal_.scores_)
-            self.guaranteed_rate_ = float(
-                (1 + np.searchsorted(self.conformal_.scores_, offset)) / (n + 1)
-            )
+            self.offset_ = check_offset(offset)
+            self.threshold_rate_ = float(np.mean(self.conformal_.scores_ < self.offset_))
         return self
 
     def calibrate(self, X: Any) -> "FusedDetector":
@@ -517,18 +473,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, _BaseComposition):  # type: 
         return tags
 
 
-def _warn_if_too_few(rate: float, guaranteed: float) -> None:
-    if guaranteed > rate:
-        warnings.warn(
-            f"{round(1 / guaranteed) - 1} normal rows cannot guarantee false_alarm_rate={rate:g}: "
-            f"the threshold is at their lowest score, which stands for {guaranteed:.3g}. "
-            f"Use at least {int(np.ceil(1 / rate)) - 1} rows.",
-            FewSamplesWarning,
-            stacklevel=4,
-        )
-
-
-def _require_rows(labels: NDArray[np.int64]) -> None:
+def _require_rows(labels: LabelArray) -> None:
     n = int((labels != ANOMALY).sum())
     if n < FEWEST_ROWS:
         raise InvalidInputError(

@@ -1,7 +1,11 @@
 """A progress bar on the standard error stream."""
 
 import sys
-from typing import TextIO
+from collections.abc import Callable
+from typing import TextIO, TypeAlias
+
+#: Called with the stage, the member, and how many of how many steps are done.
+Progress: TypeAlias = Callable[[str, str, int, int], None]
 
 WIDTH = 24
 

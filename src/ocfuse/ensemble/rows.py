@@ -1,31 +1,30 @@
 """An order and folds of the training rows that do not depend on how they came."""
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
-Folds: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 
 
 #: Digits after the point of standardised values by which rows are ordered first.
 DIGITS = 8
 
 
-def canonical_order(X: FloatArray, *keys: NDArray[np.int64]) -> IntArray:
+def canonical_order(X: FloatArray, *keys: NDArray[np.int64] | None) -> IntArray:
     """Return an order of the rows that depends on their content only.
 
     Whatever is learned from rows in this order does not depend on the order in
     which they came. Rounded values count first, so that a change of units, which
     changes the last bits of standardised values, keeps the order; then all bits;
-    then the keys.
+    then the keys that are given.
     """
-    return np.lexsort((*keys[::-1], _rank(X), _rank(np.round(X, DIGITS))))
+    given = [key for key in keys[::-1] if key is not None]
+    return np.lexsort((*given, _rank(X), _rank(np.round(X, DIGITS))))
 
 
 def _rank(X: FloatArray) -> IntArray:
@@ -45,4 +44,38 @@ def check_groups(groups: Any, n: int) -> NDArray[np.int64] | None:
             f"groups must name the run, part or tile of every row, shape ({n},). "
             f"Got shape {values.shape}."
         )
-    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+    try:
+        return np.unique(values, return_inverse=True)[1].astype(np.int64)
+    except TypeError:
+        raise InvalidTypeError(
+            "groups must hold labels of one kind, such as strings or integers. Got a mixture."
+        ) from None
+
+
+def matching_folds(
+    n: int,
+    fold: NDArray[np.intp],
+    groups: NDArray[np.int64] | None,
+    theirs: NDArray[np.int64] | None,
+) -> NDArray[np.intp]:
+    """Return folds for n more rows, by group if there are groups.
+
+    A row whose group is known goes to the fold of its group; unknown groups, or
+    rows without groups, go to the folds in turn.
+    """
+    count = int(fold.max()) + 1
+    if groups is None or theirs is None:
+        return np.arange(n) % count
+    known = dict(zip(groups.tolist(), fold.tolist(), strict=True))
+    others = [group for group in np.unique(theirs).tolist() if group not in known]
+    known |= {group: place % count for place, group in enumerate(others)}
+    return np.array([known[group] for group in theirs.tolist()], dtype=np.intp)
+
+
+def spread_folds(order: IntArray, is_anomaly: NDArray[np.bool_], count: int) -> NDArray[np.intp]:
+    """Return a fold for every row: rows of one class in turn, by their place in `order`."""
+    fold = np.empty(len(order), dtype=np.intp)
+    for kind in (False, True):
+        chosen = order[is_anomaly[order] == kind]
+        fold[chosen] = np.arange(len(chosen)) % count
+    return fold

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 
 #: A row is left out if it lies this many times farther below the median than the
-#: lowest tenth of the rows begins. Of clean rows, on 24 real data sets, this takes 0.3 %.
-CUT = 10.0
+#: lowest quarter of the rows begins. Of clean rows this takes 0.2 % in the mean over
+#: the 24 development sets, and 2 % of one of them.
+CUT = 30.0
 #: Most rows that are ever left out.
 LARGEST_SHARE = 0.2
-#: Rows below which a tenth of them says nothing.
+#: Rows below which a quarter of them says nothing.
 FEWEST_ROWS = 20
 
 
@@ -20,12 +21,12 @@ def outlying_rows(S: FloatArray) -> NDArray[np.bool_]:
     """Tell which rows most members agree to be far outside, from honest scores (n, d).
 
     The scores of every member are measured from their median, in distances from
-    there to their tenth percentile. A row is outlying if the median member puts
+    there to their lower quartile. A row is outlying if the median member puts
     it more than `CUT` below. At most a share `LARGEST_SHARE`, the lowest.
     """
     if len(S) < FEWEST_ROWS:
         return np.zeros(len(S), dtype=bool)
-    lowest, middle = np.percentile(S, [10, 50], axis=0)
+    lowest, middle = np.percentile(S, [25, 50], axis=0)
     spread = middle - lowest
     spread[spread == 0] = np.inf  # too many equal rows: nothing to measure with
     agreed = np.median((S - middle) / spread, axis=1)

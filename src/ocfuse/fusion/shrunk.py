@@ -16,6 +16,15 @@ class ShrunkFusion(BaseFusion):
     wrong. The mixture gives up a little of what the first gain for much of what
     they may lose.
 
+    `weights` are the shares of trust, mixed alike and divided by the sum of their
+    absolute values. They times the scores are the contributions, and add up to the
+    fused score, where the learned fusion is itself the sum of its weights times the
+    scores and none is negative: `LpFusion` and `LocalLpFusion` with ``nonneg=True``,
+    `SumRule`, `SingleBest`. With signed weights the two differ by a factor that may
+    change from row to row; with any other fusion, such as the stacked one or the
+    product, `weights` are what it says it trusts, and not a formula of the score.
+    `contributions` are exact for every fusion.
+
     Parameters
     ----------
     fusion : fusion, default=None

@@ -24,6 +24,13 @@ class StackedFusion(BaseFusion):
     The fused score is the classifier's `decision_function` or, if it has none,
     the log-odds of its probability of +1. It needs anomalies, known or generated.
 
+    The classifier knows nothing of the sign rule. Where members agree, a linear
+    one may give some of them negative coefficients, and then a row that every
+    member puts far below the normals can score as the most normal of all. No
+    other fusion here does that, unless signed weights are asked for
+    (``nonneg=False``). Use it for anomalies like those it was trained on, not as
+    the only guard against new ones.
+
     Parameters
     ----------
     classifier : scikit-learn classifier, optional

@@ -61,10 +61,17 @@ def conformal_threshold(scores: ArrayLike, rate: float) -> tuple[float, float]:
 class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
     """Compare scores with those of normals that the detector did not see.
 
+    If t rows were left out as too far outside, they may be normal all the same,
+    or they may not. They are counted as the lowest of all, but never take more
+    than half of the false alarms that may be raised: with the n scores known,
+    ``k = max(floor(rate (n + t + 1)) - t, floor(rate (n + 1) / 2))``.
+
     Attributes
     ----------
     scores_ : ndarray of shape (n,)
         The normal scores, increasing.
+    n_left_out_ : int
+        Number of rows left out, t.
 
     Examples
     --------
@@ -75,11 +82,13 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
     """
 
     scores_: FloatArray
+    n_left_out_: int
 
-    def fit(self, normal_scores: ArrayLike) -> "ConformalCalibrator":
-        """Keep the scores of held-out normals, shape (n,)."""
+    def fit(self, normal_scores: ArrayLike, n_left_out: int = 0) -> "ConformalCalibrator":
+        """Keep the scores of held-out normals, shape (n,), and count the rows left out."""
         scores = score_vector(normal_scores, "normal_scores")
         self.scores_ = np.sort(require_rows(scores, "normal_scores"))
+        self.n_left_out_ = n_left_out
         return self
 
     def p_values(self, scores: ArrayLike) -> FloatArray:
@@ -87,16 +96,25 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
 
         For a fresh normal P(p <= t) <= t for every t. A p-value is at most
         `rate` exactly if the score is below the offset of `threshold(rate)`,
-        unless n + 1 < 1 / rate.
+        unless n + 1 < 1 / rate. Rows left out raise p-values, at most twofold.
         """
         check_is_fitted(self)
         rank = np.searchsorted(self.scores_, score_vector(scores), side="right")
-        return np.asarray((1.0 + rank) / (len(self.scores_) + 1.0))
+        return self._rate_of(rank + 1)
 
     def threshold(self, rate: float) -> tuple[float, float]:
         """Return offset and guaranteed rate, as `conformal_threshold`."""
         check_is_fitted(self)
-        return _kth_smallest(self.scores_, rate_in_open_interval(rate, "rate"))
+        wanted = rate_in_open_interval(rate, "rate")
+        n, t = len(self.scores_), self.n_left_out_
+        k = max(whole_part(wanted * (n + t + 1)) - t, whole_part(wanted * (n + 1) / 2), 1)
+        k = min(k, n)
+        return float(self.scores_[k - 1]), float(self._rate_of(k))
+
+    def _rate_of(self, k: int | NDArray[np.integer]) -> FloatArray:
+        """Return the lowest rate at which the k-th smallest score is the offset."""
+        n, t = len(self.scores_), self.n_left_out_
+        return np.asarray(np.minimum((k + t) / (n + t + 1.0), 2.0 * k / (n + 1.0)))
 
     def select(self, scores: ArrayLike, fdr: float) -> NDArray[np.bool_]:
         """Choose rows of a batch so that few of the chosen are normal.

@@ -8,6 +8,9 @@ from ocfuse.scores.checks import FloatArray
 
 #: A spread below this many rounding units of the values is taken for rounding.
 ROUNDING_UNITS = 64.0
+#: Gaps below this share of the range of the middle 90 % are taken for ties: detectors
+#: magnify rounding, and values that differ by it must not count as different.
+TIE_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,19 @@ class WeightedSample:
         kept = weights > 0
         values, position = np.unique(scores[kept], return_inverse=True)
         return cls(values, np.bincount(position, weights[kept]).astype(np.float64))
+
+    def without_near_ties(self) -> "WeightedSample":
+        """Merge neighbours that differ by rounding at most, at their weighted mean."""
+        middle = self.step_quantile(0.95) - self.step_quantile(0.05)
+        gaps = np.diff(self.values)
+        apart = (gaps > self._rounding) & (gaps > TIE_SHARE * middle)
+        if apart.all():
+            return self
+        first = np.concatenate([[0], np.flatnonzero(apart) + 1])
+        weights = np.add.reduceat(self.weights, first)
+        start = np.repeat(self.values[first], np.diff(np.append(first, len(self.values))))
+        offset = np.add.reduceat((self.values - start) * self.weights, first) / weights
+        return WeightedSample(self.values[first] + offset, weights)
 
     @property
     def mirrored(self) -> "WeightedSample":
@@ -62,7 +78,7 @@ class WeightedSample:
 
     def resolves(self, spread: float) -> bool:
         """Tell a spread from rounding."""
-        return spread > ROUNDING_UNITS * float(np.finfo(float).eps) * self._magnitude
+        return spread > self._rounding
 
     def mean_and_sd(self) -> tuple[float, float]:
         """Return weighted mean and standard deviation (divided by the total weight)."""
@@ -92,6 +108,10 @@ class WeightedSample:
     def median(self) -> float:
         """Return the weighted median."""
         return self.step_quantile(0.5)
+
+    @property
+    def _rounding(self) -> float:
+        return ROUNDING_UNITS * float(np.finfo(float).eps) * self._magnitude
 
     @property
     def _magnitude(self) -> float:

@@ -26,7 +26,8 @@ class SmoothTail:
 
     and likewise 1 - F above v_m. The slope at v_1 is that of an exponential
     tail of scale b; further out it decays slower, so that far scores keep
-    their order.
+    their order. Scores that differ by rounding at most are one of the v: a
+    line between them would be so steep that rounding moves F.
 
     Parameters
     ----------
@@ -37,6 +38,7 @@ class SmoothTail:
     def __init__(self, sample: WeightedSample) -> None:
         if sample.is_constant:
             sample = WeightedSample(np.array([sample.median()]), np.ones(1))
+        sample = sample.without_near_ties()
         self.values = sample.values
         self.levels = sample.levels
         self.lower_scale = _tail_scale(sample)

@@ -1,0 +1,91 @@
+"""Fused scores of training rows from parts that have not seen them."""
+
+import warnings
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocfuse.detectors.members import group_folds
+from ocfuse.ensemble.crossfit import crossfitted_scores
+from ocfuse.ensemble.labels import ANOMALY
+from ocfuse.ensemble.learning import Learned, Table
+from ocfuse.ensemble.progress import silent
+from ocfuse.ensemble.rows import canonical_order, spread_folds
+from ocfuse.exceptions import OcfuseWarning
+from ocfuse.features import NumberScaler, take_rows
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+#: Folds in which everything is learned again.
+N_REFITS = 5
+#: That is done with fewer rows than this many per column, and up to so many rows:
+#: standardising by the rows themselves then makes them look nearer than fresh ones.
+ROWS_PER_COLUMN, MOST_REFIT_ROWS = 3, 1000
+#: Anomalies from which on every fold has some left to learn from.
+ENOUGH_ANOMALIES = 2 * N_REFITS
+
+
+def held_out_scores(table: Table, learned: Learned) -> FloatArray:
+    """Return a fused score for every row of the table, by parts that have not seen it.
+
+    Members, normaliser and fusion never have. With few rows for the columns the
+    encoder has not either: everything is then learned again in folds.
+    """
+    if _needs_refits(table, learned):
+        return _refitted_scores(table, learned)
+    scores = np.empty(len(table))
+    learned.recipe.progress("fusion", "held-out scores", 0, 1)
+    fused = crossfitted_scores(learned.scored, *learned.recipe.parts(learned.scored))
+    learned.recipe.progress("fusion", "held-out scores", 1, 1)
+    real = fused[learned.scored.fold >= 0]
+    scores[np.concatenate([learned.rows, learned.anomalies])] = real
+    if len(learned.trimmed):
+        rows = take_rows(table.X, learned.trimmed)
+        scores[learned.trimmed] = learned.score(learned.encoder.transform(rows))
+    return scores
+
+
+def _needs_refits(table: Table, learned: Learned) -> bool:
+    """Tell whether the encoder matters, and whether folds of everything can be learned."""
+    n, m = learned.training.shape
+    n_anomalies = len(learned.anomalies)
+    scaler = learned.encoder.transformer_
+    # a gap may be in one fold only, and would be refused there
+    is_complete = isinstance(scaler, NumberScaler) and bool(np.isnan(scaler.fill_).all())
+    has_groups = table.groups is None or len(np.unique(table.groups)) > N_REFITS
+    return (
+        n < ROWS_PER_COLUMN * m
+        and n <= MOST_REFIT_ROWS
+        and is_complete
+        and has_groups
+        and (n_anomalies == 0 or n_anomalies >= ENOUGH_ANOMALIES)
+    )
+
+
+def _refitted_scores(table: Table, learned: Learned) -> FloatArray:
+    scores = np.empty(len(table))
+    fold = _folds(table, learned)
+    recipe = replace(learned.recipe, progress=silent)
+    count = int(fold.max()) + 1
+    for f in range(count):
+        learned.recipe.progress("fusion", "held-out fits", f, count)
+        held_out = np.flatnonzero(fold == f)
+        with warnings.catch_warnings():  # the fit on all rows says it once
+            warnings.simplefilter("ignore", OcfuseWarning)
+            part = Learned(table.take(np.flatnonzero(fold != f)), recipe)
+        rows = take_rows(table.X, held_out)
+        scores[held_out] = part.score(part.encoder.transform(rows))
+    learned.recipe.progress("fusion", "held-out fits", count, count)
+    return scores
+
+
+def _folds(table: Table, learned: Learned) -> NDArray[np.intp]:
+    """Return the fold of every row of the table."""
+    order = canonical_order(learned.encoder.transform(table.X), table.y, table.groups)
+    if table.groups is None:
+        return spread_folds(order, table.y == ANOMALY, N_REFITS)
+    fold = np.empty(len(table), dtype=np.intp)
+    fold[order] = group_folds(table.groups[order], len(table), N_REFITS)
+    return fold
