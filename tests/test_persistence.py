@@ -97,6 +97,12 @@ def archive(entries, compression=zipfile.ZIP_STORED):
     return buffer.getvalue()
 
 
+def claim_size(content, size):
+    """Change the size that the directory of an archive gives for its first entry."""
+    field = content.index(b"PK\x01\x02") + 24
+    return content[:field] + size.to_bytes(4, "little") + content[field + 4 :]
+
+
 def with_type(module, name):
     """Return the archive of an object whose type is named by the file."""
     node = {"__class__": name, "__module__": module, "__loader__": "ObjectNode", "protocol": 2}
@@ -215,6 +221,13 @@ def test_bad_headers(path, header):
         load(path)
 
 
+@pytest.mark.parametrize("number", [True, 0, -1, 1.0, float("inf"), "1", None, [1]])
+def test_a_format_that_is_no_number_from_1_on(path, number):
+    rewrite_header(path, format=number)
+    with pytest.raises(ModelFileError, match="damaged: its format"):
+        load(path)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -295,9 +308,11 @@ def skops_reads_nothing(monkeypatch):
 
 
 @pytest.mark.usefixtures("skops_reads_nothing")
-def test_a_compressed_bomb_is_not_expanded(tmp_path):
+@pytest.mark.parametrize("claimed", [10**7, 1])
+def test_a_compressed_bomb_is_not_expanded(tmp_path, claimed):
     path = tmp_path / "bomb.ocf"
-    forge(path, archive([("schema.json", bytes(10**7))], zipfile.ZIP_DEFLATED))
+    content = archive([("schema.json", bytes(10**7))], zipfile.ZIP_DEFLATED)
+    forge(path, claim_size(content, claimed))
     with pytest.raises(ModelFileError, match="would expand"):
         load(path)
 
@@ -305,10 +320,7 @@ def test_a_compressed_bomb_is_not_expanded(tmp_path):
 @pytest.mark.usefixtures("skops_reads_nothing")
 def test_entries_that_claim_more_than_there_is(tmp_path):
     path = tmp_path / "bomb.ocf"
-    content = bytearray(archive([("schema.json", b"{}")]))
-    directory = content.index(b"PK\x01\x02")
-    content[directory + 24 : directory + 28] = (10**9).to_bytes(4, "little")
-    forge(path, bytes(content))
+    forge(path, claim_size(archive([("schema.json", b"{}")]), 10**9))
     with pytest.raises(ModelFileError, match="would expand"):
         load(path)
 

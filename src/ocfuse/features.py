@@ -16,20 +16,20 @@ The policy, in one place:
 - infinite values, sparse matrices, dates, nested values and other objects are
   refused, and so is text in arrays: only a data frame has categories.
 
-Columns are taken by position, whatever their names are. What a column holds,
+Columns are taken by position, whatever their names are; what a column holds,
 numbers or categories, is settled in training.
 """
 
 import math
 import numbers
-from collections.abc import Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn import config_context
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_array
@@ -43,8 +43,8 @@ FARTHEST = 1e6
 #: A column whose spread is below this share of its size is constant up to rounding.
 ROUNDING = 1e-13
 #: What a column may hold; anything else is told by its own words.
-NUMBERS, TEXT, GAPS, DATES = "numbers", "text", "gaps", "dates or durations"
-#: Types without a value, by name: pandas may not be there to import them from.
+NUMBERS, TEXT, GAPS, BYTES, DATES = "numbers", "text", "gaps", "bytes", "dates or durations"
+#: Types of gaps, by name: pandas may not be there to import them from.
 GAP_TYPES = ("NoneType", "NAType", "NaTType")
 NUMBER_TYPES = (numbers.Real, Decimal, np.bool_)
 DATE_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
@@ -52,39 +52,36 @@ DATE_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
 UNKNOWN = -1
 
 
-class NumberScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Fill the gaps of numeric columns and standardise them; NaN is a gap.
+class NumberScaler(BaseEstimator):  # type: ignore[misc]
+    """Fill the gaps (NaN) of numeric columns and standardise them.
 
     Attributes
     ----------
-    centre_ : ndarray of shape (n_features,)
-        Mean of the values present in every column.
-    scale_ : ndarray of shape (n_features,)
-        Their standard deviation, 1 where the column is constant.
-    fill_ : ndarray of shape (n_features,)
-        Their median.
+    centre_, scale_, fill_ : ndarray of shape (n_features,)
+        Mean, standard deviation (1 if constant) and median of the values present.
     """
 
     def fit(self, X: FloatArray, y: Any = None) -> "NumberScaler":
         """Learn medians, means and standard deviations."""
-        # Sorted columns, each contiguous: neither the order of the rows nor the memory
-        # layout changes a bit. NaN comes last.
+        # Sorted and contiguous: neither row order nor memory layout changes a bit. NaN is last.
         columns = np.sort(np.ascontiguousarray(X.T), axis=1)
         n_present = (~np.isnan(columns)).sum(axis=1)
         self.centre_, self.scale_, self.fill_ = np.empty((3, len(columns)))
         for n in np.unique(n_present):
             chosen = n_present == n
             present = columns[chosen, :n]
-            self.centre_[chosen], self.scale_[chosen] = _centre_and_scale(present)
+            peak = np.abs(present).max(axis=1)
+            peak[peak == 0] = 1.0
+            unit = present / peak[:, np.newaxis]  # its squares cannot overflow
+            spread = unit.std(axis=1)
+            constant = (spread <= ROUNDING) | (spread * peak == 0)
+            self.centre_[chosen] = unit.mean(axis=1) * peak
+            self.scale_[chosen] = np.where(constant, 1.0, spread * peak)
             self.fill_[chosen] = present[:, (n - 1) // 2] / 2 + present[:, n // 2] / 2
         return self
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Fill the gaps and standardise."""
-        return self.standardise(X)
-
-    def standardise(self, X: FloatArray) -> FloatArray:
-        """Do what `transform` does, without scikit-learn's wrapping of its output."""
         missing = np.isnan(X)
         if missing.any():
             X = np.where(missing, self.fill_, X)
@@ -100,12 +97,10 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     ----------
     transformer_ : NumberScaler or ColumnTransformer
         What was fitted: a ColumnTransformer if there are categories.
-    categorical_ : ndarray of shape (n_features_in_,)
-        Which columns hold categories.
-    complete_ : ndarray of shape (n_features_in_,)
-        Which columns had no gaps in training.
+    categorical_, complete_ : ndarray of shape (n_features,)
+        Which columns hold categories; which had no gaps in training.
     codes_ : list of dict
-        For every column the code of each of its categories.
+        Code of every category, for each categorical column.
     source_ : ndarray of shape (n_encoded,)
         For every encoded column, the position of the column it comes from.
     """
@@ -113,116 +108,92 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> "FeatureEncoder":
         """Learn the encoding from training rows."""
         X = check_table(X)
-        self.names_ = _column_names(X)
-        self.n_features_in_ = X.shape[1]
-        self._learn_categories(X)
-        X = self._to_floats(X)
+        names = _column_names(X)
+        self._learn_categories(X, names)
+        X = self._to_floats(X, names)
         missing = np.isnan(X)
-        _refuse(
-            missing.all(axis=0), self.names_, "have no value at all in training", "Leave them out."
-        )
+        _refuse(missing.all(axis=0), names, "have no value at all: {}. Leave them out.")
         self.complete_ = ~missing.any(axis=0)
-        codes = [
-            np.append(np.arange(len(self.codes_[j])), [] if self.complete_[j] else [np.nan])
-            for j in np.flatnonzero(self.categorical_)
+        others, positions = np.flatnonzero(~self.categorical_), np.flatnonzero(self.categorical_)
+        known = [
+            np.append(np.arange(len(codes)), [] if self.complete_[j] else [np.nan])
+            for j, codes in zip(positions, self.codes_, strict=True)
         ]
-        transformer = _column_transformer(self.categorical_, codes) if codes else NumberScaler()
-        self.transformer_ = transformer.fit(X)
-        widths = [len(known) for known in codes]
-        self.source_ = np.append(
-            np.flatnonzero(~self.categorical_),
-            np.repeat(np.flatnonzero(self.categorical_), widths),
-        )
+        encoder = OneHotEncoder(categories=known, handle_unknown="ignore", sparse_output=False)
+        steps = [("numbers", NumberScaler(), others), ("categories", encoder, positions)]
+        transformer = ColumnTransformer(steps) if known else NumberScaler()
+        with config_context(transform_output="default"):
+            self.transformer_ = transformer.fit(X)
+        self.source_ = np.append(others, np.repeat(positions, [len(codes) for codes in known]))
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Encode rows with the columns of the training rows.
-
-        Parameters
-        ----------
-        X : ndarray or data frame
-            What `check_table` returned; anything else is passed through it first.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_encoded)
-            Numbers, then categories.
-        """
+        """Encode what `check_table` returned (anything else is passed through it first)."""
         if not _is_float_array(X):
             X = check_table(X)
-        names = self._check_columns(X)
-        X = self._to_floats(X)
-        if not np.isfinite(X).all():
-            # Frames are told by `_to_floats`; an array may have come round `check_table`.
-            _refuse(np.isinf(X).any(axis=0), names, "hold infinity", "Leave such rows out.")
+        names = _column_names(X)
+        self._check_shape(X, names)
+        X = self._to_floats(X, names)
+        missing = np.isnan(X)
+        if missing.any():
             _refuse(
-                np.isnan(X).any(axis=0) & self.complete_,
+                missing.any(axis=0) & self.complete_,
                 names,
-                "have missing values, but were complete in training",
-                "Fill the gaps by a rule of your own before scoring, or train on rows with gaps.",
+                "have missing values, but were complete in training: {}. Fill the gaps by a rule "
+                "of your own before scoring, or train on rows with gaps.",
             )
         if isinstance(self.transformer_, NumberScaler):
-            return self.transformer_.standardise(X)
-        return np.ascontiguousarray(self.transformer_.transform(X))
+            return self.transformer_.transform(X)
+        with config_context(transform_output="default"):
+            return np.ascontiguousarray(self.transformer_.transform(X))
 
-    def _learn_categories(self, X: Any) -> None:
+    def _learn_categories(self, X: Any, names: list[Any] | None) -> None:
         """Settle which columns hold categories, and number these in alphabetical order."""
-        self.categorical_ = np.zeros(self.n_features_in_, dtype=bool)
-        self.codes_: list[dict[str, int]] = [{} for _ in range(self.n_features_in_)]
-        if self.names_ is None or _is_plain(X):
-            return
-        values, kinds = _read(X, self.names_)
-        for j, kind in enumerate(kinds):
-            declared = str(getattr(_column(X, j), "dtype", "")) == "category"
-            if kind == TEXT or declared:
-                known = sorted({text for text in map(_text, values[j]) if text is not None})
-                self.codes_[j] = {text: code for code, text in enumerate(known)}
+        self.categorical_ = np.zeros(X.shape[1], dtype=bool)
+        self.codes_: list[dict[str, int]] = []
+        columns = [] if names is None else zip(_columns(X), X.dtypes, strict=True)
+        for j, (values, dtype) in enumerate(columns):
+            if _kind(values) == TEXT or str(dtype) == "category":
+                known = {text for text in map(_text, values) if text is not None}
+                self.codes_.append({text: code for code, text in enumerate(sorted(known))})
                 self.categorical_[j] = True
 
-    def _check_columns(self, X: Any) -> list[Any] | None:
-        """Refuse columns that cannot be those of the training rows; return their names."""
-        names = _column_names(X)
+    def _check_shape(self, X: Any, names: list[Any] | None) -> None:
         if names is None and self.categorical_.any():
             raise InvalidTypeError(
                 "X must be a data frame, as in training: it has categorical columns. "
                 f"Got {type(X).__name__}."
             )
-        if X.shape[1] != self.n_features_in_:
+        if X.shape[1] != len(self.categorical_):
             raise InvalidInputError(
-                f"X must have the columns of the training rows. X has {X.shape[1]} features, but "
-                f"FeatureEncoder is expecting {self.n_features_in_} features as input."
+                f"X has {X.shape[1]} features. Expected {len(self.categorical_)}, as in training."
             )
-        # Names that are no text, such as numbers, are not compared by scikit-learn.
-        if names and self.names_ and names != self.names_ and set(names) == set(self.names_):
-            raise InvalidInputError(
-                "Columns must stand in the order of the training rows. "
-                f"Got {names}. Expected {self.names_}."
-            )
-        return names
 
-    def _to_floats(self, X: Any) -> FloatArray:
+    def _to_floats(self, X: Any, names: list[Any] | None) -> FloatArray:
         """Return numbers and codes of categories, NaN where a value is missing."""
-        names = _column_names(X)
-        if names is None:
-            return X  # type: ignore[no-any-return]
-        if _is_plain(X) and not self.categorical_.any():
-            floats = X.to_numpy(dtype=np.float64)
-        else:
-            values, kinds = _read(X, names)
-            _refuse(
-                np.array([kind == TEXT for kind in kinds]) & ~self.categorical_,
-                names,
-                "hold text, but were numbers in training",
-                "Convert them, or train again.",
-            )
-            floats = np.column_stack(
-                [
-                    _codes(column, self.codes_[j]) if self.categorical_[j] else _floats(column)
-                    for j, column in enumerate(values)
-                ]
-            )
-        _refuse(np.isinf(floats).any(axis=0), names, "hold infinity", "Leave such rows out.")
-        return floats  # type: ignore[no-any-return]
+        if names is not None:
+            columns = _columns(X)
+            self._check_kinds([_kind(values) for values in columns], names)
+            codes = iter(self.codes_)
+            for j, values in enumerate(columns):
+                columns[j] = (
+                    _codes(values, next(codes)) if self.categorical_[j] else _numbers(values)
+                )
+            X = np.array(columns, dtype=np.float64).T
+        if not np.isfinite(X).all():
+            _refuse(np.isinf(X).any(axis=0), names, "hold infinity: {}. Leave such rows out.")
+        return X  # type: ignore[no-any-return]
+
+    def _check_kinds(self, kinds: list[str], names: list[Any]) -> None:
+        _refuse(
+            np.array([kind not in (NUMBERS, TEXT) for kind in kinds]),
+            [f"{name} ({kind})" for name, kind in zip(names, kinds, strict=True)],
+            "hold neither numbers nor categories: {}. Leave them out, or convert them: "
+            "dates for instance to seconds since the start.",
+            InvalidTypeError,
+        )
+        text = np.array([kind == TEXT for kind in kinds]) & ~self.categorical_
+        _refuse(text, names, "hold text, but were numbers in training: {}. Convert them.")
 
 
 def check_table(X: Any) -> Any:
@@ -237,9 +208,7 @@ def check_table(X: Any) -> Any:
         return check_array(_prepared(X), dtype=np.float64, ensure_all_finite="allow-nan")
     if not names or not len(X):
         raise InvalidInputError(
-            "X must have at least one row and one column. Found array with "
-            f"{len(X)} sample(s) and {len(names)} feature(s) (shape={tuple(X.shape)}) while a "
-            "minimum of 1 is required."
+            f"X must have at least one row and one column. Got a data frame of shape {X.shape}."
         )
     return X
 
@@ -251,21 +220,18 @@ def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
 
 def _prepared(X: Any) -> Any:
     """Make the gaps of an array NaN and refuse text and dates; the rest is up to `check_array`."""
-    if hasattr(X, "collect_schema"):
-        raise InvalidTypeError("X must hold its data. Got a lazy frame. Call its collect().")
-    if isinstance(X, list | tuple):
-        X = np.asarray(X)
+    X = np.asarray(X) if isinstance(X, list | tuple) else X
     if not isinstance(X, np.ndarray):
         return X
     kind = _kind(X.ravel())
-    if kind in (TEXT, DATES) or X.dtype.kind == "S":
+    if kind in (TEXT, BYTES, DATES):
         raise InvalidTypeError(
             f"X must hold numbers. Got an array of {kind}. Convert it to numbers; "
             "for categories give a data frame, whose columns may hold text."
         )
     if isinstance(X, np.ma.MaskedArray):
-        X = (X.astype(np.float64) if X.dtype.kind in "biuf" else X).filled(np.nan)
-    return np.frompyfunc(_number, 1, 1)(X) if X.dtype.kind == "O" else X
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float64)), np.nan)
+    return _numbers(X)
 
 
 def _is_float_array(X: Any) -> bool:
@@ -274,7 +240,7 @@ def _is_float_array(X: Any) -> bool:
 
 def _column_names(X: Any) -> list[Any] | None:
     """Return the column names of a data frame of any library, or None for anything else."""
-    if not hasattr(X, "shape") or not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
+    if not hasattr(X, "shape") or not hasattr(X, "columns"):
         return None
     names = list(X.columns)
     if len(set(names)) < len(names):
@@ -283,54 +249,30 @@ def _column_names(X: Any) -> list[Any] | None:
     return names
 
 
-def _column(X: Any, j: int) -> Any:
-    """Return a column by its position: its name may be anything, also a number."""
-    return X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
-
-
-def _is_plain(X: Any) -> bool:
-    """Tell a data frame that keeps nothing but NumPy's numbers: it needs no look at its cells."""
-    dtypes = list(getattr(X, "dtypes", ()))
-    return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
-
-
-def _read(X: Any, names: list[Any]) -> tuple[list[NDArray[Any]], list[str]]:
-    """Return values and kind, NUMBERS or TEXT, of every column; refuse any other kind."""
-    values = [_values(_column(X, j)) for j in range(len(names))]
-    kinds = [_kind(column) for column in values]
-    _refuse(
-        np.array([kind not in (NUMBERS, TEXT) for kind in kinds]),
-        [f"{name} ({kind})" for name, kind in zip(names, kinds, strict=True)],
-        "hold neither numbers nor categories",
-        "Convert them, dates for instance to seconds since the start, or leave them out.",
-        InvalidTypeError,
-    )
-    return values, kinds
-
-
-def _values(column: Any) -> NDArray[Any]:
-    values = np.asarray(column)
-    if values.dtype.kind == "O" and getattr(column.dtype, "kind", "O") in ("i", "u", "f"):
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas' numbers with NA
-    return values
+def _columns(X: Any) -> list[NDArray[Any]]:
+    """Return the values of the columns, by position: names may be anything, also numbers."""
+    dtypes = set(X.dtypes)
+    if len(dtypes) == 1 and isinstance(dtypes.pop(), np.dtype):
+        return list(X.to_numpy().T)  # pandas takes its time with many columns one by one
+    columns = [column for _, column in X.items()] if hasattr(X, "items") else X.iter_columns()
+    return [np.asarray(column) for column in columns]
 
 
 def _kind(values: NDArray[Any]) -> str:
     """Tell in words what a column holds; gaps count as numbers if there is nothing else."""
     if values.ndim != 1:
         return "nested values"
-    known = dict.fromkeys("biuf", NUMBERS) | dict.fromkeys("mM", DATES)
-    if values.dtype.kind in known:
-        return known[values.dtype.kind]
-    kinds = {_kind_of(kind) for kind in set(map(type, values))} - {GAPS}
-    odd = sorted(kinds - {NUMBERS, TEXT})
+    types = set(map(type, values)) if values.dtype.kind == "O" else {values.dtype.type}
+    kinds = {_kind_of(kind) for kind in types}
+    odd = sorted(kinds - {GAPS, NUMBERS, TEXT})
     return odd[0] if odd else TEXT if TEXT in kinds else NUMBERS
 
 
 def _kind_of(kind: type) -> str:
+    # The order counts: pandas' NaT is a date to Python, and NumPy's durations are numbers.
     if kind.__name__ in GAP_TYPES:
         return GAPS
-    for types, word in ((str, TEXT), (NUMBER_TYPES, NUMBERS), (DATE_TYPES, DATES)):
+    for types, word in ((str, TEXT), (bytes, BYTES), (DATE_TYPES, DATES), (NUMBER_TYPES, NUMBERS)):
         if issubclass(kind, types):
             return word
     return f"{kind.__name__} objects"
@@ -340,6 +282,10 @@ def _is_missing(value: Any) -> bool:
     if isinstance(value, numbers.Number):
         return bool(value != value)
     return type(value).__name__ in GAP_TYPES
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[Any]:
+    return np.frompyfunc(_number, 1, 1)(values) if values.dtype.kind == "O" else values
 
 
 def _number(value: Any) -> Any:
@@ -352,20 +298,15 @@ def _number(value: Any) -> Any:
         return math.inf
 
 
-def _floats(values: NDArray[Any]) -> FloatArray:
-    plain = np.frompyfunc(_number, 1, 1)(values) if values.dtype.kind == "O" else values
-    return np.asarray(plain, dtype=np.float64)
-
-
 def _text(value: Any) -> str | None:
     """Return the text that stands for a category, None for a gap."""
+    if isinstance(value, str):
+        return str(value)
     if _is_missing(value):
         return None
-    if isinstance(value, Decimal):
-        value = float(value)
-    if isinstance(value, float | np.floating) and value.is_integer():
-        value = int(value)
-    return str(value)
+    value = float(value) if isinstance(value, Decimal) else value
+    whole = isinstance(value, float | np.floating) and value.is_integer()
+    return str(int(value) if whole else value)
 
 
 def _codes(values: NDArray[Any], codes: dict[str, int]) -> FloatArray:
@@ -373,40 +314,10 @@ def _codes(values: NDArray[Any], codes: dict[str, int]) -> FloatArray:
     return np.array([math.nan if text is None else codes.get(text, UNKNOWN) for text in texts])
 
 
-def _column_transformer(
-    categorical: NDArray[np.bool_], codes: list[NDArray[Any]]
-) -> ColumnTransformer:
-    encoder = OneHotEncoder(categories=codes, handle_unknown="ignore", sparse_output=False)
-    transformer = ColumnTransformer(
-        [
-            ("numbers", NumberScaler(), np.flatnonzero(~categorical)),
-            ("categories", encoder, np.flatnonzero(categorical)),
-        ]
-    )
-    # Arrays, whatever scikit-learn's global setting is.
-    return transformer.set_output(transform="default")
-
-
-def _centre_and_scale(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return means and standard deviations along rows, that no square can overflow."""
-    peak = np.abs(columns).max(axis=1)
-    peak[peak == 0] = 1.0
-    unit = columns / peak[:, np.newaxis]
-    spread = unit.std(axis=1)
-    scale = spread * peak
-    return unit.mean(axis=1) * peak, np.where((spread <= ROUNDING) | (scale == 0), 1.0, scale)
-
-
-def _refuse(
-    wrong: NDArray[np.bool_],
-    names: Sequence[Any] | None,
-    what: str,
-    advice: str,
-    error: type[InvalidInputError] = InvalidInputError,
-) -> None:
+def _refuse(wrong: Any, names: Any, what: str, error: Any = InvalidInputError) -> None:
     """Raise an error that lists the wrong columns, by name or number."""
     if not wrong.any():
         return
     which = [str(j if names is None else names[j]) for j in np.flatnonzero(wrong).tolist()]
     shown = ", ".join(which[:8]) + (f" and {len(which) - 8} others" if len(which) > 8 else "")
-    raise error(f"These columns {what}: {shown}. {advice}")
+    raise error("These columns " + what.format(shown))

@@ -35,8 +35,10 @@ def test_score_is_the_reconstruction_error_of_the_book(monkeypatch, size, width,
     gram = Gram(rows(150))
     query = gram.query(1.5 * rows(40, seed=1))
     detector = KPCA(subspace=size, width=width).fit_gram(gram)
-    expected = by_the_book(gram.kernel(width), query.kernel(width), size)
+    error = by_the_book(gram.kernel(width), query.kernel(width), size)
+    expected = np.maximum(error - detector.resolution_, 0.0)
     assert detector.n_components_ == size
+    assert detector.resolution_ < 1e-8
     np.testing.assert_allclose(detector.score_query(query), -expected, atol=1e-11)
 
 
@@ -55,7 +57,28 @@ def test_all_directions_rebuild_the_training_rows():
     X = rows(40)
     detector = KPCA(subspace=1000, width=0.25).fit(X)
     assert detector.n_components_ == 39
-    np.testing.assert_allclose(detector.score_samples(X), 0.0, atol=1e-10)
+    np.testing.assert_array_equal(detector.score_samples(X), 0.0)
+
+
+@pytest.mark.parametrize("width", [0.25, 1.0, 1e3])
+@pytest.mark.parametrize("n", [2, 20, 150])
+def test_copies_have_no_error_with_or_without_themselves(n, width):
+    gram = Gram(np.repeat(rows(n, 3), 4, axis=0))
+    detector = KPCA(subspace=n, width=width).fit_gram(gram)
+    np.testing.assert_array_equal(detector.score_query(gram), 0.0)
+    np.testing.assert_array_equal(honest_scores(detector, gram, []), 0.0)
+    assert np.all(detector.score_query(gram.query(1e3 + rows(5, 3))) < -0.1)
+
+
+def test_score_has_no_step_at_the_resolution():
+    X = np.repeat(rows(20, 3), 4, axis=0)
+    detector = KPCA(width=0.25).fit(X)
+    path = X[:1] + np.logspace(-9, -2, 4000)[:, np.newaxis] * np.ones(3)
+    scores = detector.score_samples(path)
+    assert scores[0] == 0.0
+    assert scores[-1] < -1e3 * detector.resolution_
+    small = scores > -10 * detector.resolution_
+    assert np.abs(np.diff(scores[small])).max() < 0.1 * detector.resolution_
 
 
 def test_far_from_all_rows_the_error_is_known():

@@ -1,6 +1,7 @@
 """Folds by group, names and seeds of members."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import IsolationForest
@@ -8,7 +9,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, OneClassGP
-from ocfuse.detectors.members import copy_members, givers_first, group_folds, name_members
+from ocfuse.detectors.members import (
+    copy_members,
+    finite_scores,
+    givers_first,
+    group_folds,
+    lowest_score,
+    name_members,
+    seeded,
+)
+from ocfuse.exceptions import InvalidInputError
 
 
 @settings(deadline=None, max_examples=100)
@@ -46,6 +56,43 @@ def test_seeds_reach_nested_parameters():
     assert second["pipeline"].get_params()["isolationforest__random_state"] == seed
     assert first["isolationforest"].random_state == 3
     assert pipeline.get_params()["isolationforest__random_state"] is None
+
+
+def test_one_stream_of_seeds_gives_each_its_own():
+    stream = np.random.RandomState(0)
+    given = IsolationForest()
+    first, second = seeded(given, stream), seeded(given, stream)
+    assert first.random_state != second.random_state
+    assert seeded(given, 5).random_state == seeded(given, 5).random_state
+    assert given.random_state is None
+    assert seeded(IsolationForest(random_state=7), 5).random_state == 7
+
+
+def test_what_has_no_seed_is_only_cloned():
+    given = StandardScaler(with_mean=False)
+    copy = seeded(given, 0)
+    assert copy is not given
+    assert copy.get_params() == given.get_params()
+
+
+@pytest.mark.parametrize(
+    "finite",
+    [[-3.0, -1.0], [5.0], [0.0], [1e-200, 2e-200], [-1e12, 3.0], [-1e308, 1e308], [1e308]],
+)
+def test_minus_infinity_counts_as_far_below_all_others(finite):
+    honest = np.array([*finite, -np.inf])
+    lowest = lowest_score(honest)
+    assert np.isfinite(lowest)
+    spread = max(finite) / 2 - min(finite) / 2
+    if max(map(abs, finite)) < 1e300:
+        assert lowest <= min(finite) - 1999.0 * spread
+        assert lowest < min(finite)
+    np.testing.assert_array_equal(finite_scores(honest, lowest), [*finite, lowest])
+
+
+def test_minus_infinity_for_all_rows_is_refused():
+    with pytest.raises(InvalidInputError, match="finite score"):
+        lowest_score(np.full(4, -np.inf))
 
 
 def test_detectors_that_leave_something_go_first():

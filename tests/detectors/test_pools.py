@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
 from sklearn.exceptions import NotFittedError
-from sklearn.neighbors import LocalOutlierFactor
+from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 from ocfuse.detectors import ALP, GMM, KNN, KPCA, LOF, SVDD, OneClassGP, Pool, make_pool
@@ -17,6 +17,7 @@ from ocfuse.detectors import gram as gram_module
 from ocfuse.detectors.base import BaseDetector
 from ocfuse.detectors.gram import Gram, Query, Reference
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MemberError, MemberWarning
+from ocfuse.scores import MinMax, TailProbability
 
 KERNELS = [
     (f"{family.__name__}-{width}", family(width=width))
@@ -360,6 +361,28 @@ def test_scoring_is_batch_invariant_and_changes_nothing(X, monkeypatch):
     assert (np.abs(batch - pool.score_samples(rows)) <= 1e-10 * scale).all()
 
 
+COPIES = {
+    "copies": lambda rng: np.repeat(rng.normal(size=(20, 3)), 4, axis=0),
+    "binary": lambda rng: rng.integers(0, 2, size=(150, 3)).astype(float),
+    "two-points": lambda rng: np.repeat(np.eye(3)[:2], 20, axis=0),
+    "whole-numbers": lambda rng: np.round(rng.normal(size=(150, 3))),
+}
+
+
+@pytest.mark.parametrize("normaliser", [MinMax(), TailProbability()], ids=repr)
+@pytest.mark.parametrize("kind", COPIES)
+def test_normalised_scores_are_batch_invariant_on_copies(kind, normaliser):
+    rng = np.random.default_rng(0)
+    X = COPIES[kind](rng)
+    near, far = X[:9] + 1e-7 * rng.normal(size=(9, 3)), 9 * rng.normal(size=(5, 3))
+    rows = np.vstack([X[:10], near, rng.normal(size=(10, 3)), far])
+    pool = Pool().fit(X, random_state=0)
+    fitted = clone(normaliser).fit(pool.honest_scores_)
+    batch = fitted.transform(pool.score_samples(rows))
+    single = np.vstack([fitted.transform(pool.score_samples(row[None])) for row in rows])
+    np.testing.assert_allclose(single, batch, rtol=1e-10, atol=1e-10)
+
+
 def test_blocks_bound_the_rows_of_a_query(X, monkeypatch):
     sizes = []
     query = Reference.query
@@ -412,6 +435,34 @@ def test_failing_member_is_named(X, failing, n_jobs):
 def test_every_member_failing_is_an_error(X):
     with pytest.raises(MemberError, match=r"Every member failed\. 'a': RuntimeError: no luck; 'b'"):
         Pool({"a": Fragile("fit"), "b": FragileGram("fold")}, on_error="drop").fit(X)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("bandwidth", [0.3, 1.0])
+def test_rows_out_of_reach_score_far_below_the_others(X, bandwidth, grouped):
+    groups = np.arange(90) // 3 if grouped else None
+    density = KernelDensity(kernel="tophat", bandwidth=bandwidth)
+    pool = Pool({"knn": KNN(), "density": density}).fit(X, groups)
+    lowest = pool.lowest_["density"]
+    honest = pool.honest_scores_[:, 1]
+    assert np.isfinite(honest).all()
+    out_of_reach = honest == lowest
+    assert out_of_reach.any()
+    inside = honest[~out_of_reach]
+    assert lowest < inside.min() - 999 * np.ptp(inside)
+    far, near = pool.score_samples([[50.0, 50.0, 50.0], X[0]])[:, 1]
+    assert far == lowest
+    assert near == pytest.approx(clone(density).fit(X).score_samples(X[:1])[0])
+
+
+def test_out_of_reach_is_no_excuse_for_other_scores_that_are_not_finite(X):
+    pool = Pool({"odd": Fragile("value", -np.inf)}).fit(X)
+    for value in (np.nan, np.inf):
+        pool.members_[0][1].value = value
+        with pytest.raises(MemberError, match="Scores must be finite"):
+            pool.score_samples(X)
+    with pytest.raises(MemberError, match="finite score"):
+        Pool([KernelDensity(kernel="tophat", bandwidth=1e-9)]).fit(X)
 
 
 @pytest.mark.parametrize("member", [Fragile(), FragileGram()])

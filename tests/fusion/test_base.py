@@ -7,9 +7,10 @@ import pytest
 import skops.io
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, OcfuseWarning
-from ocfuse.fusion import LocalLpFusion, LpFusion, SumRule
+from ocfuse.fusion import LocalLpFusion, LpFusion, MajorityVote, StackedFusion, SumRule
 from ocfuse.fusion.base import BaseFusion
 from tests.fusion.cases import ALL, RULES, name_of, scores
 
@@ -317,3 +318,43 @@ def test_a_fit_that_fails_leaves_no_fitted_fusion():
         model.fit(Z, y, X)
     with pytest.raises(NotFittedError):
         model.fuse(Z, X)
+
+
+def may_turn_members_round(fusion):
+    return isinstance(fusion, StackedFusion) or getattr(fusion, "nonneg", True) is False
+
+
+@pytest.mark.parametrize(
+    "fusion", [fusion for fusion in ALL if not may_turn_members_round(fusion)], ids=name_of
+)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("labelled", [True, False])
+def test_what_is_far_for_every_member_is_below_every_normal(fusion, seed, labelled):
+    Z, y, X = scores(seed)
+    if not labelled:
+        if fusion.needs_anomalies:
+            return
+        Z, y, X = Z[y > 0], y[y > 0], X[y > 0]
+    model = clone(fusion).fit(Z, y, X)
+    rng = np.random.default_rng(seed)
+    depth = np.array([1e2, 1e4, 1e6])
+    far = Z[:3] - depth[:, np.newaxis] * rng.uniform(0.5, 1.0, size=(3, Z.shape[1]))
+    places = np.vstack([X[0], 10 * X[1], 1e3 * X[2]])
+    lowest = model.fuse(Z[y > 0], X[y > 0]).min()
+    fused = model.fuse(far, places)
+    if isinstance(fusion, MajorityVote):
+        assert (fused <= lowest).all()
+    else:
+        assert (fused < lowest).all()
+        assert (np.diff(fused) < 0).all()
+
+
+def test_stacking_may_call_what_is_far_for_every_member_the_most_normal():
+    # Two members that agree but for a difference, which is what tells the classes apart.
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(400) < 200, 1.0, -1.0)
+    common = rng.uniform(0.0, 1.0, size=400)
+    Z = np.column_stack([common + 0.3 * y, common])
+    stacked = StackedFusion(LogisticRegression(C=100.0)).fit(Z, y)
+    fused = stacked.fuse(np.vstack([Z, [[-1e5, -1e6]]]))
+    assert fused[-1] > fused[:-1].max()

@@ -41,8 +41,29 @@ def test_objects_are_returned_as_they_are():
     assert make_fusion(fusion) is fusion
 
 
-def test_own_fusions_need_no_base_class():
-    class Own:
+class FirstMember(BaseFusion):
+    """The least that a fusion of one's own must have."""
+
+    def _fit(self, Z, y, X, c):
+        pass
+
+    def _fuse(self, Z, X):
+        return Z[:, 0].copy()
+
+
+def test_own_fusions_have_the_whole_contract_from_the_base_class():
+    Z, y, X = scores()
+    own = FirstMember()
+    assert make_fusion(own) is own
+    base, C = own.fit(Z, y).contributions(Z)
+    np.testing.assert_allclose(base + C.sum(axis=1), Z[:, 0])
+    assert not own.needs_anomalies
+    assert own.weights(X).shape == Z.shape
+    assert np.isnan(own.local_p(X)).all()
+
+
+def test_a_look_alike_is_sent_to_the_base_class():
+    class Duck:
         def fit(self, Z, y=None, X=None, sample_weight=None):
             return self
 
@@ -52,8 +73,9 @@ def test_own_fusions_need_no_base_class():
         def weights(self, X):
             return np.ones((len(X), 1))
 
-    own = Own()
-    assert make_fusion(own) is own
+    message = r'Derive .* from ocfuse\.fusion\.base\.BaseFusion; the page "extending"'
+    with pytest.raises(InvalidTypeError, match=message):
+        make_fusion(Duck())
 
 
 def test_unknown_names_get_the_list():
@@ -63,7 +85,7 @@ def test_unknown_names_get_the_list():
 
 @pytest.mark.parametrize("spec", [SumRule, 3, object()])
 def test_what_is_no_fusion_is_refused(spec):
-    with pytest.raises(InvalidTypeError, match="name or an object"):
+    with pytest.raises(InvalidTypeError, match="name or a fusion object"):
         make_fusion(spec)
 
 

@@ -213,6 +213,26 @@ def test_batch_is_one_by_one_and_state_is_kept(normaliser):
     assert joblib.hash(fitted) == before
 
 
+@given(
+    column=hnp.arrays(np.float64, st.integers(2, 60), elements=st.integers(-4, 4).map(float)),
+    scale=st.sampled_from([1e-6, 1.0, 1e9]),
+    shift=st.sampled_from([0.0, 30.0]),
+    seed=st.integers(0, 10),
+)
+@LAW
+def test_rounding_moves_no_normalised_score(column, scale, shift, seed):
+    rng = np.random.default_rng(seed)
+    # The rounding of values of the size of the largest, as sums in another order have it.
+    rounding = 1e-15 * scale * (np.abs(column).max() + shift)
+    column = scale * (column + shift)[:, np.newaxis]
+    S, rows, again = (column + rounding * rng.uniform(-1, 1, column.shape) for _ in range(3))
+    fitted = TailProbability().fit(S)
+    np.testing.assert_allclose(fitted.transform(rows), fitted.transform(again), atol=1e-10)
+    np.testing.assert_allclose(
+        fitted.transform(rows), TailProbability().fit(column).transform(column), atol=1e-10
+    )
+
+
 @every
 def test_columns_are_independent(normaliser):
     S = gaussian_and_skewed(60, 10)

@@ -1,15 +1,12 @@
 """Anchors: the places where weights are learned, and the blend between them."""
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
-from threadpoolctl import ThreadpoolController
 
 from ocfuse.fusion.inputs import FloatArray
 from ocfuse.fusion.locality import representative_rows
+from ocfuse.fusion.threads import one_thread
 
 #: Rows that stand for all when the centres are looked for.
 _MOST_ROWS = 2000
@@ -30,15 +27,9 @@ def find_anchors(X: FloatArray, c: FloatArray, n_anchors: int) -> FloatArray:
         return X
     means = KMeans(n_anchors, n_init=1, max_iter=100, random_state=0)
     # Threads add in the order in which they end, and the last bits would differ.
-    with _thread_pools().limit(limits=1):
+    with one_thread():
         means.fit(X, sample_weight=c)
     return np.ascontiguousarray(means.cluster_centers_, dtype=np.float64)
-
-
-@cache
-def _thread_pools() -> Any:
-    """Find the libraries that have threads; it takes milliseconds, so it is done once."""
-    return ThreadpoolController()
 
 
 def merge_duplicates(X: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -20,11 +20,14 @@ from ocfuse.fusion.inputs import (
     check_table,
     check_width,
 )
+from ocfuse.fusion.threads import one_thread
 
 #: Limits of a local norm; the grid of norms in use lies between them.
 SMALLEST_P, LARGEST_P = 1.0 + 1.0 / 31.0, 100.0
 #: Normals that stand for all: the variability enters by its rank only.
 MOST_REFERENCE_ROWS = 2000
+#: Columns up to which a tree finds neighbours among so few rows faster than a product does.
+_TREE_COLUMNS = 5
 #: Numbers in one block of gathered neighbours.
 _BLOCK = 500_000
 
@@ -266,7 +269,12 @@ def representative_rows(n: int, most: int) -> NDArray[np.intp]:
 
 def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return distances and indices of the k nearest other rows of each row."""
-    index = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False)
+    search = NearestNeighbors(
+        n_neighbors=k, algorithm="auto" if X.shape[1] <= _TREE_COLUMNS else "brute"
+    )
+    # Which of equal neighbours is found depends on the number of threads.
+    with one_thread():
+        index = search.fit(X).kneighbors(return_distance=False)
     distances = np.empty(index.shape)
     # Again from the differences: the search may round a zero to 1e-8.
     for block in _blocks(len(X), k * X.shape[1]):

@@ -1,0 +1,55 @@
+"""One thread inside, and the limit is always taken back."""
+
+import threading
+import time
+
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_info
+
+from ocfuse.fusion import threads
+from ocfuse.fusion.threads import one_thread
+
+
+def counts():
+    return [pool["num_threads"] for pool in threadpool_info()]
+
+
+def test_one_thread_inside_and_as_before_after():
+    before = counts()
+    with one_thread():
+        assert set(counts()) <= {1}
+        with one_thread():
+            assert set(counts()) <= {1}
+        assert set(counts()) <= {1}
+    with pytest.raises(ZeroDivisionError), one_thread():
+        raise ZeroDivisionError
+    assert counts() == before
+
+
+def test_overlapping_callers_leave_the_limit_as_it_was():
+    before = counts()
+
+    def work(seconds):
+        with one_thread():
+            time.sleep(seconds)
+
+    # The second would begin inside the first and end after it.
+    callers = [threading.Thread(target=work, args=(s,)) for s in (0.02, 0.05)]
+    for caller in callers:
+        caller.start()
+        time.sleep(0.005)
+    for caller in callers:
+        caller.join()
+    assert counts() == before
+
+
+def test_libraries_are_looked_for_once(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        threads, "ThreadpoolController", lambda: made.append(1) or ThreadpoolController()
+    )
+    threads._thread_pools.cache_clear()
+    for _ in range(3):
+        with one_thread():
+            pass
+    assert made == [1]
