@@ -1,14 +1,20 @@
 """Tables as users have them become standardised numbers, by the stated policy."""
 
+import decimal
+import timeit
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn import config_context
+from sklearn.compose import ColumnTransformer
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.features import FARTHEST, FeatureEncoder, NumberScaler, check_table, take_rows
+from ocfuse.features import FARTHEST, FeatureEncoder, check_table, take_rows
 
 
 @pytest.fixture
@@ -54,11 +60,39 @@ def test_any_finite_column_comes_out_finite(values):
     assert np.abs(Z).max() <= FARTHEST
 
 
+@pytest.mark.parametrize("values", [[0.0, 5e-324], [1e308, -1e308], [5e-324, 1e308]])
+def test_the_smallest_and_largest_numbers(values):
+    X = np.array(values)[:, np.newaxis]
+    assert np.isfinite(FeatureEncoder().fit(X).transform(X)).all()
+
+
+def test_far_values_stay_where_digits_are_left():
+    assert FARTHEST == 1e6
+    encoder = FeatureEncoder().fit([[0.0], [2.0]])
+    np.testing.assert_array_equal(encoder.transform([[1e300], [-1e300]]), [[1e6], [-1e6]])
+
+
+def test_memory_layout_changes_no_bit():
+    X = np.random.default_rng(3).normal(size=(101, 5)) * 1e3
+    X[::7, 2] = np.nan
+    other = np.asfortranarray(X)
+    first, second = FeatureEncoder().fit(X), FeatureEncoder().fit(other)
+    np.testing.assert_array_equal(first.transform(X), second.transform(other))
+    assert second.transform(other).flags.c_contiguous
+
+
 def test_gaps_are_filled_where_training_had_gaps():
     X = np.array([[1.0, 1.0], [2.0, np.nan], [3.0, 3.0], [4.0, 8.0]])
     encoder = FeatureEncoder().fit(X)
     filled = encoder.transform([[1.0, np.nan]])
     np.testing.assert_array_equal(filled, encoder.transform([[1.0, 3.0]]))
+
+
+def test_gaps_do_not_squeeze_a_column():
+    values = np.random.default_rng(4).gamma(1.0, size=100)
+    X = np.column_stack([np.append(values, np.full(300, np.nan)), np.arange(400.0)])
+    expected = FeatureEncoder().fit(values[:, np.newaxis]).transform(values[:, np.newaxis])
+    np.testing.assert_array_equal(FeatureEncoder().fit(X).transform(X)[:100, :1], expected)
 
 
 def test_a_gap_in_a_complete_column_is_refused():
@@ -69,13 +103,85 @@ def test_a_gap_in_a_complete_column_is_refused():
 
 def test_an_empty_column_is_refused():
     with pytest.raises(InvalidInputError, match="no value at all"):
-        NumberScaler().fit([[np.nan, 1.0], [np.nan, 2.0]])
+        FeatureEncoder().fit([[np.nan, 1.0], [np.nan, 2.0]])
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_infinity_is_refused(value):
     with pytest.raises(ValueError, match="infinity"):
         FeatureEncoder().fit([[value], [1.0]])
+    encoder = FeatureEncoder().fit([[1.0, 2.0], [2.0, 3.0]])
+    with pytest.raises(InvalidInputError, match=r"hold infinity: 1\."):
+        encoder.transform(np.array([[0.0, value]]))
+    with pytest.raises(InvalidInputError, match=r"hold infinity: b\."):
+        encoder.transform(pd.DataFrame({"a": [0.0], "b": [value]}))
+
+
+def test_other_widths_are_refused():
+    encoder = FeatureEncoder().fit(np.eye(3))
+    with pytest.raises(InvalidInputError, match=r"X has 2 features\. Expected 3"):
+        encoder.transform(np.zeros((1, 2)))
+
+
+def test_one_checked_row_is_quick():
+    X = np.random.default_rng(5).normal(size=(100, 20))
+    encoder, row = FeatureEncoder().fit(X), X[:1]
+    assert check_table(row) is row
+    seconds = min(timeit.repeat(lambda: encoder.transform(check_table(row)), number=50, repeat=9))
+    assert seconds / 50 < 200e-6  # about 20 when nothing else runs
+
+
+def test_masked_values_are_missing():
+    X = np.ma.masked_array(np.arange(12).reshape(4, 3), mask=False)
+    X[1, 2] = np.ma.masked
+    expected = np.where(X.mask, np.nan, X.data)
+    np.testing.assert_array_equal(check_table(X), expected)
+    np.testing.assert_array_equal(check_table(X.astype(object)), expected)
+    encoder = FeatureEncoder().fit(X)
+    np.testing.assert_array_equal(encoder.transform(X), encoder.transform(expected))
+
+
+def test_object_arrays_of_numbers():
+    X = np.array([[1, None], [True, pd.NA], [2.5, np.nan], [decimal.Decimal(3), 4]], dtype=object)
+    expected = [[1, np.nan], [1, np.nan], [2.5, np.nan], [3, 4]]
+    np.testing.assert_array_equal(check_table(X), expected)
+    np.testing.assert_array_equal(check_table(X.tolist()), expected)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.array([["1", "2"]]), "text"),
+        ([["a", 2.0]], "text"),
+        (np.array([["1", 2.0]], dtype=object), "text"),
+        (np.array([[b"1"]]), "bytes"),
+        (np.array([[b"1", 2.0]], dtype=object), "bytes"),
+        (np.array([["2026-01-01"]], dtype="M8[D]"), "dates"),
+        (np.array([[3]], dtype="m8[s]"), "dates"),
+        (np.ma.masked_array([["2026-01-01"]], dtype="M8[D]"), "dates"),
+        (np.array([[pd.Timestamp("2026-01-01")]], dtype=object), "dates"),
+    ],
+)
+def test_arrays_of_no_numbers_are_refused(X, message):
+    with pytest.raises(InvalidTypeError, match=rf"Got an array of {message}.*give a data frame"):
+        check_table(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (csr_array(np.eye(2)), "[Ss]parse"),
+        (np.ones((2, 2), dtype=complex), "Complex data not supported"),
+        (np.ones(3), "Reshape your data"),
+        (np.ones((2, 2, 2)), "dim 3"),
+        (np.empty((0, 3)), r"0 sample\(s\)"),
+        (np.empty((3, 0)), r"0 feature\(s\)"),
+        (np.array([[{}]], dtype=object), "argument must be .* string.* number"),
+    ],
+)
+def test_other_arrays_meet_the_words_of_scikit_learn(X, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        check_table(X)
 
 
 def test_categories_become_columns(frame):
@@ -96,6 +202,132 @@ def test_polars_equals_pandas(frame):
     table = pl.DataFrame({name: frame[name].to_list() for name in frame.columns})
     expected = FeatureEncoder().fit(frame).transform(frame)
     np.testing.assert_array_equal(FeatureEncoder().fit(table).transform(table), expected)
+
+
+#: One column in many guises: three rows of 1, one of 2, one gap.
+NUMBERED = [
+    pd.Series(["1", "1", "2", None, "1"], dtype=object),
+    pd.Series(["1", "1", "2", np.nan, "1"], dtype=object),
+    pd.Series(["1", 1, 2.0, pd.NA, 1.0], dtype=object),
+    pd.Series([1, "1", 2, None, np.float32(1)], dtype=object),
+    pd.Series(["1", "1", "2", pd.NA, "1"], dtype="string"),
+    pd.Series(["1", "1", "2", None, "1"], dtype="str"),
+    pd.Series(["1", "1", "2", None, "1"], dtype="category"),
+    pd.Series([1, 1, 2, None, 1], dtype="category"),
+    pl.Series(["1", "1", "2", None, "1"]),
+    pl.Series(["1", "1", "2", None, "1"], dtype=pl.Categorical),
+    pl.Series(["1", "1", "2", None, "1"], dtype=pl.Enum(["2", "1"])),
+    pl.Series(["1", 1, 2.0, None, 1], dtype=pl.Object),
+]
+#: These hold numbers in training, but may stand for categories afterwards.
+SCORED = [
+    *NUMBERED,
+    pd.Series([1, 1, 2, None, 1], dtype="Int64"),
+    pd.Series([1.0, 1.0, 2.0, np.nan, 1.0]),
+    pl.Series([1, 1, 2, None, 1]),
+    pl.Series([1, 1, 2, None, 1], dtype=pl.Float32),
+    pl.Series([1, 1, 2, None, 1], dtype=pl.Decimal(10, 2)),
+]
+
+
+def with_numbers(column):
+    library = pd if isinstance(column, pd.Series) else pl
+    return library.DataFrame({"c": column, "x": [1.0, 2.0, 3.0, 4.0, 5.0]})
+
+
+@pytest.mark.parametrize("column", NUMBERED, ids=lambda c: f"{type(c).__module__}-{c.dtype}")
+def test_categories_are_compared_as_text(column):
+    encoder = FeatureEncoder().fit(with_numbers(column))
+    expected = [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    for other in SCORED:
+        np.testing.assert_array_equal(encoder.transform(with_numbers(other))[:, 1:], expected)
+
+
+def test_booleans_are_no_numbers_among_categories():
+    table = pd.DataFrame({"c": pd.Series([True, 1, "True", "1", 1.5, np.True_], dtype=object)})
+    Z = FeatureEncoder().fit(table).transform(table)
+    np.testing.assert_array_equal(np.argmax(Z, axis=1), [2, 0, 2, 0, 1, 2])
+    declared = pd.DataFrame({"c": pd.Series([True, False, True], dtype="category")})
+    scored = pl.DataFrame({"c": [True, None, False]})[[0, 2]]
+    Z = FeatureEncoder().fit(declared).transform(scored)
+    np.testing.assert_array_equal(Z, [[0, 1], [1, 0]])
+
+
+def test_large_codes_keep_their_digits():
+    table = pd.DataFrame({"c": pd.Series([2**60, 2**60 + 1], dtype="category")})
+    Z = FeatureEncoder().fit(table).transform(pl.DataFrame({"c": [2**60 + 1]}))
+    np.testing.assert_array_equal(Z, [[0, 1]])
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA, pd.NaT])
+def test_a_missing_category_in_a_complete_column_is_refused(frame, gap):
+    encoder = FeatureEncoder().fit(frame)
+    column = pd.Series([gap, "on", "on", "off"], dtype=object)
+    with pytest.raises(InvalidInputError, match=r"complete in training: state\."):
+        encoder.transform(frame.assign(state=column))
+    with pytest.raises(InvalidInputError, match=r"complete in training: state\."):
+        encoder.transform(frame.assign(state=pd.Series([gap] * 4, dtype=object)))
+
+
+def test_only_gaps_at_scoring(frame):
+    frame["state"] = ["on", None, "on", "off"]
+    encoder = FeatureEncoder().fit(frame)
+    gap = encoder.transform(frame)[1, 2:5]
+    for empty in (pd.Series([None] * 4), pd.Series([pd.NA] * 4), pd.Series([np.nan] * 4)):
+        np.testing.assert_array_equal(encoder.transform(frame.assign(state=empty))[0, 2:5], gap)
+    table = pl.DataFrame({name: frame[name].to_list() for name in ("speed", "ok", "kind")})
+    table = table.select("speed", pl.lit(None).alias("state"), "ok", "kind")
+    np.testing.assert_array_equal(encoder.transform(table)[0, 2:5], gap)
+
+
+@pytest.mark.parametrize("dtype", [object, "category", "string"])
+def test_a_category_without_values_is_refused(frame, dtype):
+    with pytest.raises(InvalidInputError, match=r"no value at all: state\."):
+        FeatureEncoder().fit(frame.assign(state=pd.Series([None] * 4, dtype=dtype)))
+
+
+@pytest.mark.parametrize(
+    "names", [(1, 0, 2), (10, 20, "text"), (("a", 1), None, 2.5), tuple("abc")]
+)
+def test_names_of_columns_do_not_matter(names):
+    columns = [[1.0, 2.0, 6.0], ["x", "y", "x"], [100.0, 300.0, 200.0]]
+    table = pd.DataFrame(dict(enumerate(columns)))
+    table.columns = pd.Index(names, dtype=object, tupleize_cols=False)
+    encoder = FeatureEncoder().fit(table)
+    assert isinstance(encoder.transformer_, ColumnTransformer)
+    np.testing.assert_array_equal(encoder.source_, [0, 2, 1, 1])
+    Z = encoder.transform(table)
+    np.testing.assert_array_equal(Z[:, 2:], [[1, 0], [0, 1], [1, 0]])
+    expected = (
+        FeatureEncoder().fit(np.column_stack(columns[::2])).transform(np.column_stack(columns[::2]))
+    )
+    np.testing.assert_array_equal(Z[:, :2], expected)
+
+
+def test_only_categories():
+    table = pl.DataFrame({"a": ["x", "y"], "b": ["u", "u"]})
+    encoder = FeatureEncoder().fit(table)
+    np.testing.assert_array_equal(encoder.source_, [0, 0, 1])
+    np.testing.assert_array_equal(encoder.transform(table), [[1, 0, 1], [0, 1, 1]])
+
+
+def test_the_output_setting_of_scikit_learn_changes_nothing(frame):
+    expected = FeatureEncoder().fit(frame).transform(frame)
+    with config_context(transform_output="pandas"):
+        Z = FeatureEncoder().fit(frame).transform(frame)
+    assert type(Z) is np.ndarray
+    np.testing.assert_array_equal(Z, expected)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.sampled_from([None, "a", "1", 1, 1.0, 2.5, "", True]), min_size=4, max_size=12))
+def test_row_order_changes_no_category(values):
+    values = ["text", *values]
+    table = pd.DataFrame({"c": pd.Series(values, dtype=object)})
+    back = table.iloc[::-1]
+    Z = FeatureEncoder().fit(table).transform(table)
+    np.testing.assert_array_equal(FeatureEncoder().fit(back).transform(back), Z[::-1])
+    np.testing.assert_array_equal(Z.sum(axis=1), 1)
 
 
 def test_numeric_frames_equal_arrays():
@@ -125,19 +357,70 @@ def test_text_in_a_number_column_is_refused(frame):
         encoder.transform(frame.assign(speed=["fast"] * 4))
 
 
+@pytest.mark.parametrize("value", ["fast", "12"])
+@pytest.mark.parametrize("library", [pd, pl])
+def test_text_after_nothing_but_numbers_is_refused(library, value):
+    encoder = FeatureEncoder().fit(library.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]}))
+    with pytest.raises(InvalidInputError, match=r"were numbers in training: b\."):
+        encoder.transform(library.DataFrame({"a": [1.0], "b": [value]}))
+
+
+def test_numbers_declared_categorical_later_are_still_numbers():
+    table = pd.DataFrame({"a": [1, 2, 4]})
+    encoder = FeatureEncoder().fit(table)
+    expected = encoder.transform(table)
+    np.testing.assert_array_equal(encoder.transform(table.astype("category")), expected)
+
+
 def test_an_array_for_a_frame_with_categories_is_refused(frame):
-    with pytest.raises(InvalidTypeError, match="must be a data frame"):
+    with pytest.raises(InvalidTypeError, match=r"must be a data frame.*Got ndarray"):
         FeatureEncoder().fit(frame).transform(np.zeros((1, 4)))
 
 
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [(pd.date_range("2026-01-01", periods=4), "dates"), ([{}, {}, {}, {}], "dict objects")],
-)
-def test_unusable_columns_are_named(frame, column, message):
-    frame["when"] = column
-    with pytest.raises(InvalidTypeError, match=rf"'when' holds {message}"):
-        FeatureEncoder().fit(frame)
+ODD = [
+    (pd.Series(pd.date_range("2026-01-01", periods=4)), "dates"),
+    (pd.Series(pd.date_range("2026-01-01", periods=4, tz="UTC")), "dates"),
+    (pd.Series(pd.date_range("2026-01-01", periods=4)).astype("category"), "dates"),
+    (pd.Series(pd.to_timedelta([1, 2, 3, 4])), "dates"),
+    (pd.Series([pd.Timestamp("2026-01-01").date()] * 4), "dates"),
+    (pd.Series([{}] * 4), "dict objects"),
+    (pd.Series([np.zeros(2)] * 4), "ndarray objects"),
+    (pd.Series([b"a"] * 4), "bytes"),
+    (pd.Series([1j] * 4), "complex128 objects"),
+    (pl.Series([pd.Timestamp("2026-01-01")] * 4), "dates"),
+    (pl.Series([pd.Timestamp("2026-01-01").date()] * 4), "dates"),
+    (pl.Series([pd.Timestamp("2026-01-01").time()] * 4), "dates"),
+    (pl.Series([[1], [2], [3], [4, 5]]), "ndarray objects"),
+    (pl.Series([[1, 2]] * 4, dtype=pl.Array(pl.Int64, 2)), "nested values"),
+    (pl.Series([{"a": 1, "b": 2}] * 4), "nested values"),
+    (pl.Series([{"a": 1, "b": "x"}] * 4), ""),
+    (pl.Series([b"a"] * 4), "bytes"),
+]
+
+
+@pytest.mark.parametrize(("column", "message"), ODD)
+def test_unusable_columns_are_named(column, message):
+    library = pd if isinstance(column, pd.Series) else pl
+    good = {"speed": [1.0, 2.0, 3.0, 4.0], "state": ["on", "off", "on", "on"]}
+    refusal = rf"neither numbers nor categories: {{}} \({message}"
+    with pytest.raises(InvalidTypeError, match=refusal.format("when")):
+        FeatureEncoder().fit(library.DataFrame({**good, "when": column}))
+    for name in good:
+        with pytest.raises(InvalidTypeError, match=refusal.format(name)):
+            FeatureEncoder().fit(library.DataFrame(good)).transform(
+                library.DataFrame({**good, name: column})
+            )
+
+
+def test_all_unusable_columns_are_named():
+    table = pd.DataFrame({"a": [{}], "b": [1.0], "c": [pd.Timestamp("2026-01-01")]})
+    with pytest.raises(InvalidTypeError, match=r"a \(dict objects\), c \(dates or durations\)\."):
+        FeatureEncoder().fit(table)
+
+
+def test_a_whole_number_beyond_floats_is_infinite():
+    with pytest.raises(InvalidInputError, match=r"hold infinity: a\."):
+        FeatureEncoder().fit(pd.DataFrame({"a": [10**400, 1], "b": ["x", "y"]}))
 
 
 def test_repeated_names_are_refused():
@@ -150,6 +433,9 @@ def test_check_table_and_take_rows(frame):
     assert check_table(frame) is frame
     with pytest.raises(InvalidInputError, match="at least one row"):
         check_table(frame.iloc[:0])
+    for empty in (pd.DataFrame(index=range(3)), pl.DataFrame()):
+        with pytest.raises(InvalidInputError, match="at least one row and one column"):
+            check_table(empty)
     table = pl.DataFrame({"speed": [1.0, 2.0, 3.0]})
     rows = np.array([2, 0])
     assert take_rows(frame, rows)["speed"].tolist() == [3.0, 1.0]

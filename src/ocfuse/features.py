@@ -13,11 +13,11 @@ The policy, in one place:
   becomes the median of its column, a missing category a category of its own,
   **if the column had gaps in training too**. A gap in a column that was
   complete in training is refused: it would pass for normal;
-- infinite values, sparse matrices, dates, nested values and other objects are
-  refused, and so is text in arrays: only a data frame has categories.
+- infinite values, sparse matrices, dates and other objects are refused, and so
+  is text in arrays: only a data frame has categories.
 
-Columns are taken by position, whatever their names are; what a column holds,
-numbers or categories, is settled in training.
+Columns are taken by position, whatever their names are; whether a column holds
+numbers or categories is settled in training.
 """
 
 import math
@@ -164,10 +164,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 "X must be a data frame, as in training: it has categorical columns. "
                 f"Got {type(X).__name__}."
             )
-        if X.shape[1] != len(self.categorical_):
-            raise InvalidInputError(
-                f"X has {X.shape[1]} features. Expected {len(self.categorical_)}, as in training."
-            )
+        n, trained = X.shape[1], len(self.categorical_)
+        if n != trained:
+            raise InvalidInputError(f"X has {n} features. Expected {trained}, as in training.")
 
     def _to_floats(self, X: Any, names: list[Any] | None) -> FloatArray:
         """Return numbers and codes of categories, NaN where a value is missing."""
@@ -175,10 +174,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             columns = _columns(X)
             self._check_kinds([_kind(values) for values in columns], names)
             codes = iter(self.codes_)
-            for j, values in enumerate(columns):
-                columns[j] = (
-                    _codes(values, next(codes)) if self.categorical_[j] else _numbers(values)
-                )
+            for j, cells in enumerate(columns):
+                columns[j] = _codes(cells, next(codes)) if self.categorical_[j] else _numbers(cells)
             X = np.array(columns, dtype=np.float64).T
         if not np.isfinite(X).all():
             _refuse(np.isinf(X).any(axis=0), names, "hold infinity: {}. Leave such rows out.")
@@ -279,9 +276,8 @@ def _kind_of(kind: type) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    if isinstance(value, numbers.Number):
-        return bool(value != value)
-    return type(value).__name__ in GAP_TYPES
+    is_nan = isinstance(value, numbers.Number) and value != value
+    return bool(is_nan) or type(value).__name__ in GAP_TYPES
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.scores import LabelCalibrator, TailCalibrator, TailProbability
 
-LAW = settings(deadline=None, max_examples=60)
+LAW = settings(deadline=None, max_examples=25)
 labelled = st.lists(
     st.tuples(st.integers(-50, 50).map(float), st.sampled_from([1, -1])), min_size=2, max_size=30
 ).filter(lambda rows: len({label for _, label in rows}) == 2)

@@ -23,7 +23,7 @@ from ocfuse.scores import (
 AFFINE = [ZScore(), MinMax(), MinMax(rho=0), MinMax(rho=49.0), RobustZ()]
 ALL = [*AFFINE, TailProbability()]
 every = pytest.mark.parametrize("normaliser", ALL, ids=repr)
-LAW = settings(deadline=None, max_examples=60)
+LAW = settings(deadline=None, max_examples=30)
 
 #: Whole numbers, so that ties and constant columns are frequent.
 COARSE = st.integers(-6, 6).map(float)
@@ -103,11 +103,9 @@ def test_tail_probability_is_uniform_on_fresh_normals():
 @pytest.mark.parametrize("n", [3, 10, 40])
 def test_tail_probability_has_the_right_mass_below_the_lowest_normal(n):
     rng = np.random.default_rng(n)
-    below = []
-    for _ in range(2000):
-        normals, fresh = rng.standard_normal((n, 1)), rng.standard_normal((1, 1))
-        below.append(TailProbability().fit(normals).transform(fresh)[0, 0])
-    below = np.array(below)
+    # One column per trial: columns are independent.
+    normals, fresh = rng.standard_normal((n, 2000)), rng.standard_normal((1, 2000))
+    below = TailProbability().fit(normals).transform(fresh)[0]
     level = 1.0 / (n + 1)
     # extrapolated levels are right to a third of themselves, and 4 standard errors
     assert abs(np.mean(below < level) - level) < level / 3 + 4 * np.sqrt(level / 2000)
