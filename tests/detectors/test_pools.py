@@ -330,7 +330,6 @@ def test_random_state_and_n_jobs_change_no_bit(X, new):
         GMM(3),
         SVDD(),
         IsolationForest(n_estimators=10),
-        EllipticEnvelope(),
         OneClassSVM(),
         Fragile(),
     ]

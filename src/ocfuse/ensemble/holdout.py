@@ -14,7 +14,7 @@ from ocfuse.ensemble.learning import Learned, Table
 from ocfuse.ensemble.progress import silent
 from ocfuse.ensemble.rows import canonical_order, spread_folds
 from ocfuse.exceptions import OcfuseWarning
-from ocfuse.features import NumberScaler, take_rows
+from ocfuse.features import take_rows
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -51,9 +51,8 @@ def _needs_refits(table: Table, learned: Learned) -> bool:
     """Tell whether the encoder matters, and whether folds of everything can be learned."""
     n, m = learned.training.shape
     n_anomalies = len(learned.anomalies)
-    scaler = learned.encoder.transformer_
     # a gap may be in one fold only, and would be refused there
-    is_complete = isinstance(scaler, NumberScaler) and bool(np.isnan(scaler.fill_).all())
+    is_complete = bool(learned.encoder.complete_.all())
     has_groups = table.groups is None or len(np.unique(table.groups)) > N_REFITS
     return (
         n < ROWS_PER_COLUMN * m
