@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
 from ocfuse.detectors.nearest import Nearest, nearest_by_matrix, nearest_by_tree, without_self
 from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
-from ocfuse.detectors.threads import few_threads
+from ocfuse.threads import few_threads
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from ocfuse.detectors.base import BaseDetector, require_count, require_number
 from ocfuse.detectors.gram import FloatArray, Gram, Query
-from ocfuse.detectors.threads import few_threads
+from ocfuse.threads import few_threads
 
 #: One Gaussian is fitted in at most so many directions, in closed form.
 MOST_DIRECTIONS = 256

@@ -27,9 +27,9 @@ from ocfuse.detectors.members import (
 from ocfuse.detectors.mixture import GMM
 from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.detectors.svdd import SVDD
-from ocfuse.detectors.threads import few_threads
 from ocfuse.detectors.training import Progress, Training, blocks
 from ocfuse.exceptions import InvalidInputError, MemberError
+from ocfuse.threads import few_threads
 
 #: Widths of the paper, as multiples of the mean squared distance.
 WIDTHS = (0.25, 0.5, 1.0)

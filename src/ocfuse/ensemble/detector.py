@@ -189,7 +189,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         FusedDetector
             The fitted detector.
         """
-        self._check_parameters()
+        check_rate(self.false_alarm_rate)
         checked = check_table(X)
         labels = check_labels(y, len(checked))
         table = Table(checked, labels, check_groups(groups, len(checked)))
@@ -206,16 +206,13 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         self.__dict__.update(fresh.__dict__)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> NDArray[np.int64]:
         """Learn, and return +1 or -1 for the training rows from their held-out scores.
 
         `fit(X).predict(X)` would judge them by members that know them.
         """
-        self.fit(X, y, **params)
+        self.fit(X, y, groups)
         return np.where(self.training_scores_ >= self.offset_, NORMAL, ANOMALY)
-
-    def _check_parameters(self) -> None:
-        check_rate(self.false_alarm_rate)
 
     def _fit(self, table: Table, progress: Progress) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 
 from ocfuse.fusion.inputs import FloatArray
 from ocfuse.fusion.locality import representative_rows
-from ocfuse.fusion.threads import one_thread
+from ocfuse.threads import one_thread
 
 #: Rows that stand for all when the centres are looked for.
 _MOST_ROWS = 2000

@@ -20,7 +20,7 @@ from ocfuse.fusion.inputs import (
     check_table,
     check_width,
 )
-from ocfuse.fusion.threads import one_thread
+from ocfuse.threads import one_thread
 
 #: Limits of a local norm; the grid of norms in use lies between them.
 SMALLEST_P, LARGEST_P = 1.0 + 1.0 / 31.0, 100.0

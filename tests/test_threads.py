@@ -6,8 +6,8 @@ import time
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
-from ocfuse.fusion import threads
-from ocfuse.fusion.threads import one_thread
+from ocfuse import threads
+from ocfuse.threads import LEAST_FOR_THREADS, few_threads, one_thread
 
 
 def counts():
@@ -53,3 +53,36 @@ def test_libraries_are_looked_for_once(monkeypatch):
         with one_thread():
             pass
     assert made == [1]
+
+
+def test_little_work_has_one_thread_and_much_has_all():
+    before = counts()
+    with few_threads(LEAST_FOR_THREADS):
+        assert counts() == before
+    with few_threads(1):
+        assert set(counts()) <= {1}
+        with few_threads(1):
+            assert set(counts()) <= {1}
+        assert set(counts()) <= {1}
+    assert counts() == before
+
+
+def test_limit_is_taken_back_after_an_error():
+    before = counts()
+    with pytest.raises(ZeroDivisionError), few_threads(1):
+        raise ZeroDivisionError
+    assert counts() == before
+
+
+def test_other_threads_leave_the_limit_alone():
+    seen = []
+
+    def look():
+        before = counts()
+        with few_threads(1):
+            seen.append(counts() == before)
+
+    other = threading.Thread(target=look)
+    other.start()
+    other.join()
+    assert seen == [True]

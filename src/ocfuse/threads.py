@@ -1,4 +1,4 @@
-"""Little work is done in one thread: two that wait for each other are slower."""
+"""Work in one thread, where several would be slower or would change the last bits."""
 
 import threading
 from collections.abc import Iterator
@@ -12,13 +12,27 @@ from threadpoolctl import ThreadpoolController
 #: of 400 rows took 0.36 s in two threads and 0.02 s in one.
 LEAST_FOR_THREADS = 2**28
 
+_TURN = threading.RLock()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Use one thread of BLAS and OpenMP inside.
+
+    Where the order in which threads end would show in the result. Callers in
+    several threads take turns: the limit is one of the whole process, and they
+    would restore each other's.
+    """
+    with _TURN, _thread_pools().limit(limits=1):
+        yield
+
 
 @contextmanager
 def few_threads(work: int) -> Iterator[None]:
     """Use one thread of BLAS and OpenMP inside if there are few multiplications to do.
 
-    Only in the main thread: the limit is one of the whole process, and callers
-    in several threads would restore each other's.
+    Only in the main thread: callers in several threads would wait for each
+    other, and nothing but time is at stake.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if work >= LEAST_FOR_THREADS or not is_main:
