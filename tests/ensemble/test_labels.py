@@ -1,6 +1,7 @@
 """Labels: what is accepted, what is refused, and what the advice says."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ocfuse.ensemble.labels import check_labels
@@ -18,6 +19,9 @@ from ocfuse.exceptions import InvalidInputError
         ([1, 1, 1], [1, 1, 1]),
         ([0, 0, 0], [0, 0, 0]),
         ([-1, 0, -1], [-1, 0, -1]),
+        (np.array([1, -1, None], dtype=object), [1, -1, 0]),
+        (pd.array([True, None, False], dtype="boolean"), [1, 0, -1]),
+        (pd.array([1, None, -1], dtype="Int64"), [1, 0, -1]),
     ],
 )
 def test_accepted(y, expected):

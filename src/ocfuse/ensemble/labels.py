@@ -1,5 +1,6 @@
 """What the labels of training rows may be."""
 
+import numbers
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +30,8 @@ def check_labels(y: Any, n: int) -> LabelArray:
         raise InvalidInputError(
             f"y must have one label per row of X, shape ({n},). Got shape {labels.shape}."
         )
+    if labels.dtype.kind == "O":
+        labels = _from_objects(labels)
     if labels.dtype.kind == "b":
         return np.where(labels, NORMAL, ANOMALY)
     if labels.dtype.kind not in "iuf":
@@ -43,6 +46,22 @@ def check_labels(y: Any, n: int) -> LabelArray:
             "unknown write NaN instead."
         )
     return np.where(np.isnan(labels), UNKNOWN, labels).astype(np.int64)
+
+
+def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers or booleans with gaps as floats, and anything else as it is."""
+    values = [np.nan if value is None or value != value else value for value in _plain(labels)]
+    known = [value for value in values if value == value]
+    if known and all(isinstance(value, bool | np.bool_) for value in known):
+        return np.array([v if v != v else (NORMAL if v else ANOMALY) for v in values], dtype=float)
+    if all(isinstance(value, numbers.Real) for value in known):
+        return np.array(values, dtype=np.float64)
+    return labels
+
+
+def _plain(labels: NDArray[Any]) -> list[Any]:
+    """Return the values with None for pandas' NA, which cannot be compared."""
+    return [None if type(value).__name__ == "NAType" else value for value in labels]
 
 
 def _shown(labels: NDArray[Any]) -> str:
