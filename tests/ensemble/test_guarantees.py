@@ -108,6 +108,19 @@ def test_the_order_of_the_training_rows_changes_nothing(X, queries, fitted):
     assert shuffled.offset_ == fitted.offset_
 
 
+@pytest.mark.parametrize("with_labels", [False, True])
+def test_the_order_changes_nothing_in_wide_tables_with_glitches(with_labels):
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(100, 60))
+    rows[:2] *= 1e3
+    y = np.r_[np.full(80, np.nan), -np.ones(20)] if with_labels else np.full(100, np.nan)
+    order = rng.permutation(100)
+    first = FusedDetector(random_state=0).fit(rows, y)
+    second = FusedDetector(random_state=0).fit(rows[order], y[order])
+    np.testing.assert_array_equal(first.training_scores_[order], second.training_scores_)
+    assert first.offset_ == second.offset_
+
+
 def test_the_units_of_a_column_change_nothing(X, queries, fitted):
     scale, shift = np.array([1e3, 1e-3, 7.0, 0.1]), np.array([5.0, 0.0, -1e2, 3.0])
     scaled = FusedDetector(MEMBERS, random_state=0).fit(X * scale + shift)
@@ -137,6 +150,17 @@ def test_the_false_alarm_rate_holds_on_fresh_normals(rate):
     error = np.std(rates) / np.sqrt(len(rates))
     assert np.mean(rates) <= rate + 2.5 * error
     assert np.mean(rates) >= rate / 4  # and it is not vacuous
+
+
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("pool", ["default", "paper"])
+def test_the_rate_holds_on_smooth_data(pool, m):
+    rates = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        detector = FusedDetector(pool, random_state=seed).fit(rng.normal(size=(200, m)))
+        rates.append(np.mean(detector.predict(rng.normal(size=(1000, m))) == -1))
+    assert np.mean(rates) <= 0.05 + 2.5 * np.std(rates) / np.sqrt(len(rates))
 
 
 @pytest.mark.parametrize(("n", "m"), [(30, 60), (100, 50), (30, 13)])

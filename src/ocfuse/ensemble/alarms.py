@@ -24,13 +24,14 @@ def check_offset(offset: Any) -> float:
     return float(offset)
 
 
-def warn_if_too_few(rate: float, reached: float) -> None:
+def warn_if_too_few(n: int, rate: float, reached: float) -> None:
     """Tell that the normal rows are too few for the rate."""
     if reached > rate:
         warnings.warn(
-            f"{round(1 / reached) - 1} normal rows are too few for false_alarm_rate={rate:g}: "
+            f"{n} normal rows are too few for false_alarm_rate={rate:g}: "
             f"the threshold is at their lowest score, which stands for {reached:.3g}. "
-            f"Use at least {int(np.ceil(1 / rate)) - 1} rows.",
+            f"Use more rows: at least {int(np.ceil(1 / rate)) - 1}, and twice as many if some "
+            "were left out.",
             FewSamplesWarning,
             stacklevel=5,
         )

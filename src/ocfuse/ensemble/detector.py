@@ -163,6 +163,14 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         }
         super().set_params(**own)
         theirs = {key: params[key] for key in params if key not in own}
+        known = self.get_params(deep=True)
+        unknown = sorted(key for key in theirs if key.partition("__")[0] not in known)
+        if unknown:
+            names = ", ".join(key for key in known if "__" not in key)
+            raise InvalidInputError(
+                f"FusedDetector has no parameter {', '.join(unknown)}. It has {names}; members of "
+                "a Pool object are reached by members__name__parameter."
+            )
         if theirs:
             self.members = Pool(self.members).set_params(**theirs).members
         return self
@@ -279,7 +287,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         if false_alarm_rate is not None:
             check_rate(false_alarm_rate)
             self.offset_, self.threshold_rate_ = self.conformal_.threshold(false_alarm_rate)
-            warn_if_too_few(false_alarm_rate, self.threshold_rate_)
+            n = len(self.conformal_.scores_)
+            warn_if_too_few(n, false_alarm_rate, self.threshold_rate_)
             warn_if_tied(self.conformal_.scores_, self.offset_, false_alarm_rate)
         if offset is not None:
             self.offset_ = check_offset(offset)

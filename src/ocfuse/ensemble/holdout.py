@@ -1,6 +1,7 @@
 """Fused scores of training rows from parts that have not seen them."""
 
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -13,7 +14,7 @@ from ocfuse.ensemble.labels import ANOMALY
 from ocfuse.ensemble.learning import Learned, Table
 from ocfuse.ensemble.progress import silent
 from ocfuse.ensemble.rows import canonical_order, spread_folds
-from ocfuse.exceptions import OcfuseWarning
+from ocfuse.exceptions import InvalidInputError, MemberError, OcfuseWarning
 from ocfuse.features import take_rows
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -34,7 +35,9 @@ def held_out_scores(table: Table, learned: Learned) -> FloatArray:
     encoder has not either: everything is then learned again in folds.
     """
     if _needs_refits(table, learned):
-        return _refitted_scores(table, learned)
+        # A part may be too small for a member, a group or a category: then the way below.
+        with suppress(InvalidInputError, MemberError):
+            return _refitted_scores(table, learned)
     scores = np.empty(len(table))
     learned.recipe.progress("fusion", "held-out scores", 0, 1)
     fused = crossfitted_scores(learned.scored, *learned.recipe.parts(learned.scored))
@@ -42,8 +45,9 @@ def held_out_scores(table: Table, learned: Learned) -> FloatArray:
     real = fused[learned.scored.fold >= 0]
     scores[np.concatenate([learned.rows, learned.anomalies])] = real
     if len(learned.trimmed):
-        rows = take_rows(table.X, learned.trimmed)
-        scores[learned.trimmed] = learned.score(learned.encoder.transform(rows))
+        encoded = learned.encoder.transform(take_rows(table.X, learned.trimmed))
+        order = canonical_order(encoded)
+        scores[learned.trimmed[order]] = learned.score(encoded[order])
     return scores
 
 
@@ -58,6 +62,7 @@ def _needs_refits(table: Table, learned: Learned) -> bool:
         n < ROWS_PER_COLUMN * m
         and n <= MOST_REFIT_ROWS
         and is_complete
+        and bool(np.ptp(learned.training) > 0)
         and has_groups
         and (n_anomalies == 0 or n_anomalies >= ENOUGH_ANOMALIES)
     )
@@ -65,24 +70,26 @@ def _needs_refits(table: Table, learned: Learned) -> bool:
 
 def _refitted_scores(table: Table, learned: Learned) -> FloatArray:
     scores = np.empty(len(table))
-    fold = _folds(table, learned)
+    order = canonical_order(learned.encoder.transform(table.X), table.y, table.groups)
+    fold = _folds(table, order)
     recipe = replace(learned.recipe, progress=silent)
     count = int(fold.max()) + 1
     for f in range(count):
         learned.recipe.progress("fusion", "held-out fits", f, count)
-        held_out = np.flatnonzero(fold == f)
+        held_out = order[fold[order] == f]
         with warnings.catch_warnings():  # the fit on all rows says it once
             warnings.simplefilter("ignore", OcfuseWarning)
             part = Learned(table.take(np.flatnonzero(fold != f)), recipe)
+        if part.pool.names_ != learned.pool.names_:
+            raise MemberError("A member that learned from all rows failed on a part of them.")
         rows = take_rows(table.X, held_out)
         scores[held_out] = part.score(part.encoder.transform(rows))
     learned.recipe.progress("fusion", "held-out fits", count, count)
     return scores
 
 
-def _folds(table: Table, learned: Learned) -> NDArray[np.intp]:
+def _folds(table: Table, order: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the fold of every row of the table."""
-    order = canonical_order(learned.encoder.transform(table.X), table.y, table.groups)
     if table.groups is None:
         return spread_folds(order, table.y == ANOMALY, N_REFITS)
     fold = np.empty(len(table), dtype=np.intp)

@@ -13,7 +13,7 @@ from ocfuse.ensemble.crossfit import ScoredRows, default_fusion, fit_fusion
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
 from ocfuse.ensemble.progress import Progress
 from ocfuse.ensemble.rows import canonical_order, matching_folds
-from ocfuse.ensemble.trimming import outlying_rows
+from ocfuse.ensemble.trimming import LARGEST_SHARE, outlying_rows
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.features import FeatureEncoder, take_rows
 from ocfuse.fusion.base import BaseFusion
@@ -112,11 +112,14 @@ class Learned:
     def __init__(self, table: Table, recipe: Recipe) -> None:
         self.recipe = recipe
         kept = table.y != ANOMALY
+        least = (1.0 - LARGEST_SHARE) * kept.sum()
+        # a column may have gaps if it has some in rows that are then left out
+        self.complete = FeatureEncoder().fit(take_rows(table.X, np.flatnonzero(kept))).complete_
         for _ in range(MOST_PASSES):
             self._fit_members(table, kept)
-            rows = self.rows[outlying_rows(self.pool.honest_scores_)]
+            rows = self.rows[outlying_rows(self.pool.honest_scores_, self.training)]
             outlying = rows[table.y[rows] == UNKNOWN]
-            if not len(outlying):
+            if not len(outlying) or kept.sum() - len(outlying) < least:
                 break
             kept[outlying] = False
         else:
@@ -137,6 +140,7 @@ class Learned:
         chosen = np.flatnonzero(kept)
         rows = table.take(chosen)
         self.encoder = FeatureEncoder().fit(rows.X)
+        self.encoder.complete_ = self.complete
         encoded = self.encoder.transform(rows.X)
         order = canonical_order(encoded, rows.y, rows.groups)
         self.rows, self.training = chosen[order], encoded[order]
