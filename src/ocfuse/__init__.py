@@ -8,13 +8,18 @@ from ocfuse.versions import show_versions
 if typing.TYPE_CHECKING:
     from ocfuse.ensemble import FusedDetector
     from ocfuse.persistence import load
+    from ocfuse.progress import show_progress
 
-__all__ = ["FusedDetector", "__version__", "load", "show_versions"]
+__all__ = ["FusedDetector", "__version__", "load", "show_progress", "show_versions"]
 
 __version__ = "0.1.0.dev0"
 
 #: Imported on first use, so that `import ocfuse` and the solvers stay without scikit-learn.
-_LAZY = {"FusedDetector": "ocfuse.ensemble", "load": "ocfuse.persistence"}
+_LAZY = {
+    "FusedDetector": "ocfuse.ensemble",
+    "load": "ocfuse.persistence",
+    "show_progress": "ocfuse.progress",
+}
 
 
 def __getattr__(name: str) -> typing.Any:

@@ -15,6 +15,7 @@ The tree::
     ├── FewSamplesWarning                      too few rows for what was asked
     ├── MemberWarning                          a failing member was left out
     ├── ModelVersionWarning                    a model file comes from other versions
+    ├── PseudoNegativeWarning                  pseudo-anomalies cannot tell members apart
     └── ThresholdWarning                       alarms may be more or fewer than stated
 """
 
@@ -65,6 +66,10 @@ class MemberWarning(OcfuseWarning):
 
 class ModelVersionWarning(OcfuseWarning):
     """Tell that a model file was written by other versions."""
+
+
+class PseudoNegativeWarning(OcfuseWarning):
+    """Tell that pseudo-anomalies cannot tell the members apart, and what to do."""
 
 
 class ThresholdWarning(OcfuseWarning):

@@ -179,7 +179,29 @@ def test_reference_travels_without_what_it_can_build_again():
     query = reference.query(rows(5, 3, 1))
     scores, neighbours = query.kernel(1.0), query.neighbours(4)
     copy = pickle.loads(pickle.dumps(reference))
-    assert set(vars(copy)) == {"X", "centre", "scale"}
+    assert set(vars(copy)) == {"X", "centre", "scale", "whitened"}
     again = copy.query(rows(5, 3, 1))
     np.testing.assert_array_equal(again.kernel(1.0), scores)
     np.testing.assert_array_equal(again.neighbours(4)[0], neighbours[0])
+
+
+def test_whitened_rows_are_made_once_and_travel_with_the_rows():
+    gram = Gram(rows(40, 3))
+    query = gram.query(rows(5, 3, 1))
+    assert gram.white is gram.white
+    assert query.white is query.white
+    assert gram.white.reference is query.white.reference is gram.reference.white
+    copy = pickle.loads(pickle.dumps(gram.reference))
+    again = copy.query(query.X).white
+    np.testing.assert_array_equal(again.X, query.white.X)
+    np.testing.assert_array_equal(again.kernel(1.0), query.white.kernel(1.0))
+
+
+def test_whitening_of_a_fold_has_not_seen_the_rows_tested():
+    X = rows(40, 3)
+    train, test = interleaved_folds(40)[0]
+    part, query = Gram(X).fold(train, test)
+    alone = Gram(X[train])
+    np.testing.assert_array_equal(part.white.X, alone.white.X)
+    np.testing.assert_array_equal(query.white.X, alone.query(X[test]).white.X)
+    np.testing.assert_array_equal(part.white.kernel(0.5), alone.white.kernel(0.5))

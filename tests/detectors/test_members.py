@@ -8,7 +8,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ocfuse.detectors import GMM, KNN, KPCA, LOF, OneClassGP
+from ocfuse.detectors import GMM, KNN, KPCA, LOF, OneClassGP, Whitened
 from ocfuse.detectors.members import (
     copy_members,
     finite_scores,
@@ -96,7 +96,8 @@ def test_minus_infinity_for_all_rows_is_refused():
 
 
 def test_detectors_that_leave_something_go_first():
-    members = name_members([KNN(5), OneClassGP(), LOF(30), GMM(1), KPCA()])
+    members = name_members([KNN(5), OneClassGP(), LOF((10, 30)), Whitened(KPCA()), GMM(1), KPCA()])
     names = [name for name, _ in givers_first(members)]
     assert names.index("kpca") < names.index("oneclassgp")
+    assert names.index("whitened") < names.index("oneclassgp")
     assert names.index("lof") < names.index("knn")

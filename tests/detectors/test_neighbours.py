@@ -50,12 +50,31 @@ def test_lof_equals_scikit_learn(n, m, k):
     ours = LOF(k).fit_gram(gram)
     # k = 1 has pairs of rows that are close by chance: the floor is made for them
     if k > 1:
-        assert (ours.density_ * ours.floor_ < 1).all()
+        (factor,) = ours.factors_
+        assert (factor.density * factor.floor < 1).all()
         np.testing.assert_allclose(ours.score_samples(new), theirs.score_samples(new), rtol=1e-8)
         np.testing.assert_allclose(
             ours._leave_one_out(gram), theirs.negative_outlier_factor_, rtol=1e-8
         )
     assert np.isfinite(ours.score_samples(new)).all()
+
+
+def test_lof_of_several_counts_is_the_mean_from_one_graph():
+    X, new = table(90, 3), table(20, 3, seed=1)
+    gram = Gram(X)
+    query = gram.query(new)
+    several = LOF((10, 40, 20)).fit_gram(gram)
+    np.testing.assert_allclose(
+        several.score_query(query),
+        np.mean([LOF(k).fit(X).score_samples(new) for k in (10, 20, 40)], axis=0),
+        rtol=1e-12,
+    )
+    assert several.n_neighbors_ == 40
+    assert gram.counts["distances"] == query.counts["distances"] == 1
+    assert LOF((10, 40)).fit(X[:8]).n_neighbors_ == 7
+    np.testing.assert_array_equal(
+        LOF([10, 20]).fit(X).score_samples(new), LOF((10, 20)).fit(X).score_samples(new)
+    )
 
 
 def test_lof_beside_duplicates_is_finite_and_ordered():
@@ -151,6 +170,8 @@ def test_false_alarm_rate_holds_on_fresh_rows():
     [
         (KNN(0), "n_neighbors must be a whole number of at least 1. Got n_neighbors=0"),
         (LOF(2.5), "n_neighbors must be a whole number"),
+        (LOF((10, 0)), "n_neighbors must be a whole number of at least 1. Got n_neighbors=0"),
+        (LOF(()), "n_neighbors must hold at least one number"),
         (KNN(method="median"), "method must be 'largest' or 'mean'. Got method='median'"),
         (KNN(false_alarm_rate=0), "false_alarm_rate must be"),
     ],

@@ -12,10 +12,23 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
-from ocfuse.detectors import ALP, GMM, KNN, KPCA, LOF, SVDD, OneClassGP, Pool, make_pool
+from ocfuse.detectors import (
+    ALP,
+    GMM,
+    KNN,
+    KPCA,
+    LOF,
+    SVDD,
+    Mahalanobis,
+    OneClassGP,
+    Pool,
+    Whitened,
+    make_pool,
+)
 from ocfuse.detectors import gram as gram_module
 from ocfuse.detectors.base import BaseDetector
 from ocfuse.detectors.gram import Gram, Query, Reference
+from ocfuse.detectors.whitening import Whitening
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MemberError, MemberWarning
 from ocfuse.scores import MinMax, TailProbability
 
@@ -24,6 +37,20 @@ KERNELS = [
     for family in (SVDD, OneClassGP, KPCA)
     for width in (0.25, 0.5, 1.0)
 ]
+
+
+WHITE = {
+    "maha": Mahalanobis(),
+    "wknn": Whitened(KNN(5)),
+    "wlof": Whitened(LOF((10, 20, 40))),
+    **{f"w{name}": Whitened(member) for name, member in KERNELS},
+}
+MANY = {**dict(make_pool("default")), "alp": ALP(), **WHITE}
+
+
+def wide():
+    """Return the members of the pool "wide", with a small forest."""
+    return Pool("wide").set_params(iforest__n_estimators=5).members
 
 
 @pytest.fixture(name="X")
@@ -143,6 +170,51 @@ def test_neighbours_and_kernels_share_one_gram(X, new, counters, monkeypatch):
     assert len(counters) == 2
 
 
+def test_whitened_members_share_one_whitening_its_distances_and_neighbours(
+    X, new, counters, monkeypatch
+):
+    whitenings, asked = [], []
+    begin, compute = Whitening.__init__, Query._compute_nearest
+    monkeypatch.setattr(
+        Whitening, "__init__", lambda self, *args: whitenings.append(1) or begin(self, *args)
+    )
+    monkeypatch.setattr(
+        Query, "_compute_nearest", lambda self, k: asked.append(k) or compute(self, k)
+    )
+    pool = Pool(WHITE).fit(X)
+    # the plain Gram, which nobody needs, then per set of rows (all, four folds) one whitening,
+    # one distance matrix, one exp; and in a fold those of the tested rows against the others
+    assert len(whitenings) == 5
+    plain, white, *folds = counters
+    assert not plain.counts
+    assert len(folds) == 4 * 2
+    for counter in (white, *folds):
+        assert counter.counts["distances"] == counter.counts["exp"] == 1
+        assert counter.counts["eigh"] in (0, 3)
+    assert len(asked) == 1 + 4 * 2
+    for found in (whitenings, asked, counters):
+        found.clear()
+    pool.score_samples(new)
+    assert not whitenings
+    assert len(asked) == 1
+    plain, white = counters
+    assert not plain.counts
+    assert dict(white.counts) == {"distances": 1, "exp": 1}
+
+
+def test_whitened_and_plain_members_share_rows_and_nothing_else(X, new):
+    together = Pool({**WHITE, "knn": KNN(5), "kpca": KPCA()}).fit(X)
+    white, plain = Pool(WHITE).fit(X), Pool({"knn": KNN(5), "kpca": KPCA()}).fit(X)
+    np.testing.assert_allclose(
+        together.score_samples(new),
+        np.hstack([white.score_samples(new), plain.score_samples(new)]),
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(
+        together.honest_scores_, np.hstack([white.honest_scores_, plain.honest_scores_]), atol=1e-12
+    )
+
+
 def test_equal_max_samples_share_a_gram(X, counters):
     pool = Pool([KNN(max_samples=40), SVDD(max_samples=40), LOF(max_samples=500), GMM(1)]).fit(X)
     references = [id(member.reference_) for _, member in pool.members_]
@@ -151,9 +223,8 @@ def test_equal_max_samples_share_a_gram(X, counters):
     assert len([counter for counter in counters if isinstance(counter, Gram)]) == 2
 
 
-@pytest.mark.parametrize("name", ["default", "light", "paper-all"])
-def test_together_equals_apart(X, new, name):
-    pool = Pool(name).fit(X, random_state=0)
+def test_together_equals_apart(X, new):
+    pool = Pool(wide()).fit(X, random_state=0)
     together = pool.score_samples(new)
     for column, (member_name, member) in enumerate(pool.members_):
         apart = clone(member).fit(X)
@@ -162,7 +233,8 @@ def test_together_equals_apart(X, new, name):
         np.testing.assert_allclose(
             together[:, column], scores, atol=1e-9 * scale, err_msg=member_name
         )
-        np.testing.assert_allclose(member.offset_, apart.offset_, atol=1e-9 * scale)
+        if isinstance(member, BaseDetector):
+            np.testing.assert_allclose(member.offset_, apart.offset_, atol=1e-9 * scale)
         assert member.n_features_in_ == 3
 
 
@@ -186,8 +258,11 @@ def refits(estimator, X, folds):
         OneClassSVM(),
         Fragile(),
         EllipticEnvelope(),
+        Whitened(KNN(5)),
+        Whitened(KPCA()),
+        Whitened(LOF((5, 10))),
     ],
-    ids=lambda estimator: type(estimator).__name__,
+    ids=repr,
 )
 def test_honest_scores_of_other_estimators_equal_refits(X, estimator):
     pool = Pool([estimator]).fit(X, random_state=0)
@@ -231,14 +306,25 @@ def test_in_sample_scores_never_appear(X):
     assert (pool.honest_scores_.mean(axis=0) < pool.score_samples(X).mean(axis=0)).all()
 
 
+def test_seen_rows_are_their_own_neighbours(X):
+    members = {"knn": KNN(1), "wknn": Whitened(KNN(1)), "two": KNN(2)}
+    pool = Pool(members).fit(X)
+    seen = pool.score_samples(X)
+    assert not seen[:, :2].any()
+    np.testing.assert_array_equal(seen[:, 2], pool.honest_scores_[:, 0])
+    assert (pool.honest_scores_ < 0).all()
+
+
 def test_rows_outside_the_core_get_the_plain_score(X):
-    pool = Pool([SVDD(max_samples=40), KNN(max_samples=40), GMM(1, max_samples=40)]).fit(X)
+    white = Whitened(KNN(max_samples=40))
+    pool = Pool([SVDD(max_samples=40), KNN(max_samples=40), GMM(1, max_samples=40), white]).fit(X)
     inside = pool.members_[0][1].reference_.X
     outside = ~(X[:, None] == inside[None]).all(axis=2).any(axis=1)
     assert outside.sum() == 50
     plain = pool.score_samples(X)
     np.testing.assert_allclose(pool.honest_scores_[outside], plain[outside], rtol=1e-9)
     assert (pool.honest_scores_[~outside, 1] < plain[~outside, 1]).all()
+    assert (pool.honest_scores_[~outside, 3] != plain[~outside, 3]).all()
 
 
 # --- groups ------------------------------------------------------------------------------------
@@ -350,7 +436,7 @@ def test_a_seed_of_the_user_is_kept(X):
 def test_scoring_is_batch_invariant_and_changes_nothing(X, monkeypatch):
     rng = np.random.default_rng(2)
     rows = np.vstack([X[:10], rng.normal(size=(20, 3)), 50 * rng.normal(size=(5, 3))])
-    pool = Pool([*make_pool("default"), ("alp", ALP())]).fit(X, random_state=0)
+    pool = Pool([*wide(), ("alp", ALP())]).fit(X, random_state=0)
     batch = pool.score_samples(rows)
     single = np.vstack([pool.score_samples(row[None]) for row in rows])
     scale = np.abs(batch).max(axis=0)
@@ -375,7 +461,7 @@ def test_normalised_scores_are_batch_invariant_on_copies(kind, normaliser):
     X = COPIES[kind](rng)
     near, far = X[:9] + 1e-7 * rng.normal(size=(9, 3)), 9 * rng.normal(size=(5, 3))
     rows = np.vstack([X[:10], near, rng.normal(size=(10, 3)), far])
-    pool = Pool().fit(X, random_state=0)
+    pool = Pool(MANY).fit(X, random_state=0)
     fitted = clone(normaliser).fit(pool.honest_scores_)
     batch = fitted.transform(pool.score_samples(rows))
     single = np.vstack([fitted.transform(pool.score_samples(row[None])) for row in rows])
@@ -409,6 +495,8 @@ FAILURES = [
     FragileGram("value"),
     KNN(n_neighbors=0),
     KNN(max_samples="all"),
+    Whitened(KNN(0)),
+    Whitened(Fragile()),
     OneClassSVM(nu=7.0),
 ]
 
@@ -498,7 +586,7 @@ def test_pyod_without_adapter_is_refused(X):
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("paper", 4), ("paper-all", 10), ("default", 8), ("light", 4)]
+    ("name", "size"), [("paper", 4), ("paper-all", 10), ("default", 8), ("wide", 20), ("light", 4)]
 )
 def test_named_pools(name, size):
     members = make_pool(name)
@@ -508,7 +596,7 @@ def test_named_pools(name, size):
 
 
 def test_unknown_pool_lists_the_names(X):
-    with pytest.raises(InvalidInputError, match=r"'paper', 'paper-all', 'default', 'light'\. Got"):
+    with pytest.raises(InvalidInputError, match=r"'default', 'wide', 'light'\. Got"):
         make_pool("defualt")
     with pytest.raises(InvalidInputError, match="Got 'defualt'"):
         Pool("defualt").fit(X)
@@ -618,9 +706,7 @@ def test_progress_ends_at_the_total_when_members_are_dropped(X):
 
 
 def test_a_saved_pool_gives_the_same_bits(X, new):
-    pool = Pool(
-        [*make_pool("default"), ("alp", ALP()), ("iforest", IsolationForest(n_estimators=5))]
-    )
+    pool = Pool([*wide(), ("alp", ALP())])
     pool.fit(X, random_state=0)
     data = skops.io.dumps(pool)
     trusted = skops.io.get_untrusted_types(data=data)
@@ -639,7 +725,7 @@ def test_a_saved_pool_gives_the_same_bits(X, new):
 def test_few_rows(n, m):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, m))
-    pool = Pool([*make_pool("default"), ("alp", ALP())]).fit(X, random_state=0)
+    pool = Pool(MANY).fit(X, random_state=0)
     assert np.isfinite(pool.honest_scores_).all()
     assert np.isfinite(pool.score_samples(rng.normal(size=(4, m)))).all()
 
@@ -648,13 +734,13 @@ def test_few_rows(n, m):
 def test_few_rows_in_groups(n):
     X = np.random.default_rng(n).normal(size=(n, 2))
     groups = np.arange(n) > 0
-    pool = Pool([*make_pool("default"), ("alp", ALP())]).fit(X, groups=groups, random_state=0)
+    pool = Pool(MANY).fit(X, groups=groups, random_state=0)
     assert np.isfinite(pool.honest_scores_).all()
 
 
 def test_equal_rows_and_constant_columns():
     X = np.ones((40, 3))
-    pool = Pool([*make_pool("default"), ("alp", ALP())]).fit(X, random_state=0)
+    pool = Pool(MANY).fit(X, random_state=0)
     inside, outside = pool.score_samples([[1.0, 1.0, 1.0], [3.0, 1.0, 1.0]])
     assert (inside > outside).all()
 

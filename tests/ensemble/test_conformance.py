@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, KPCA
+from ocfuse.tuning import Search
 
 pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.OcfuseWarning")
 
@@ -28,7 +29,12 @@ HELD_OUT = {"check_outliers_fit_predict": "fit_predict judges training rows by h
 
 
 @parametrize_with_checks(
-    [WithoutLabels(MEMBERS, random_state=0), WithoutLabels("light", fusion="sum", random_state=0)],
+    [
+        WithoutLabels(MEMBERS, random_state=0),
+        WithoutLabels("light", fusion="sum", random_state=0),
+        WithoutLabels(MEMBERS, tune=Search("rpau", select_members=True), random_state=0),
+        WithoutLabels(MEMBERS, tune=Search("stability", {"p": [4 / 3, 2]}), random_state=0),
+    ],
     expected_failed_checks=lambda estimator: HELD_OUT,
     xfail_strict=True,
 )

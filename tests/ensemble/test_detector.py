@@ -1,6 +1,5 @@
 """FusedDetector in every situation that a user may bring."""
 
-import io
 import warnings
 
 import numpy as np
@@ -21,7 +20,6 @@ from sklearn.svm import OneClassSVM
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, Pool
 from ocfuse.ensemble.learning import Learned, Recipe, Table
-from ocfuse.ensemble.progress import ProgressBar, silent
 from ocfuse.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
@@ -31,6 +29,7 @@ from ocfuse.exceptions import (
 )
 from ocfuse.fusion import LocalLpFusion, LpFusion, StackedFusion
 from ocfuse.negatives import Shuffle
+from ocfuse.progress import silent
 from ocfuse.scores import MinMax, ZScore
 
 FEW = [("knn", KNN()), ("gmm", GMM(n_components=1))]
@@ -484,16 +483,6 @@ class TestAnswers:
         assert why.describe().startswith("anomaly: score")
         assert "knn" in why.describe(0, n_features=1)
 
-    def test_verbose_shows_stage_and_member(self, X, capsys):
-        FusedDetector(FEW, verbose=True).fit(X)
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        assert "knn" in shown.err
-        assert "gmm" in shown.err
-        assert "fusion" in shown.err
-        FusedDetector(FEW).fit(X)
-        assert capsys.readouterr().err == ""
-
     def test_gmean_of_labelled_rows(self, X, anomalies):
         detector = FusedDetector(FEW, random_state=0).fit(X)
         both, y = np.vstack([ring(80, 4), anomalies]), np.r_[np.ones(80), -np.ones(40)]
@@ -505,14 +494,3 @@ class TestAnswers:
 def test_few_rows_warn():
     with pytest.warns(FewSamplesWarning, match="10 normal rows are too few"):
         FusedDetector(FEW).fit(ring(10, 0))
-
-
-def test_progress_bar_rewrites_one_line():
-    stream = io.StringIO()
-    bar = ProgressBar(stream)
-    bar("members", "a long name", 1, 2)
-    bar("members", "short", 2, 2)
-    bar.close()
-    lines = stream.getvalue().split("\r")
-    assert len({len(line.rstrip("\n")) for line in lines[1:]}) == 1
-    assert stream.getvalue().endswith("\n")

@@ -1,45 +1,61 @@
-"""Laws of the generators of pseudo-anomalies."""
+"""Laws that hold for every generator of pseudo-anomalies."""
 
 import numpy as np
 import pytest
 import skops.io
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.negatives import Mirror, Mixture, Shuffle, Uniform
-
-LAW = settings(deadline=None, max_examples=60)
-ALL = [Mirror(), Uniform(), Uniform(margin=0.0), Shuffle(), Mixture(), Mixture(["shuffle"])]
-every = pytest.mark.parametrize("generator", ALL, ids=repr)
-VALUES = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3))
-#: One row, one column, fewer rows than columns, constant and discrete columns.
-TABLES = st.tuples(st.integers(1, 8), st.integers(1, 12)).flatmap(
-    lambda shape: hnp.arrays(np.float64, shape, elements=VALUES)
+from ocfuse.negatives import (
+    Gauss,
+    Generator,
+    Mirror,
+    Mixture,
+    PCShuffle,
+    Shuffle,
+    Swap,
+    Uniform,
 )
-COUNTS = st.integers(1, 25)
+from tests.negatives.cases import COUNTS, TABLES, normals, one_hot_table
 
-
-def normals(n=60, m=4, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal((n, m)) @ rng.standard_normal((m, m))
+LAW = settings(deadline=None, max_examples=25)
+ALL = [
+    Gauss(),
+    PCShuffle(),
+    Mirror(),
+    Swap(),
+    Uniform(),
+    Uniform(margin=0.0),
+    Shuffle(),
+    Mixture(),
+    Mixture(["shuffle"]),
+]
+every = pytest.mark.parametrize("generator", ALL, ids=repr)
 
 
 @every
 @given(X=TABLES, n=COUNTS, seed=st.integers(0, 1000))
 @LAW
-def test_shape_seed_and_constant_columns(generator, X, n, seed):
+def test_shape_seed_kinds_and_constant_columns(generator, X, n, seed):
     before = X.copy()
     drawn = generator.sample(X, n, seed)
     assert drawn.shape == (n, X.shape[1])
     assert drawn.dtype == np.float64
     assert np.isfinite(drawn).all()
+    assert generator.kinds(n).shape == (n,)
     np.testing.assert_array_equal(drawn, clone(generator).sample(X, n, random_state=seed))
     np.testing.assert_array_equal(X, before)
     constant = np.ptp(X, axis=0) == 0
     np.testing.assert_array_equal(drawn[:, constant], np.tile(X[0, constant], (n, 1)))
+
+
+@every
+def test_constant_columns_are_not_moved_by_rounding(generator):
+    X = np.column_stack([normals(30, 2), np.full((30, 2), [0.1, 1e17 / 3.0])])
+    drawn = generator.sample(X, 50, 0)
+    np.testing.assert_array_equal(drawn[:, 2:], np.tile(X[0, 2:], (50, 1)))
 
 
 @every
@@ -59,60 +75,67 @@ def test_global_random_numbers_are_left_alone(generator):
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
-@given(X=TABLES, n=COUNTS)
+@every
+def test_units_and_origin_of_the_columns_do_not_matter(generator):
+    X = normals()
+    units = np.array([1e-200, 1e-6, 1.0, 1e250])
+    expected = generator.sample(X, 40, 0)
+    np.testing.assert_allclose(generator.sample(X * units, 40, 0) / units, expected, atol=1e-8)
+    np.testing.assert_allclose(generator.sample(X + 50.0, 40, 0) - 50.0, expected, atol=1e-8)
+
+
+@every
+@given(seed=st.integers(0, 1000), n=COUNTS)
 @LAW
-def test_mirror_is_twice_the_mean_minus_a_row(X, n):
-    drawn = Mirror().sample(X, n, 0)
-    mirrored = 2.0 * X.mean(axis=0) - X
-    tol = 1e-12 * max(1.0, np.abs(X).max())
-    distance = np.abs(drawn[:, np.newaxis] - mirrored).max(axis=2)
-    assert distance.min(axis=1).max() <= tol
+def test_blocks_hold_patterns_that_occur(generator, seed, n):
+    X, source = one_hot_table(seed)
+    drawn = generator.sample(X, n, seed, source)
+    assert drawn.shape == (n, len(source))
+    for number in np.unique(source):
+        block = source == number
+        if block.sum() > 1:
+            patterns = set(map(tuple, X[:, block]))
+            assert set(map(tuple, drawn[:, block])) <= patterns
 
 
-def test_mirror_uses_all_rows_before_it_repeats_one():
-    X = normals(20)
-    mirrored = 2.0 * X.mean(axis=0) - X
-    drawn = Mirror().sample(X, 50, 0)
-    source = np.abs(drawn[:, np.newaxis] - mirrored).sum(axis=2).argmin(axis=1)
-    np.testing.assert_array_equal(np.sort(source[:20]), np.arange(20))
-    np.testing.assert_array_equal(np.sort(source[20:40]), np.arange(20))
-    assert len(set(source[40:])) == 10
-    assert not np.array_equal(source[:20], source[20:40])
+@every
+def test_columns_without_company_are_no_block(generator):
+    X = normals()
+    expected = generator.sample(X, 20, 0)
+    np.testing.assert_array_equal(generator.sample(X, 20, 0, source=[3, 0, 2, 9]), expected)
 
 
-@given(X=TABLES, n=COUNTS, margin=st.sampled_from([0.0, 0.25, 2.0]))
-@LAW
-def test_uniform_is_in_the_widened_box(X, n, margin):
-    drawn = Uniform(margin=margin).sample(X, n, 0)
-    low, high = X.min(axis=0), X.max(axis=0)
-    room = margin * (high - low) + 1e-12 * np.abs(X).max()
-    assert np.all(drawn >= low - room)
-    assert np.all(drawn <= high + room)
+@every
+def test_kinds_of_a_single_generator(generator):
+    if isinstance(generator, Mixture):
+        return
+    np.testing.assert_array_equal(generator.kinds(3), [0, 0, 0])
+    assert generator.labels == [type(generator).__name__.lower()]
 
 
-def test_uniform_fills_the_widened_box():
-    drawn = Uniform(margin=0.25).sample([[0.0, -1.0], [4.0, 1.0]], 4000, 0)
-    place = (drawn - [-1.0, -1.5]) / [6.0, 3.0]
-    np.testing.assert_allclose(place.min(axis=0), 0.0, atol=0.01)
-    np.testing.assert_allclose(place.max(axis=0), 1.0, atol=0.01)
-    np.testing.assert_allclose(place.mean(axis=0), 0.5, atol=0.02)
-    np.testing.assert_allclose(place.var(axis=0), 1.0 / 12.0, atol=0.005)
+class Ones(Generator):
+    """A generator of a user: it knows nothing of blocks."""
+
+    def _draw(self, X, n, random):
+        return [[1.0] * X.shape[1]] * n
 
 
-@given(X=TABLES, n=COUNTS)
-@LAW
-def test_shuffle_keeps_the_values_of_each_column(X, n):
-    drawn = Shuffle().sample(X, n, 0)
-    assert all(set(drawn[:, j]) <= set(X[:, j]) for j in range(X.shape[1]))
+def test_own_generator_is_moved_to_the_first_of_the_nearest_patterns():
+    X = [[0.0, 1.0, 0.0, 5.0], [1.0, 0.0, 0.0, 6.0]]
+    np.testing.assert_array_equal(Ones().sample(X, 2), np.ones((2, 4)))
+    drawn = Ones().sample(X, 2, source=[7, 7, 7, 1])
+    np.testing.assert_array_equal(drawn, [[0.0, 1.0, 0.0, 1.0]] * 2)
+    assert Ones().labels == ["ones"]
 
 
-def test_shuffle_keeps_marginals_and_unties_the_columns():
-    x = np.random.default_rng(1).standard_normal(500)
-    X = np.column_stack([x, x, -x])
-    drawn = Shuffle().sample(X, 5000, 0)
-    np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.06)
-    np.testing.assert_allclose(drawn.std(axis=0), X.std(axis=0), atol=0.05)
-    assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 0.06
+@pytest.mark.parametrize("rows", [np.ones((2, 4)), np.ones(3), np.full((3, 4), np.nan)])
+def test_rows_of_ones_own_are_checked(rows):
+    class Wrong(Generator):
+        def _draw(self, X, n, random):
+            return rows
+
+    with pytest.raises(InvalidInputError, match=r"wrong must draw finite rows of shape \(3, 4\)"):
+        Wrong().sample(normals(), 3)
 
 
 @every
@@ -123,6 +146,7 @@ def test_shuffle_keeps_marginals_and_unties_the_columns():
         (np.empty((0, 2)), "shape"),
         (np.empty((2, 0)), "shape"),
         ([[np.nan]], "finite"),
+        ([[-1e301]], "within"),
         ([["a"]], "real numbers"),
     ],
 )
@@ -136,12 +160,15 @@ def test_wrong_tables(generator, X, message):
 def test_wrong_counts(generator, n):
     with pytest.raises(InvalidInputError, match="n must be a positive integer"):
         generator.sample(normals(), n, 0)
+    with pytest.raises(InvalidInputError, match="n must be a positive integer"):
+        generator.kinds(n)
 
 
-@pytest.mark.parametrize("margin", [-0.1, np.inf, np.nan])
-def test_wrong_margin(margin):
-    with pytest.raises(InvalidInputError, match="margin"):
-        Uniform(margin=margin).sample(normals(), 3, 0)
+@every
+@pytest.mark.parametrize("source", [[0, 1], [[0, 1, 2, 3]], 1])
+def test_wrong_sources(generator, source):
+    with pytest.raises(InvalidInputError, match="one number for each of the 4 columns"):
+        generator.sample(normals(), 3, 0, source)
 
 
 @every

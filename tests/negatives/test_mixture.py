@@ -5,7 +5,16 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.negatives import Mirror, Mixture, Shuffle, Uniform, make_negatives
+from ocfuse.negatives import (
+    Gauss,
+    Mirror,
+    Mixture,
+    PCShuffle,
+    Shuffle,
+    Swap,
+    Uniform,
+    make_negatives,
+)
 
 X = np.random.default_rng(0).standard_normal((30, 3))
 
@@ -43,11 +52,35 @@ def test_mixtures_nest_and_clone():
     np.testing.assert_array_equal(clone(nested).sample(X, 7, 0), nested.sample(X, 7, 0))
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("mirror", Mirror), ("uniform", Uniform), ("shuffle", Shuffle), ("mixture", Mixture)],
-)
-def test_by_name(name, kind):
+@pytest.mark.parametrize("n", [1, 4, 5, 7, 100])
+def test_kinds_are_those_of_the_rows(n):
+    mixture = Mixture([Constant(0.0), Constant(1.0), Mixture([Constant(2.0), Constant(3.0)])])
+    assert mixture.labels == ["constant"] * 4
+    np.testing.assert_array_equal(mixture.kinds(n), mixture.sample(X, n, 0)[:, 0])
+
+
+def test_kinds_of_the_default():
+    mixture = Mixture()
+    assert mixture.labels == ["gauss", "pcshuffle", "mirror", "swap", "uniform"]
+    np.testing.assert_array_equal(mixture.kinds(12), [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4])
+    assert len(set(map(tuple, mixture.sample(X, 500, 0)))) > 400
+
+
+def test_foreign_objects_are_asked_for_rows_only_and_moved_to_patterns():
+    table, source = np.column_stack([X[:, 0], np.eye(2)[np.arange(30) % 2]]), [1, 0, 0]
+    drawn = Mixture([Constant(0.6), "shuffle"]).sample(table, 6, 0, source)
+    np.testing.assert_array_equal(drawn[:3], [[0.6, 0.0, 1.0]] * 3)
+    assert set(map(tuple, drawn[:, 1:])) == {(0.0, 1.0), (1.0, 0.0)}
+
+
+def test_rows_of_foreign_objects_are_checked():
+    with pytest.raises(InvalidInputError, match="constant must draw finite rows"):
+        Mixture([Constant(np.nan)]).sample(X, 3, 0)
+
+
+@pytest.mark.parametrize("kind", [Gauss, Mirror, Mixture, PCShuffle, Shuffle, Swap, Uniform])
+def test_by_name(kind):
+    name = kind.__name__.lower()
     made = make_negatives(name)
     assert type(made) is kind
     assert make_negatives(name) is not made
@@ -66,7 +99,7 @@ def test_none_object_and_list():
 
 @pytest.mark.parametrize("spec", ["mirrored", ["mirror", "nothing"]])
 def test_unknown_name(spec):
-    with pytest.raises(InvalidInputError, match="'mirror', 'uniform', 'shuffle', 'mixture'"):
+    with pytest.raises(InvalidInputError, match="'gauss', 'mirror', 'mixture', "):
         make_negatives(spec)
 
 
@@ -80,7 +113,8 @@ def test_empty_and_wrong_lists():
     with pytest.raises(InvalidInputError, match="empty"):
         make_negatives([])
     for generators in ([], "mirror"):
-        with pytest.raises(InvalidInputError, match="at least one name"):
-            Mixture(generators).sample(X, 3, 0)
+        for ask in (lambda mixture: mixture.sample(X, 3, 0), lambda mixture: mixture.kinds(3)):
+            with pytest.raises(InvalidInputError, match="at least one name"):
+                ask(Mixture(generators))
     with pytest.raises(InvalidInputError, match="Got 'nothing'"):
         Mixture(["nothing"]).sample(X, 3, 0)

@@ -8,6 +8,7 @@ from ocfuse.detectors.mixture import GMM
 from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.detectors.pools import Pool, make_pool
 from ocfuse.detectors.svdd import SVDD
+from ocfuse.detectors.whitened import Mahalanobis, Whitened
 
 __all__ = [
     "ALP",
@@ -16,9 +17,11 @@ __all__ = [
     "KPCA",
     "LOF",
     "SVDD",
+    "Mahalanobis",
     "OneClassGP",
     "Pool",
     "PyodDetector",
+    "Whitened",
     "from_pyod",
     "make_pool",
 ]

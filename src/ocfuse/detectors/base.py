@@ -77,6 +77,10 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Score rows whose distances to the training rows are shared."""
         return self._score(query)
 
+    def sharing_order(self) -> tuple[int, int]:
+        """Return the place among detectors on one Gram: first those who leave most to others."""
+        return self.fit_rank, 0
+
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return the score minus the offset: negative for anomalies."""
         scores: FloatArray = self.score_samples(X) - self.offset_

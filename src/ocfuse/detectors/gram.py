@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.spatial import cKDTree
 from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
 from ocfuse.detectors.nearest import Nearest, nearest_by_matrix, nearest_by_tree, without_self
 from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
+from ocfuse.detectors.whitening import Whitening
 from ocfuse.threads import few_threads
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -52,6 +54,8 @@ class Reference:
         Their mean; distances are computed from rows centred there.
     scale : float
         M, the mean squared distance of two different rows; 1 if all are equal.
+    whitened : WhiteReference or None
+        The whitened rows, if a member has asked for them.
     """
 
     def __init__(self, X: FloatArray, scale: float | None = None) -> None:
@@ -59,6 +63,7 @@ class Reference:
         # Constant columns must give exactly 0, so the mean is taken around a row.
         self.centre = self.X[0] + (self.X - self.X[0]).mean(axis=0)
         self.scale = self._mean_square() if scale is None else scale
+        self.whitened: WhiteReference | None = None
 
     @property
     def n_rows(self) -> int:
@@ -85,6 +90,13 @@ class Reference:
         return norms
 
     @property
+    def white(self) -> "WhiteReference":
+        """The same rows whitened, computed when first asked for."""
+        if self.whitened is None:
+            self.whitened = WhiteReference(self)
+        return self.whitened
+
+    @property
     def tree(self) -> Any | None:
         """A search tree of the rows if it pays, built when first asked for."""
         n, m = self.X.shape
@@ -109,6 +121,30 @@ class Reference:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+class WhiteReference(Reference):
+    """Training rows whitened by what they have in common; new rows are whitened alike.
+
+    Parameters
+    ----------
+    raw : Reference
+        The rows before.
+
+    Attributes
+    ----------
+    whitening : Whitening
+        The map.
+    """
+
+    def __init__(self, raw: Reference) -> None:
+        # M is twice the sum of the variances; a fold of one row has one too.
+        self.whitening = Whitening(raw.X, raw.centre, raw.scale / (2 * len(raw.centre)))
+        super().__init__(self.whitening.transform(raw.X))
+
+    def query_raw(self, X: FloatArray) -> "Query":
+        """Compare new rows, not yet whitened, with the training rows."""
+        return self.query(self.whitening.transform(X))
 
 
 @dataclass(frozen=True)
@@ -157,6 +193,11 @@ class Query:
     def n_rows(self) -> int:
         """Number of compared rows q."""
         return len(self.X)
+
+    @cached_property
+    def white(self) -> "Query":
+        """The same rows whitened, by what the training rows alone say."""
+        return self.reference.white.query_raw(self.X)
 
     @property
     def squared_distances(self) -> FloatArray:
@@ -264,10 +305,16 @@ class Gram(Query):
     def __init__(self, X: FloatArray) -> None:
         self._begin(Reference(X), None)
 
-    def _begin(self, reference: Reference, part: _Part | None) -> None:
+    def _begin(self, reference: Reference, part: _Part | None) -> "Gram":
         super().__init__(reference, reference.X, part)
         self._spectra: dict[float, Spectrum] = {}
         self._factors: dict[tuple[float, float], CholeskyInverse] = {}
+        return self
+
+    @cached_property
+    def white(self) -> "Gram":
+        """The same rows whitened, against themselves."""
+        return Gram.__new__(Gram)._begin(self.reference.white, None)
 
     def query(self, X: FloatArray) -> Query:
         """Compare new rows with the training rows."""
@@ -276,11 +323,11 @@ class Gram(Query):
     def fold(self, train: IntArray, test: IntArray) -> tuple["Gram", Query]:
         """Return the Gram of some rows and the Query of others against them.
 
-        Both are slices of what this one computes, with the same scale M.
+        Both are slices of what this one computes, with the same scale M. Their
+        whitening is their own: it must not have seen the others.
         """
         reference = Reference(self.X[train], self.reference.scale)
-        gram = Gram.__new__(Gram)
-        gram._begin(reference, _Part(self, train, train))
+        gram = Gram.__new__(Gram)._begin(reference, _Part(self, train, train))
         return gram, Query(reference, self.X[test], _Part(self, test, train))
 
     def spectrum(self, width: float, subspace: int | float) -> Spectrum:

@@ -197,9 +197,7 @@ def givers_first(members: Members) -> Members:
     Those that leave there what others can reuse go first, and those that ask
     for more neighbours before those to whom a part of them is enough.
     """
-    return sorted(
-        members, key=lambda pair: (pair[1].fit_rank, -(getattr(pair[1], "n_neighbors", None) or 0))
-    )
+    return sorted(members, key=lambda pair: pair[1].sharing_order())
 
 
 def _is_pair(entry: Any) -> bool:

@@ -62,6 +62,10 @@ class KNN(BaseDetector):
                 f"method must be 'largest' or 'mean'. Got method={self.method!r}."
             )
 
+    def sharing_order(self) -> tuple[int, int]:
+        """Return the place among detectors on one Gram: the most neighbours first."""
+        return self.fit_rank, -self.n_neighbors
+
     def _fit(self, gram: Gram) -> None:
         self.n_neighbors_ = usable_count(self.n_neighbors, gram)
 
@@ -78,7 +82,8 @@ class LOF(BaseDetector):
 
     With r(x) the mean of ``max(d(x, y), d_k(y))`` over the k neighbours y of
     x, where d_k(y) is the distance of y to its own neighbour k, the score is
-    the mean of ``-r(x) / r(y)``: about -1 inside a cluster, less outside.
+    the mean of ``-r(x) / r(y)``: about -1 inside a cluster, less outside. Of
+    several k the scores are averaged.
 
     It equals scikit-learn's ``LocalOutlierFactor`` and stands beside it
     because in an ensemble it shares one neighbour graph with the other
@@ -91,8 +96,9 @@ class LOF(BaseDetector):
 
     Parameters
     ----------
-    n_neighbors : int, default 20
-        Number of neighbours k; cut to the number of training rows less one.
+    n_neighbors : int or tuple of int, default 20
+        Number of neighbours k, or several; cut to the number of training rows
+        less one.
     max_samples : int, optional
         Learn from at most so many rows, evenly spaced.
     false_alarm_rate : float, default 0.05
@@ -101,13 +107,9 @@ class LOF(BaseDetector):
     Attributes
     ----------
     n_neighbors_ : int
-        Number of neighbours used.
-    radii_ : ndarray of shape (n,)
-        d_k of every training row.
-    density_ : ndarray of shape (n,)
-        1 / r of every training row.
-    floor_ : float
-        The least that counts as r.
+        Number of neighbours used, the largest of several.
+    factors_ : list of LocalFactor
+        What is known of the training rows, for each k.
     offset_ : float
         Rows that score less are called anomalies.
 
@@ -115,7 +117,7 @@ class LOF(BaseDetector):
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> LOF(n_neighbors=10).fit(X).predict([[0.0, 0.0], [9.0, 9.0]])
+    >>> LOF(n_neighbors=(10, 20)).fit(X).predict([[0.0, 0.0], [9.0, 9.0]])
     array([ 1, -1])
     """
 
@@ -123,7 +125,7 @@ class LOF(BaseDetector):
 
     def __init__(
         self,
-        n_neighbors: int = 20,
+        n_neighbors: int | tuple[int, ...] = 20,
         *,
         max_samples: int | None = None,
         false_alarm_rate: float = 0.05,
@@ -132,32 +134,77 @@ class LOF(BaseDetector):
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
 
+    def sharing_order(self) -> tuple[int, int]:
+        """Return the place among detectors on one Gram: the most neighbours first."""
+        return self.fit_rank, -max(self._counts)
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        counts = self.n_neighbors
+        return tuple(counts) if isinstance(counts, tuple | list) else (counts,)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        require_count("n_neighbors", self.n_neighbors, 1, "Use 20.")
+        if not self._counts:
+            raise InvalidInputError("n_neighbors must hold at least one number. Got none. Use 20.")
+        for count in self._counts:
+            require_count("n_neighbors", count, 1, "Use 20.")
 
     def _fit(self, gram: Gram) -> None:
-        self.n_neighbors_ = usable_count(self.n_neighbors, gram)
-        distances, index = gram.neighbours(self.n_neighbors_)
-        # A single row has no neighbour, and no reach of its own.
-        self.radii_ = distances[:, -1].copy() if distances.size else np.zeros(gram.n_rows)
-        reach = self._reach(distances, index) if distances.size else np.zeros(gram.n_rows)
-        positive = reach[reach > 0]
-        typical = np.median(positive) if positive.size else np.sqrt(gram.reference.scale)
-        self.floor_ = float(SMALLEST_REACH * typical)
-        self.density_ = 1.0 / np.maximum(reach, self.floor_)
+        # The most neighbours first: the others are a part of them.
+        self.n_neighbors_ = usable_count(max(self._counts), gram)
+        gram.neighbours(self.n_neighbors_)
+        self.factors_ = [LocalFactor(gram, usable_count(k, gram)) for k in self._counts]
 
     def _score(self, query: Query) -> FloatArray:
-        distances, index = query.neighbours(self.n_neighbors_)
-        reach = np.maximum(self._reach(distances, index), self.floor_)
-        factor: FloatArray = reach * self.density_[index].mean(axis=1)
-        return -factor
+        query.neighbours(self.n_neighbors_)
+        scores: FloatArray = np.mean([factor.score(query) for factor in self.factors_], axis=0)
+        return scores
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
         return self._score(gram)
 
+
+class LocalFactor:
+    """The local outlier factor for one number of neighbours.
+
+    Parameters
+    ----------
+    gram : Gram
+        The training rows.
+    k : int
+        Number of neighbours.
+
+    Attributes
+    ----------
+    radii : ndarray of shape (n,)
+        d_k of every training row.
+    density : ndarray of shape (n,)
+        1 / r of every training row.
+    floor : float
+        The least that counts as r.
+    """
+
+    def __init__(self, gram: Gram, k: int) -> None:
+        self.k = k
+        distances, index = gram.neighbours(k)
+        # A single row has no neighbour, and no reach of its own.
+        self.radii = distances[:, -1].copy() if distances.size else np.zeros(gram.n_rows)
+        reach = self._reach(distances, index) if distances.size else np.zeros(gram.n_rows)
+        positive = reach[reach > 0]
+        typical = np.median(positive) if positive.size else np.sqrt(gram.reference.scale)
+        self.floor = float(SMALLEST_REACH * typical)
+        self.density = 1.0 / np.maximum(reach, self.floor)
+
+    def score(self, query: Query) -> FloatArray:
+        """Score the rows of `query`."""
+        distances, index = query.neighbours(self.k)
+        reach = np.maximum(self._reach(distances, index), self.floor)
+        factor: FloatArray = reach * self.density[index].mean(axis=1)
+        return -factor
+
     def _reach(self, distances: FloatArray, index: IntArray) -> FloatArray:
-        reach: FloatArray = np.maximum(distances, self.radii_[index]).mean(axis=1)
+        reach: FloatArray = np.maximum(distances, self.radii[index]).mean(axis=1)
         return reach
 
 

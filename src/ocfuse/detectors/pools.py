@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import IsolationForest
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.detectors.base import require_count
@@ -28,6 +29,7 @@ from ocfuse.detectors.mixture import GMM
 from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.detectors.svdd import SVDD
 from ocfuse.detectors.training import Progress, Training, blocks
+from ocfuse.detectors.whitened import Mahalanobis, Whitened
 from ocfuse.exceptions import InvalidInputError, MemberError
 from ocfuse.threads import few_threads
 
@@ -71,6 +73,23 @@ def _default() -> Members:
     ]
 
 
+def _wide() -> Members:
+    return [
+        *_kernel_members(*WIDTHS),
+        ("gmm-1", GMM(1)),
+        ("gmm-3", GMM(3, max_samples=MIXTURE_SAMPLES)),
+        ("lof-10", LOF(10)),
+        ("lof-30", LOF(30)),
+        ("iforest", IsolationForest()),
+        ("knn-5", KNN(5)),
+        ("maha", Mahalanobis()),
+        ("wknn-5", Whitened(KNN(5))),
+        ("wkpca-1", Whitened(KPCA(width=1.0))),
+        ("wlof", Whitened(LOF((10, 20, 40)))),
+        ("knn-1", KNN(1)),
+    ]
+
+
 def _light() -> Members:
     return [
         ("gmm-1", GMM(1)),
@@ -84,6 +103,7 @@ POOLS: dict[str, Callable[[], Members]] = {
     "paper": _paper,
     "paper-all": _paper_all,
     "default": _default,
+    "wide": _wide,
     "light": _light,
 }
 
@@ -93,10 +113,12 @@ def make_pool(name: str) -> Members:
 
     Parameters
     ----------
-    name : {"paper", "paper-all", "default", "light"}
+    name : {"paper", "paper-all", "default", "wide", "light"}
         "paper": SVDD, GP and KPCA of width 1, and GMM. "paper-all": the same
         with the widths 0.25, 0.5 and 1. "default": SVDD, GP and KPCA of width
         0.25, KPCA of width 1, GMM of one and of three components, KNN, LOF.
+        "wide": 20 members, those of "paper-all" and "default", an isolation
+        forest, and the Mahalanobis distance, KNN, KPCA and LOF on whitened rows.
         "light": GMM, KNN and LOF, linear in the number of rows.
 
     Returns
@@ -222,6 +244,10 @@ class Pool(BaseEstimator):  # type: ignore[misc]
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Score rows by every member.
+
+        Training rows get the scores of rows seen: each is among its own
+        neighbours, at distance 0. What the members say of them unseen is in
+        `honest_scores_`.
 
         Parameters
         ----------

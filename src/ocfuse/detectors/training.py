@@ -264,30 +264,33 @@ class Training:
         if not members:
             return
         run = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-        fits = run(delayed(_outcome)(_fit, member, self._X) for _, member in members)
-        for (name, member), (_, error) in zip(members, fits, strict=True):
-            with self._ledger.attempt(FIT, name):
-                _raise(error)
-                self._ledger.step(FIT, name)
-                if self._is_closed(member):
-                    self.scores[name] = self_excluded(member)
-                    self._ledger.step(HONEST, name)
+        with _closed(
+            run(delayed(_outcome)(_fit, member, self._X) for _, member in members)
+        ) as fits:
+            for (name, member), (_, error) in zip(members, fits, strict=True):
+                with self._ledger.attempt(FIT, name):
+                    _raise(error)
+                    self._ledger.step(FIT, name)
+                    if self._is_closed(member):
+                        self.scores[name] = self_excluded(member)
+                        self._ledger.step(HONEST, name)
         tasks = [
             (name, member, train, test)
             for name, member in self._ledger.alive(members)
             if not self._is_closed(member)
             for train, test in self._folds()
         ]
-        results = run(
+        calls = (
             delayed(_outcome)(_fit_and_score, member, self._X, train, test)
             for _, member, train, test in tasks
         )
-        for (name, _, _, test), (scores, error) in zip(tasks, results, strict=True):
-            if name not in self.dropped:
-                with self._ledger.attempt(HONEST, name):
-                    _raise(error)
-                    self.scores[name][test] = scores
-                    self._ledger.step(HONEST, name)
+        with _closed(run(calls)) as results:
+            for (name, _, _, test), (scores, error) in zip(tasks, results, strict=True):
+                if name not in self.dropped:
+                    with self._ledger.attempt(HONEST, name):
+                        _raise(error)
+                        self.scores[name][test] = scores
+                        self._ledger.step(HONEST, name)
 
     def _folds(self) -> Folds:
         if self._fold_of is None:
@@ -323,6 +326,17 @@ def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, Exception |
         return function(*args), None
     except Exception as error:
         return None, error
+
+
+@contextmanager
+def _closed(results: Any) -> Iterator[Any]:
+    """Leave out the tasks that an error made needless, without joblib's warning of them."""
+    try:
+        yield results
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.close()
 
 
 def _raise(error: Exception | None) -> None:

@@ -24,13 +24,15 @@ from ocfuse.ensemble.alarms import (
 from ocfuse.ensemble.holdout import held_out_scores
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, LabelArray, check_labels
 from ocfuse.ensemble.learning import Learned, Recipe, Table
-from ocfuse.ensemble.progress import Progress, ProgressBar, silent
 from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, attribute_features
 from ocfuse.features import check_table
+from ocfuse.memory import remembering
 from ocfuse.persistence import save
+from ocfuse.progress import current_progress
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
+from ocfuse.tuning.search import Search, make_search
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -81,8 +83,11 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Seed of the members that use chance and of the pseudo-anomalies.
     n_jobs : int, default=None
         Threads; the result does not depend on it.
-    verbose : bool, default=False
-        Show a progress bar with stage and member.
+    tune : str, Criterion, Search or None, default=None
+        Choose settings by held-out scores of the training rows: the name of a
+        criterion ("pseudo-negatives", "labels", "rpau", "stability") to choose p of
+        the fusion, or a `Search` (`ocfuse.tuning`) to choose others too. The choice
+        has seen all rows, those that the threshold is then set on included.
 
     Attributes
     ----------
@@ -92,6 +97,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         The fitted fusion.
     normaliser_ : normaliser
         The fitted normaliser.
+    search_ : Search or None
+        What `tune` has tried and picked.
     offset_ : float
         Threshold of the fused score.
     threshold_rate_ : float
@@ -118,6 +125,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     """
 
     pool_: Pool
+    search_: Search | None
     offset_: float
 
     def __init__(
@@ -130,7 +138,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         false_alarm_rate: float = 0.05,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        tune: Any = None,
     ) -> None:
         self.members = members
         self.fusion = fusion
@@ -139,7 +147,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.tune = tune
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; if `deep`, also the members and theirs, by name."""
@@ -204,12 +212,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         _require_rows(labels)
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, X, skip_check_array=True)
-        progress = ProgressBar() if self.verbose else silent
-        try:
-            fresh._fit(table, progress)
-        finally:
-            if isinstance(progress, ProgressBar):
-                progress.close()
+        fresh._fit(table)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         return self
@@ -222,7 +225,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         self.fit(X, y, groups)
         return np.where(self.training_scores_ >= self.offset_, NORMAL, ANOMALY)
 
-    def _fit(self, table: Table, progress: Progress) -> None:
+    def _fit(self, table: Table) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         recipe = Recipe(
             self.members,
@@ -231,14 +234,17 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             self.negatives,
             seed,
             self.n_jobs,
-            progress,
+            current_progress(),
+            make_search(self.tune),
         )
-        learned = Learned(table, recipe)
+        with remembering():  # what candidates, folds and the final fit have in common
+            learned = Learned(table, recipe)
+            self.training_scores_ = held_out_scores(table, learned)
         self.encoder_, self.pool_ = learned.encoder, learned.pool
         self.normaliser_, self.fusion_ = learned.normaliser, learned.fusion
         self.training_, self.training_rows_ = learned.training, learned.rows
         self.trimmed_rows_ = learned.trimmed
-        self.training_scores_ = held_out_scores(table, learned)
+        self.search_ = learned.search
         self._fit_calibration(table.y)
 
     def _fit_calibration(self, y: LabelArray) -> None:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.detectors.members import group_folds
-from ocfuse.ensemble.crossfit import crossfitted_scores
 from ocfuse.ensemble.labels import ANOMALY
 from ocfuse.ensemble.learning import Learned, Table
-from ocfuse.ensemble.progress import silent
 from ocfuse.ensemble.rows import canonical_order, spread_folds
 from ocfuse.exceptions import InvalidInputError, MemberError, OcfuseWarning
 from ocfuse.features import take_rows
+from ocfuse.progress import silent
+from ocfuse.tuning.crossfit import crossfitted_scores
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def held_out_scores(table: Table, learned: Learned) -> FloatArray:
             return _refitted_scores(table, learned)
     scores = np.empty(len(table))
     learned.recipe.progress("fusion", "held-out scores", 0, 1)
-    fused = crossfitted_scores(learned.scored, *learned.recipe.parts(learned.scored))
+    fused = crossfitted_scores(learned.scored, *learned.parts)
     learned.recipe.progress("fusion", "held-out scores", 1, 1)
     real = fused[learned.scored.fold >= 0]
     scores[np.concatenate([learned.rows, learned.anomalies])] = real
@@ -72,7 +72,7 @@ def _refitted_scores(table: Table, learned: Learned) -> FloatArray:
     scores = np.empty(len(table))
     order = canonical_order(learned.encoder.transform(table.X), table.y, table.groups)
     fold = _folds(table, order)
-    recipe = replace(learned.recipe, progress=silent)
+    recipe = replace(learned.settled(), progress=silent)
     count = int(fold.max()) + 1
     for f in range(count):
         learned.recipe.progress("fusion", "held-out fits", f, count)

@@ -1,6 +1,6 @@
 """One fit: encoder, members, normaliser and fusion, learned in this order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,9 +9,8 @@ from sklearn.base import clone
 
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.crossfit import ScoredRows, default_fusion, fit_fusion
+from ocfuse.ensemble.default import default_fusion
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
-from ocfuse.ensemble.progress import Progress
 from ocfuse.ensemble.rows import canonical_order, matching_folds
 from ocfuse.ensemble.trimming import LARGEST_SHARE, outlying_rows
 from ocfuse.exceptions import InvalidInputError
@@ -19,7 +18,11 @@ from ocfuse.features import FeatureEncoder, take_rows
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.named import make_fusion
 from ocfuse.negatives import make_negatives
+from ocfuse.progress import Progress
 from ocfuse.scores import make_normaliser
+from ocfuse.tuning.crossfit import ScoredRows, fit_fusion
+from ocfuse.tuning.families import keep_columns, keep_members
+from ocfuse.tuning.search import Search
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -71,6 +74,7 @@ class Recipe:
     seed: int
     n_jobs: int | None
     progress: Progress
+    search: Search | None = None
 
     def pool(self) -> Pool:
         """Return the members, not fitted."""
@@ -107,7 +111,13 @@ class Learned:
         Rows that were left out as too far outside.
     scored : ScoredRows
         What the fusion has learned from.
+    search : Search or None
+        What was tried, if anything was.
+    parts : tuple
+        Normaliser and fusion as they were asked for or chosen, not fitted.
     """
+
+    pool: Pool
 
     def __init__(self, table: Table, recipe: Recipe) -> None:
         self.recipe = recipe
@@ -126,14 +136,36 @@ class Learned:
             self._fit_members(table, kept)
         self.trimmed = np.flatnonzero((table.y != ANOMALY) & ~kept)
         self.scored = self._scored_rows(table)
+        self.parts = recipe.parts(self.scored)
+        self.search: Search | None = None
+        if recipe.search is not None:
+            self._tune(recipe.search)
         recipe.progress("fusion", "weights", 0, 1)
-        self.normaliser, self.fusion = fit_fusion(self.scored, *recipe.parts(self.scored))
+        self.normaliser, self.fusion = fit_fusion(self.scored, *self.parts)
         recipe.progress("fusion", "weights", 1, 1)
 
     def score(self, encoded: FloatArray) -> FloatArray:
         """Return the fused scores of encoded rows."""
         Z = self.normaliser.transform(self.pool.score_samples(encoded))
         return self.fusion.fuse(Z, encoded)
+
+    def settled(self) -> Recipe:
+        """Return the recipe with what was chosen, so that nothing is searched again."""
+        if self.search is None:
+            return self.recipe
+        normaliser, fusion = self.parts
+        members = [(name, clone(member)) for name, member in self.pool.members_]
+        pool = clone(self.pool).set_params(members=members)
+        return replace(self.recipe, members=pool, normaliser=normaliser, fusion=fusion, search=None)
+
+    def _tune(self, search: Search) -> None:
+        """Choose settings, and perhaps members, from the scored rows."""
+        names = self.pool.names_
+        self.search = clone(search).fit(self.scored, *self.parts, names, self.recipe.seed)
+        self.parts = self.search.best_normaliser_, self.search.best_fusion_
+        if self.search.members_ != names:
+            self.scored = keep_columns(self.scored, names, self.search.members_)
+            self.pool = keep_members(self.pool, self.search.members_)
 
     def _fit_members(self, table: Table, kept: NDArray[np.bool_]) -> None:
         """Fit the encoder and the members on the rows kept, in an order of their own."""

@@ -1,6 +1,7 @@
 """Fusion: a matrix of member scores in, one score and the weights out."""
 
 from ocfuse.fusion.cascade import CascadeFusion
+from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.local import LocalLpFusion
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.named import make_fusion
@@ -14,13 +15,13 @@ from ocfuse.fusion.rules import (
     SumRule,
     TrimmedMean,
 )
-from ocfuse.fusion.shrunk import ShrunkFusion
 from ocfuse.fusion.single import SingleBest
 from ocfuse.fusion.stacking import StackedFusion
 
 __all__ = [
     "AverageOfMaximum",
     "CascadeFusion",
+    "CompetenceFusion",
     "LocalLpFusion",
     "LpFusion",
     "MajorityVote",
@@ -28,7 +29,6 @@ __all__ = [
     "MedianRule",
     "MinRule",
     "ProductRule",
-    "ShrunkFusion",
     "SingleBest",
     "StackedFusion",
     "SumRule",

@@ -6,6 +6,7 @@ from sklearn.cluster import KMeans
 
 from ocfuse.fusion.inputs import FloatArray
 from ocfuse.fusion.locality import representative_rows
+from ocfuse.memory import remembered
 from ocfuse.threads import one_thread
 
 #: Rows that stand for all when the centres are looked for.
@@ -17,6 +18,7 @@ def default_count(n: int) -> int:
     return min(16, max(1, n // 20))
 
 
+@remembered
 def find_anchors(X: FloatArray, c: FloatArray, n_anchors: int) -> FloatArray:
     """Return weighted k-means centres, fewer if there are fewer distinct rows."""
     if n_anchors == 1:

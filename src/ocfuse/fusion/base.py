@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import (
     FloatArray,
     check_labels,
@@ -50,6 +51,7 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         y: ArrayLike | None = None,
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        evidence: Evidence | None = None,
     ) -> Self:
         """Learn from the normalised scores of normal rows and, if any, of anomalies.
 
@@ -63,6 +65,9 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
             Feature rows; only read where `needs_X`.
         sample_weight : array-like of shape (n,), optional
             Weights, not negative; only their ratios count, and zero leaves a row out.
+        evidence : Evidence, optional
+            Comparisons that competent members win; only read by fusions that weigh
+            members by their competence.
 
         Returns
         -------
@@ -82,7 +87,7 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         weight = weight / weight.mean()
         normal = labels > 0
         self.reference_ = np.average(scores[normal], axis=0, weights=weight[normal])
-        self._fit(scores, labels, rows, weight)
+        self._learn(scores, labels, rows, weight, evidence)
         # Last: a first fit that fails leaves the fusion unfitted.
         if self.needs_X:
             self.n_features_ = rows.shape[1]
@@ -170,6 +175,12 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         if self.needs_X:
             return self._local_p(self._features(X, None))
         return np.full(len(np.asarray(X)), self._p())
+
+    def _learn(
+        self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray, evidence: Evidence | None
+    ) -> None:
+        """Learn from checked rows and from evidence, which most fusions do without."""
+        self._fit(Z, y, X, c)
 
     @abstractmethod
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:

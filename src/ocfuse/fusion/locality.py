@@ -20,6 +20,7 @@ from ocfuse.fusion.inputs import (
     check_table,
     check_width,
 )
+from ocfuse.memory import remembered
 from ocfuse.threads import one_thread
 
 #: Limits of a local norm; the grid of norms in use lies between them.
@@ -267,6 +268,7 @@ def representative_rows(n: int, most: int) -> NDArray[np.intp]:
     return np.sort(np.random.RandomState(0).choice(n, most, replace=False))
 
 
+@remembered
 def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return distances and indices of the k nearest other rows of each row."""
     search = NearestNeighbors(
@@ -284,6 +286,7 @@ def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]
     return np.take_along_axis(distances, order, 1), np.take_along_axis(index, order, 1)
 
 
+@remembered
 def neighbours(points: FloatArray, X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return distances and indices of the k rows of X nearest to each point.
 

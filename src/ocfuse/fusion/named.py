@@ -6,6 +6,7 @@ from typing import Any
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.cascade import CascadeFusion
+from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.local import LocalLpFusion
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.rules import (
@@ -31,6 +32,7 @@ _NAMED: dict[str, Callable[[], BaseFusion]] = {
     "vote": MajorityVote,
     "trimmed-mean": TrimmedMean,
     "aom": AverageOfMaximum,
+    "competence": CompetenceFusion,
     "lp": LpFusion,
     "local-lp": LocalLpFusion,
     "shrunk": ShrunkFusion,
@@ -47,7 +49,7 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     ----------
     spec : str, fusion object or None
         "sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom",
-        "lp", "local-lp", "shrunk", "cascade", "stacking" or "single-best", each with its
+        "competence", "lp", "local-lp", "shrunk", "cascade", "stacking" or "single-best", each with its
         defaults; an object is returned as it is; None is ``LocalLpFusion(p=8/7)``.
 
     Returns

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import FloatArray, check_number
 from ocfuse.fusion.local import LocalLpFusion
 
@@ -64,8 +65,13 @@ class ShrunkFusion(BaseFusion):
         return LocalLpFusion(p=8 / 7) if self.fusion is None else self.fusion
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        self._learn(Z, y, X, c, None)
+
+    def _learn(
+        self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray, evidence: Evidence | None
+    ) -> None:
         check_number(self.share, "share", 0.0, 1.0, "0 is the learned fusion, 1 the sum rule.")
-        self.fusion_ = clone(self._inner()).fit(Z, y, X if self.needs_X else None, c)
+        self.fusion_ = clone(self._inner()).fit(Z, y, X if self.needs_X else None, c, evidence)
 
     def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         return self._mix(self.fusion_.fuse(Z, self._rows(X)), Z.mean(axis=1))

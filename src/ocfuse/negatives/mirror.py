@@ -11,8 +11,8 @@ class Mirror(Generator):
 
     On standardised normals this is -x, the negative replicates of Roth (2006).
     No row is used twice before all have been used. Normals that are symmetric
-    about their mean give pseudo-anomalies that are not anomalous; a constant
-    column stays as it is.
+    about their mean give pseudo-anomalies that are not anomalous. A constant
+    column stays as it is, a discrete one gets its levels mirrored.
 
     Examples
     --------

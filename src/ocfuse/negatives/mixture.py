@@ -8,50 +8,101 @@ from numpy.random import RandomState
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.negatives.base import FloatArray, Generator
+from ocfuse.negatives.blocks import Blocks
+from ocfuse.negatives.gauss import Gauss
 from ocfuse.negatives.mirror import Mirror
+from ocfuse.negatives.pcshuffle import PCShuffle
 from ocfuse.negatives.shuffle import Shuffle
+from ocfuse.negatives.swap import Swap
 from ocfuse.negatives.uniform import Uniform
 
 
 class Mixture(Generator):
-    """Equal shares of several generators, in blocks, in the given order.
+    """Equal shares of several generators, one after the other, in the given order.
 
-    Each kind is blind to something: the mirror to symmetric normals, the box
-    to many dimensions, shuffled features to independent ones. If n is not
-    a multiple of their number, the first ones draw one row more.
+    Each kind is blind to something: a Gaussian sample to normals that are
+    Gaussian, the mirror to symmetric ones, the box to many dimensions, swapped
+    features to independent ones. If n is not a multiple of their number, the
+    first ones draw one row more. A mixture within a mixture keeps its kinds.
 
     Parameters
     ----------
-    generators : sequence of str or object, default=("mirror", "uniform", "shuffle")
+    generators : sequence of str or object, default=("gauss", "pcshuffle", "mirror", "swap", \
+"uniform")
         Names or objects, as `make_negatives` takes them.
 
     Examples
     --------
     >>> from ocfuse.negatives import Mixture
-    >>> Mixture(["mirror", "shuffle"]).sample([[0.0], [1.0], [5.0]], 4, random_state=0).shape
-    (4, 1)
+    >>> mixture = Mixture(["mirror", "shuffle"])
+    >>> mixture.sample([[0.0], [1.0], [5.0]], 3, random_state=0).shape
+    (3, 1)
+    >>> mixture.labels, mixture.kinds(3)
+    (['mirror', 'shuffle'], array([0, 0, 1]))
     """
 
-    def __init__(self, generators: Sequence[Any] = ("mirror", "uniform", "shuffle")) -> None:
+    def __init__(
+        self, generators: Sequence[Any] = ("gauss", "pcshuffle", "mirror", "swap", "uniform")
+    ) -> None:
         self.generators = generators
 
+    @property
+    def labels(self) -> list[str]:
+        """Names of the kinds of rows."""
+        return [label for part in self._parts() for label in part.labels]
+
+    def _shares(self, n: int) -> list[int]:
+        counts = self._counts(n)
+        return [
+            share
+            for part, count in zip(self._parts(), counts, strict=True)
+            for share in part._shares(count)
+        ]
+
+    def _draw_blocks(self, blocks: Blocks, n: int, random: RandomState) -> FloatArray:
+        drawn = zip(self._parts(), self._counts(n), strict=True)
+        return np.vstack([part._draw_blocks(blocks, k, random) for part, k in drawn if k])
+
     def _draw(self, X: FloatArray, n: int, random: RandomState) -> FloatArray:
+        return self._draw_blocks(Blocks(X), n, random)
+
+    def _counts(self, n: int) -> list[int]:
+        """Return how many of n rows each generator draws."""
+        k = len(self.generators)
+        return [n // k + (place < n % k) for place in range(k)]
+
+    def _parts(self) -> list[Generator]:
         if isinstance(self.generators, str) or len(self.generators) == 0:
             raise InvalidInputError(
                 "generators must be a list of at least one name or object. "
                 f"Got generators={self.generators!r}."
             )
-        kinds = [_make_one(kind) for kind in self.generators]
-        shares = [n // len(kinds) + (place < n % len(kinds)) for place in range(len(kinds))]
-        drawn = zip(kinds, shares, strict=True)
-        return np.vstack([kind.sample(X, share, random) for kind, share in drawn if share])
+        made = [_make_one(kind) for kind in self.generators]
+        return [part if isinstance(part, Generator) else _Foreign(part) for part in made]
+
+
+class _Foreign(Generator):
+    """An object of which only `sample(X, n, random_state)` is known."""
+
+    def __init__(self, generator: Any) -> None:
+        self.generator = generator
+
+    @property
+    def labels(self) -> list[str]:
+        return [type(self.generator).__name__.lower()]
+
+    def _draw(self, X: FloatArray, n: int, random: RandomState) -> FloatArray:
+        return np.asarray(self.generator.sample(X, n, random))
 
 
 _BY_NAME: dict[str, type[Generator]] = {
+    "gauss": Gauss,
     "mirror": Mirror,
-    "uniform": Uniform,
-    "shuffle": Shuffle,
     "mixture": Mixture,
+    "pcshuffle": PCShuffle,
+    "shuffle": Shuffle,
+    "swap": Swap,
+    "uniform": Uniform,
 }
 
 
@@ -61,9 +112,9 @@ def make_negatives(spec: Any) -> Any:
     Parameters
     ----------
     spec : None, str, list or object
-        None for no pseudo-anomalies; "mirror", "uniform", "shuffle" or
-        "mixture"; a list of names and objects for their mixture; an object with
-        `sample(X, n, random_state)`.
+        None for no pseudo-anomalies; "gauss", "mirror", "mixture", "pcshuffle",
+        "shuffle", "swap" or "uniform"; a list of names and objects for their
+        mixture; an object with `sample(X, n, random_state)`.
 
     Returns
     -------

@@ -1,5 +1,7 @@
 """Pseudo-anomalies whose single features are normal."""
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.random import RandomState
 
@@ -21,6 +23,8 @@ class Shuffle(Generator):
            [1., 5.],
            [1., 6.]])
     """
+
+    keeps_values: ClassVar[bool] = True
 
     def _draw(self, X: FloatArray, n: int, random: RandomState) -> FloatArray:
         rows = random.randint(len(X), size=(n, X.shape[1]))

@@ -1,0 +1,133 @@
+"""Whitening: coordinates in which the normal rows spread evenly in all directions."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh, svd
+
+from ocfuse.threads import few_threads, one_thread
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+#: The covariance is moved towards a sphere by at least this share.
+LEAST_SHRINKAGE = 1e-3
+#: Error of an eigenvalue, relative to the largest, per column.
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+#: A mean variance below this is taken as none.
+SMALLEST_VARIANCE = 1e-290
+
+
+class Whitening:
+    """Multiply centred rows by ``W = ((1 - a) C + a v I)^(-1/2)``, up to a rotation.
+
+    C is the covariance of the training rows, v its mean variance and a the
+    shrinkage of Ledoit and Wolf (2004), at least 0.001. The coordinates are
+    the principal ones. Where the training rows do not span all m directions,
+    the part of a row off their span, on which W is the factor ``(a v)^(-1/2)``,
+    becomes a single column: its length. No training row has such a part, so
+    norms and distances to training rows are those of all m columns.
+
+    A row is multiplied on its own: its coordinates are the same to the last
+    bit in every batch, and duplicates stay duplicates.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, m)
+        Training rows, finite.
+    centre : ndarray of shape (m,)
+        Their mean.
+    unit : float
+        The variance v of rows that have none.
+
+    Attributes
+    ----------
+    shrinkage : float
+        a.
+    directions : ndarray of shape (r, m)
+        An orthonormal basis of the centred rows.
+    factors : ndarray of shape (r,)
+        What W multiplies these directions by.
+    rest_factor : float
+        What W multiplies all others by.
+    rounding : float
+        The length of a training row off its span, which is 0, as computed;
+        that of every row is taken as so much less.
+    """
+
+    def __init__(self, X: FloatArray, centre: FloatArray, unit: float = 1.0) -> None:
+        self.centre = centre
+        self.rounding = 0.0
+        rows = X - centre
+        variance = float(np.mean(np.einsum("nm,nm->n", rows, rows))) / rows.shape[1]
+        variance = variance if variance > SMALLEST_VARIANCE else unit
+        # In this unit fourth powers do not overflow.
+        rows /= np.sqrt(variance)
+        with few_threads(rows.size * min(rows.shape)):
+            values, self.directions = _principal(rows)
+        a = self.shrinkage = max(LEAST_SHRINKAGE, ledoit_wolf(rows, values))
+        self.factors: FloatArray = 1.0 / np.sqrt(((1.0 - a) * values + a) * variance)
+        self.rest_factor = float(1.0 / np.sqrt(a * variance))
+        self.rounding = float(self._split(X)[1].max())
+
+    def transform(self, X: FloatArray) -> FloatArray:
+        """Return the whitened rows, shape (q, min(r + 1, m))."""
+        inside, rest = self._split(X)
+        inside *= self.factors
+        r, m = self.directions.shape
+        return inside if r == m else np.column_stack([inside, rest * self.rest_factor])
+
+    def _split(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rows in the directions, and the length of what is off them."""
+        rows = X - self.centre
+        with one_thread():
+            inside = _row_by_row(self.directions, rows)
+            if inside.shape == rows.shape:
+                return inside, np.zeros(len(rows))
+            rows -= _row_by_row(self.directions.T, inside)
+        # Shifted rather than cut: a step would turn rounding into a difference.
+        length = np.sqrt(np.einsum("qm,qm->q", rows, rows)) - self.rounding
+        return inside, np.maximum(length, 0.0)
+
+
+def ledoit_wolf(rows: FloatArray, values: FloatArray) -> float:
+    """Return the shrinkage towards a sphere that is closest to the true covariance.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, m)
+        Centred rows.
+    values : ndarray of shape (r,)
+        Eigenvalues of their covariance; the other m - r are 0.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 if the covariance is a sphere already, 1 if it is 0.
+    """
+    n, m = rows.shape
+    squares = float(values @ values)
+    distance = squares - float(values.sum()) ** 2 / m
+    if distance <= ROUNDING * squares:
+        return 0.0 if len(values) else 1.0
+    norms = np.einsum("nm,nm->n", rows, rows)
+    error = (float(norms @ norms) / n - squares) / n
+    return float(np.clip(error / distance, 0.0, 1.0))
+
+
+def _principal(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the positive eigenvalues of the covariance, and directions as rows."""
+    n, m = rows.shape
+    if n > m:
+        values, vectors = eigh(rows.T @ rows / n, driver="evd", check_finite=False)
+        is_positive = values > ROUNDING * m * max(values[-1], SMALLEST_VARIANCE)
+        return values[is_positive], np.ascontiguousarray(vectors.T[is_positive])
+    _, singular, directions = svd(rows, full_matrices=False, check_finite=False)
+    is_positive = singular > ROUNDING * m * max(singular[0], SMALLEST_VARIANCE)
+    return singular[is_positive] ** 2 / n, directions[is_positive]
+
+
+def _row_by_row(A: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return ``rows @ A.T`` by one product per row, which does not know the other rows."""
+    product: FloatArray = np.matmul(A, rows[:, :, None])[:, :, 0]
+    return product

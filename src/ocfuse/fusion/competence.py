@@ -1,0 +1,192 @@
+"""Weights from the competence of the members, in closed form at every point."""
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import clone
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.evidence import LEAST, Evidence, auc_of
+from ocfuse.fusion.inputs import FloatArray, check_number
+from ocfuse.fusion.locality import Locality
+from ocfuse.fusion.surroundings import LocalScale
+from ocfuse.solvers.ball import LpBall
+
+#: Normals whose scores are correlated; more change nothing.
+MOST_CORRELATED = 5000
+
+
+class CompetenceFusion(BaseFusion):
+    """Trust the members that win comparisons and agree with other winners.
+
+    The competence of a member is its mean rank over the comparisons of the
+    `Evidence`, times its agreement (rank correlation on normals) with the
+    competent members. Where the scores of normals vary from place to place, they
+    are brought to one local scale (see `LocalScale`), and the weights are::
+
+        w(x) = argmax sum_j a_j sd_j(x) w_j   subject to  ||sd(x) w||_p <= 1,  w >= 0
+
+    which has the solution ``w_j(x) = v_j / sd_j(x)`` with v the point of the
+    lp ball that the competences a point at. The score is
+    ``sum_j w_j(x) (z_j(x) - mean_j(x)) / ||v||_1``: 0 for a typical normal, less
+    for stranger rows. It does not depend on the scale of the members.
+
+    Parameters
+    ----------
+    p : float, default=8/7
+        Norm of the ball, from 1 (the most competent member alone) to inf (all
+        members equally).
+    n_neighbors : int, default=20
+        Normals that the local scale is taken from, at most one in 15; 0 for one
+        scale everywhere.
+    shift_prior : float, default=60.0
+        Weight of the global mean against the n of the neighbours.
+    scale_prior : float, default=3.0
+        Weight of the global spread.
+    agreement : int, default=3
+        How often competence and agreement are computed from each other; 0 leaves
+        agreement out.
+    use_ranks : bool, default=True
+        Compare members by their ranks; False takes the areas under the curve
+        themselves, which one saturated member can decide.
+    locality : Locality, optional
+        Lets p depend on the place, as in `LocalLpFusion`; by default p is the
+        same everywhere, which was measured to be as good.
+
+    Attributes
+    ----------
+    competence_ : ndarray of shape (d,)
+        The competences a, the largest 1.
+    trust_ : ndarray of shape (d,)
+        Weights before the local scale, adding up to 1.
+    evidence_ : Evidence
+        What the competences rest on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.fusion import CompetenceFusion
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> Z = [[0.9, 0.4], [0.8, 0.5], [0.9, 0.6], [0.7, 0.5], [0.1, 0.5], [0.2, 0.6]]
+    >>> fusion = CompetenceFusion(n_neighbors=0).fit(Z, [1, 1, 1, 1, -1, -1], X)
+    >>> fusion.trust_.round(2)
+    array([0.99, 0.01])
+    """
+
+    needs_X = True  # noqa: N815
+
+    def __init__(
+        self,
+        p: float = 8 / 7,
+        n_neighbors: int = 20,
+        shift_prior: float = 60.0,
+        scale_prior: float = 3.0,
+        agreement: int = 3,
+        use_ranks: bool = True,
+        locality: Locality | None = None,
+    ) -> None:
+        self.p = p
+        self.n_neighbors = n_neighbors
+        self.shift_prior = shift_prior
+        self.scale_prior = scale_prior
+        self.agreement = agreement
+        self.use_ranks = use_ranks
+        self.locality = locality
+
+    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        self._learn(Z, y, X, c, None)
+
+    def _learn(
+        self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray, evidence: Evidence | None
+    ) -> None:
+        self._check_parameters()
+        normal = Z[y > 0]
+        self.evidence_ = _from_labels(normal, Z[y < 0]) if evidence is None else evidence
+        if len(self.evidence_.auc) != Z.shape[1]:
+            raise InvalidInputError(
+                f"evidence must have one row per member: {Z.shape[1]}. "
+                f"Got {len(self.evidence_.auc)}."
+            )
+        self.centre_, spread = normal.mean(axis=0), normal.std(axis=0)
+        self.spread_ = np.where(spread > 0, spread, 1.0)
+        standard = (normal - self.centre_) / self.spread_
+        self.competence_ = self._competence(standard)
+        self.trust_ = self._direction(np.array([self.p]))[0]
+        self.scale_ = LocalScale(
+            X[y > 0], standard, self.n_neighbors, self.shift_prior, self.scale_prior
+        )
+        self.locality_ = None
+        if self.locality is not None:
+            self.locality_ = clone(self.locality).fit(X[y > 0], standard)
+
+    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        return np.asarray(self._parts(Z, X).sum(axis=1))
+
+    def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(Z)), self._parts(Z, X)
+
+    def _weights(self, X: FloatArray) -> FloatArray:
+        _, sd = self.scale_.at(X)
+        # back on the scale of the scores as they are given
+        w = self._direction(self._local_p(X)) / (sd * self.spread_)
+        return np.asarray(w / w.sum(axis=1, keepdims=True))
+
+    def _local_p(self, X: FloatArray) -> FloatArray:
+        if self.locality_ is None:
+            return np.full(len(X), float(self.p))
+        return np.asarray(self.locality_.norms(X, self.p))
+
+    def _parts(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        mean, sd = self.scale_.at(X)
+        local = ((Z - self.centre_) / self.spread_ - mean) / sd
+        return np.asarray(self._direction(self._local_p(X)) * local)
+
+    def _direction(self, p: FloatArray) -> FloatArray:
+        """Return v for every norm, adding up to 1."""
+        a = np.broadcast_to(self.competence_, (len(p), len(self.competence_)))
+        v = LpBall(p, nonneg=True).maximiser(a)
+        return np.asarray(v / v.sum(axis=1, keepdims=True))
+
+    def _competence(self, standard: FloatArray) -> FloatArray:
+        """Return the competences: wins, times agreement with other winners."""
+        b = self.evidence_.by_rank() if self.use_ranks else self.evidence_.by_value()
+        b = b / b.max()
+        if self.agreement and len(b) > 1:
+            R = _rank_correlations(standard[:MOST_CORRELATED])
+            a = b
+            for _ in range(self.agreement):
+                u = LpBall(self.p, nonneg=True).maximiser(a)
+                others = np.maximum(u.sum() - u, np.finfo(np.float64).tiny)
+                agreed = np.maximum((R @ u) / others, LEAST)
+                a = b * agreed / agreed.max()
+                a = a / a.max()
+            b = a
+        return np.asarray(b)
+
+    def _check_parameters(self) -> None:
+        check_number(self.p, "p", 1.0, np.inf, "1 trusts one member, inf all equally.")
+        advice = "It counts rows."
+        check_number(self.shift_prior, "shift_prior", 0.0, np.inf, advice, open_low=True)
+        check_number(self.scale_prior, "scale_prior", 0.0, np.inf, advice, open_low=True)
+        for name in ("n_neighbors", "agreement"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+                raise InvalidInputError(f"{name} must be 0 or a positive integer. Got {value!r}.")
+
+
+def _from_labels(normal: FloatArray, anomalous: FloatArray) -> Evidence:
+    """Take rows with y = -1 as the one comparison; without any, all are alike."""
+    if not len(anomalous):
+        return Evidence(np.full((normal.shape[1], 1), 0.5), np.ones(1), ["none"])
+    return Evidence(auc_of(normal, anomalous)[:, np.newaxis], np.ones(1), ["y = -1"])
+
+
+def _rank_correlations(Z: FloatArray) -> FloatArray:
+    """Return the rank correlations of the columns; none with itself or with a constant."""
+    ranks = rankdata(Z, axis=0)
+    ranks -= ranks.mean(axis=0)
+    length = np.sqrt((ranks**2).sum(axis=0))
+    unit = ranks / np.where(length > 0, length, 1.0)
+    R: FloatArray = unit.T @ unit
+    np.fill_diagonal(R, 0.0)
+    return R

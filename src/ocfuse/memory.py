@@ -1,0 +1,58 @@
+"""Results that several fits need, computed once."""
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_results: ContextVar[dict[Any, Any] | None] = ContextVar("results", default=None)
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Keep the results of `remembered` functions until the outermost block ends."""
+    token = _results.set({} if (kept := _results.get()) is None else kept)
+    try:
+        yield
+    finally:
+        _results.reset(token)
+
+
+def remembered(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function of arrays and numbers return, while `remembering`, what it did before.
+
+    Nobody may write into the result.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        """Look the result up first."""
+        results = _results.get()
+        if results is None:
+            return function(*args, **kwargs)
+        key = (
+            function.__module__,
+            function.__qualname__,
+            *map(_key, args),
+            *((name, _key(kwargs[name])) for name in sorted(kwargs)),
+        )
+        if key not in results:
+            results[key] = function(*args, **kwargs)
+        found: R = results[key]
+        return found
+
+    return wrapper
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        content = np.ascontiguousarray(value).tobytes()
+        return value.shape, value.dtype.str, hashlib.sha256(content).digest()
+    return type(value), value

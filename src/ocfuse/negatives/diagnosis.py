@@ -1,0 +1,137 @@
+"""Whether pseudo-anomalies can tell the members of an ensemble apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocfuse.exceptions import InvalidInputError
+
+FloatArray = NDArray[np.float64]
+
+#: Every member this good: there is nothing left to learn from the kind.
+SATURATED = 0.99
+#: Every member no better than this: to all of them the kind looks normal.
+BLIND = 0.55
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """How well every member tells each kind of pseudo-anomaly from normals.
+
+    Attributes
+    ----------
+    auc : ndarray of shape (d, g)
+        AUC of every member on every kind; NaN for a kind without rows.
+    saturated : ndarray of shape (g,)
+        Every member has an AUC of at least 0.99.
+    blind : ndarray of shape (g,)
+        Every member has an AUC of at most 0.55.
+    labels : list of str
+        Names of the kinds.
+    """
+
+    auc: FloatArray
+    saturated: NDArray[np.bool_]
+    blind: NDArray[np.bool_]
+    labels: list[str]
+
+    def message(self) -> str | None:
+        """Return a sentence for the user if no kind tells the members apart, else None."""
+        absent = np.isnan(self.auc).any(axis=0)
+        if not (self.saturated | self.blind | absent).all():
+            return None
+        reasons = [
+            f"{', '.join(np.array(self.labels)[which])} ({why})"
+            for which, why in (
+                (self.saturated, f"too easy: every member has an AUC of {SATURATED} or more"),
+                (self.blind, f"like normals: every member has an AUC of {BLIND} or less"),
+            )
+            if which.any()
+        ]
+        return (
+            f"The pseudo-anomalies cannot tell the members apart: {'; '.join(reasons)}. What is "
+            "learned from them says little about real anomalies. Use other generators, or give "
+            "labelled anomalies."
+        )
+
+
+def diagnose(
+    normal: ArrayLike, negative: ArrayLike, kind: ArrayLike, labels: Sequence[str] | None = None
+) -> Diagnosis:
+    """Measure how well every member tells each kind of pseudo-anomaly from normals.
+
+    Parameters
+    ----------
+    normal : array-like of shape (n, d)
+        Scores of normals by members that have not seen them, higher = more normal.
+    negative : array-like of shape (q, d)
+        Scores of pseudo-anomalies.
+    kind : array-like of shape (q,)
+        Kind of each pseudo-anomaly, 0 to g - 1.
+    labels : sequence of str, optional
+        Names of the g kinds; their numbers by default.
+
+    Returns
+    -------
+    Diagnosis
+        AUC of every member on every kind, and what follows from it.
+
+    Raises
+    ------
+    InvalidInputError
+        Shapes do not match, a score is NaN, or a kind is not one of 0 to g - 1.
+
+    Examples
+    --------
+    >>> from ocfuse.negatives import diagnose
+    >>> found = diagnose([[2.0, 2.0], [3.0, 3.0]], [[0.0, 1.0], [1.0, 2.5]], [0, 1], ["a", "b"])
+    >>> found.auc
+    array([[1. , 1. ],
+           [1. , 0.5]])
+    >>> found.saturated
+    array([ True, False])
+    """
+    normals, negatives, kinds = _checked(normal, negative, kind)
+    names = [str(g) for g in range(kinds.max() + 1)] if labels is None else list(labels)
+    if not 0 <= kinds.min() <= kinds.max() < len(names):
+        raise InvalidInputError(
+            f"kind must hold numbers from 0 to {len(names) - 1}, one for each label. "
+            f"Got {kinds.min()} to {kinds.max()}."
+        )
+    beaten = np.column_stack(
+        [_beaten_by(*columns) for columns in zip(normals.T, negatives.T, strict=True)]
+    )
+    auc = np.full((normals.shape[1], len(names)), np.nan)
+    for g in np.unique(kinds):
+        auc[:, g] = beaten[kinds == g].mean(axis=0)
+    saturated, blind = (np.all(auc >= SATURATED, axis=0), np.all(auc <= BLIND, axis=0))
+    return Diagnosis(auc=auc, saturated=saturated, blind=blind, labels=names)
+
+
+def _beaten_by(normals: FloatArray, negatives: FloatArray) -> FloatArray:
+    """Return the share of normals above each pseudo-anomaly; its mean is the AUC."""
+    ranked = np.sort(normals)
+    below = np.searchsorted(ranked, negatives, side="left")
+    below_or_tied = np.searchsorted(ranked, negatives, side="right")
+    return np.asarray(1.0 - (below + below_or_tied) / (2.0 * len(ranked)))  # ties count half
+
+
+def _checked(
+    normal: ArrayLike, negative: ArrayLike, kind: ArrayLike
+) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+    normals, negatives = np.asarray(normal, dtype=float), np.asarray(negative, dtype=float)
+    kinds = np.asarray(kind)
+    shapes = (normals.ndim, negatives.ndim, normals.shape[1:], kinds.shape)
+    fits = shapes == (2, 2, negatives.shape[1:], negatives.shape[:1])
+    if not fits or 0 in normals.shape + negatives.shape:
+        raise InvalidInputError(
+            "normal, negative and kind must have shapes (n, d), (q, d) and (q,), none empty. "
+            f"Got {normals.shape}, {negatives.shape} and {kinds.shape}."
+        )
+    if np.isnan(normals).any() or np.isnan(negatives).any():
+        raise InvalidInputError("Scores must not be NaN. Leave failing members out.")
+    if kinds.dtype.kind not in "iu":
+        raise InvalidInputError(f"kind must hold whole numbers. Got {kinds.dtype}.")
+    return normals, negatives, kinds.astype(np.intp)

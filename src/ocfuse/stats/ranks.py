@@ -1,0 +1,111 @@
+"""Ranks of systems within data sets, and how far apart mean ranks must be."""
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata, studentized_range
+
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+def result_table(table: ArrayLike) -> FloatArray:
+    """Return results of shape (n_sets, n_systems), NaN where there is none, or refuse."""
+    try:
+        results = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(
+            f"table must hold real numbers, or NaN for a gap. {error}."
+        ) from None
+    if results.ndim != 2 or results.shape[0] < 1 or results.shape[1] < 2:
+        raise InvalidInputError(
+            "table must have shape (n_sets, n_systems) with at least one set and two systems. "
+            f"Got shape {results.shape}."
+        )
+    if np.isinf(results).any():
+        raise InvalidInputError("table must be finite, with NaN for a gap. Got an infinite result.")
+    return results
+
+
+def ranks_within(results: FloatArray) -> FloatArray:
+    """Rank every row: 1 for the highest, means for ties, the mid-rank for a gap."""
+    ranks = rankdata(-results, axis=1, nan_policy="omit")
+    middle = (np.sum(~np.isnan(results), axis=1, keepdims=True) + 1.0) / 2.0
+    filled: FloatArray = np.where(np.isnan(results), middle, ranks)
+    return filled
+
+
+def mean_ranks(table: ArrayLike) -> FloatArray:
+    """Return the mean rank of every system over the data sets.
+
+    Rank 1 is the best, which is the highest result; ties share the mean of
+    their ranks. A gap counts as the mid-rank of the systems that have a result
+    on that set, so it helps nobody and harms nobody.
+
+    Parameters
+    ----------
+    table : array_like of shape (n_sets, n_systems)
+        Results, higher is better; NaN for a gap.
+
+    Returns
+    -------
+    ndarray of shape (n_systems,)
+        The mean ranks.
+
+    Examples
+    --------
+    >>> from ocfuse.stats import mean_ranks
+    >>> mean_ranks([[0.9, 0.8, 0.7], [0.6, 0.6, float("nan")]])
+    array([1.25, 1.75, 2.25])
+    """
+    ranks: FloatArray = ranks_within(result_table(table)).mean(axis=0)
+    return ranks
+
+
+def critical_difference(n_systems: int, n_sets: int, alpha: float = 0.05) -> float:
+    """Return how far apart two mean ranks must be to differ, by Nemenyi's test.
+
+    For all pairs together, after Friedman's test::
+
+        CD = q / sqrt(2) * sqrt(k (k + 1) / (6 n))
+
+    with k systems, n sets and q the upper alpha-quantile of the studentised
+    range of k values. It grows with the number of systems compared, so compare
+    few.
+
+    Parameters
+    ----------
+    n_systems : int
+        Systems compared, at least 2.
+    n_sets : int
+        Data sets they were compared on.
+    alpha : float, default=0.05
+        Probability of any false difference among all pairs, in (0, 1).
+
+    Returns
+    -------
+    float
+        The critical difference of mean ranks.
+
+    Examples
+    --------
+    >>> from ocfuse.stats import critical_difference
+    >>> round(critical_difference(4, 14), 2)
+    1.25
+    """
+    _require_count("n_systems", n_systems, 2)
+    _require_count("n_sets", n_sets, 1)
+    if not 0.0 < alpha < 1.0:
+        raise InvalidInputError(f"alpha must be in (0, 1). Got alpha={alpha!r}. Use 0.05.")
+    q = float(studentized_range.ppf(1.0 - alpha, n_systems, np.inf))
+    return q / math.sqrt(2.0) * math.sqrt(n_systems * (n_systems + 1) / (6.0 * n_sets))
+
+
+def _require_count(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidTypeError(f"{name} must be an integer. Got {name}={value!r}.")
+    if value < least:
+        raise InvalidInputError(f"{name} must be at least {least}. Got {name}={value}.")

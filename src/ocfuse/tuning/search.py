@@ -1,0 +1,269 @@
+"""Search: try settings of the normaliser and the fusion on shared score matrices."""
+
+import time
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ocfuse.detectors.members import seeded
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.rules import SumRule
+from ocfuse.memory import remembering
+from ocfuse.progress import current_progress
+from ocfuse.tuning.criterion import Criterion
+from ocfuse.tuning.crossfit import ScoredRows
+from ocfuse.tuning.families import best_of_each, family, keep_columns
+from ocfuse.tuning.named import make_criterion
+from ocfuse.tuning.parts import Candidate, Parts, candidates
+from ocfuse.tuning.splits import ScaledSplit
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Verdict: TypeAlias = tuple[float, float]
+
+#: The norms that the paper tries.
+PAPER_P = (32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 10.0, 100.0)
+#: Digits after the point to which values must differ, not to be equal.
+DIGITS = 10
+
+
+class Search(BaseEstimator):  # type: ignore[misc]
+    """Choose settings by a criterion on held-out rows, anomalies or not.
+
+    The members are fitted once; the scores they gave to rows they had not seen
+    are all that is needed. Candidates with the same normaliser share its scores.
+    Of equal candidates the one with p closest to 2 is picked, then the first.
+
+    Parameters
+    ----------
+    criterion : str or Criterion, default="pseudo-negatives"
+        "pseudo-negatives", "labels", "rpau" or "stability", or an object.
+    grid : dict, default=None
+        Lists of values to be tried in every combination. A key is a parameter of
+        the two parts, such as "fusion__eta", "fusion__locality__kappa" or
+        "normaliser__rho"; the last word ("p", "eta", "kappa", "rho") is enough
+        where there is one of that name; "fusion" and "normaliser" themselves take
+        names and objects. None is the paper's nine values of p.
+    select_members : bool, default=False
+        First keep one member of every family, by its own score. Names that are
+        the same up to the last "-" are a family: "svdd-0.25", "svdd-0.5", "svdd-1".
+
+    Attributes
+    ----------
+    results_ : dict
+        What was tried, one entry per candidate: "params", "param_<name>" for each
+        parameter, "value", "tie_break", "rank" and "seconds".
+    best_index_ : int
+        The candidate picked.
+    best_params_ : dict
+        Its parameters.
+    best_value_ : float
+        Its value. It was picked for it, so that it flatters.
+    best_normaliser_, best_fusion_ : normaliser and fusion
+        The parts with these parameters, not fitted.
+    criterion_ : Criterion
+        What judged.
+    members_ : list of str
+        Members that are kept.
+    member_results_ : dict
+        "name", "family", "value" and "kept" of every member; empty if there was
+        nothing to select.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from ocfuse import FusedDetector
+    >>> from ocfuse.tuning import Search
+    >>> search = Search("pseudo-negatives", grid={"p": [4 / 3, 2, 4], "rho": [2, 5]})
+    >>> detector = FusedDetector("light", tune=search, random_state=0).fit(load_iris().data)
+    >>> sorted(detector.search_.best_params_)
+    ['fusion__fusion__p', 'normaliser__rho']
+    """
+
+    def __init__(
+        self,
+        criterion: Any = "pseudo-negatives",
+        grid: dict[str, Any] | None = None,
+        select_members: bool = False,
+    ) -> None:
+        self.criterion = criterion
+        self.grid = grid
+        self.select_members = select_members
+
+    def fit(
+        self,
+        rows: ScoredRows,
+        normaliser: Any,
+        fusion: BaseFusion,
+        names: list[str] | None = None,
+        random_state: Any = None,
+    ) -> "Search":
+        """Try all candidates.
+
+        Parameters
+        ----------
+        rows : ScoredRows
+            Rows with honest member scores.
+        normaliser : normaliser
+            Its parameters hold where the grid says nothing.
+        fusion : fusion
+            Likewise.
+        names : list of str, optional
+            Names of the members, which are the columns of scores.
+        random_state : int, RandomState instance or None
+            Seeds the parts that have a `random_state` and none set.
+
+        Returns
+        -------
+        Search
+            The search itself.
+        """
+        self.criterion_ = clone(make_criterion(self.criterion))
+        self.criterion_.check(rows)
+        parts = Parts(normaliser, fusion).written_out()
+        tried = candidates(self._grid(parts), parts)
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        variants = [seeded(parts.changed(candidate), seed) for candidate in tried]
+        self.members_ = [f"m{j}" for j in range(rows.S.shape[1])] if names is None else list(names)
+        self.member_results_: dict[str, Any] = {}
+        with remembering():
+            if self.select_members:
+                rows = self._select(rows, normaliser)
+            verdicts, seconds = self._try_all(rows, tried, variants)
+        self._conclude(tried, verdicts, seconds)
+        self.best_normaliser_ = variants[self.best_index_].normaliser
+        self.best_fusion_ = variants[self.best_index_].fusion
+        return self
+
+    def to_markdown(self) -> str:
+        """Return what was tried as a table, best first."""
+        check_is_fitted(self, "results_")
+        names = list(self.best_params_)
+        lines = ["| " + " | ".join([*names, "value"]) + " |", "|---" * (len(names) + 1) + "|"]
+        for i in np.argsort(self.results_["rank"]):
+            shown = [_shown(self.results_["params"][i][name]) for name in names]
+            lines.append("| " + " | ".join([*shown, f"{self.results_['value'][i]:.4g}"]) + " |")
+        return "\n".join(lines)
+
+    def _grid(self, parts: Parts) -> dict[str, Any]:
+        if self.grid is not None:
+            return self.grid
+        if any(name.rpartition("__")[2] == "p" for name in parts.get_params(deep=True)):
+            return {"p": PAPER_P}
+        if self.select_members:
+            return {}
+        raise InvalidInputError(
+            f"There is nothing to choose: {type(parts.fusion).__name__} has no parameter p. "
+            'Give tune=Search(grid={"eta": [...]}) with what it has, or tune=None.'
+        )
+
+    def _select(self, rows: ScoredRows, normaliser: Any) -> ScoredRows:
+        """Keep the best member of every family."""
+        names = self.members_
+        verdicts = []
+        for name in names:
+            own = keep_columns(rows, names, [name])
+            self.criterion_.check(own)
+            splits = [split.scaled(normaliser) for split in self.criterion_.splits(own)]
+            verdicts.append(self._judge(splits, SumRule()))
+        self.members_ = best_of_each(names, verdicts)
+        self.member_results_ = {
+            "name": names,
+            "family": [family(name) for name in names],
+            "value": np.array([value for value, _ in verdicts]),
+            "kept": np.array([name in self.members_ for name in names]),
+        }
+        return keep_columns(rows, names, self.members_)
+
+    def _try_all(
+        self, rows: ScoredRows, tried: list[Candidate], variants: list[Parts]
+    ) -> tuple[list[Verdict], list[float]]:
+        """Judge every variant; those with the same normaliser share its scores."""
+        progress = current_progress()
+        splits = self.criterion_.splits(rows)
+        scaled: dict[Any, list[ScaledSplit]] = {}
+        verdicts, seconds = [], []
+        for i, (candidate, variant) in enumerate(zip(tried, variants, strict=True)):
+            progress("tuning", type(self.criterion_).__name__, i, len(variants))
+            start = time.perf_counter()
+            key = _scale_of(candidate)
+            if key not in scaled:
+                scaled[key] = [split.scaled(variant.normaliser) for split in splits]
+            verdicts.append(self._judge(scaled[key], variant.fusion))
+            seconds.append(time.perf_counter() - start)
+        progress("tuning", type(self.criterion_).__name__, len(variants), len(variants))
+        return verdicts, seconds
+
+    def _judge(self, splits: list[ScaledSplit], fusion: BaseFusion) -> Verdict:
+        value, second = self.criterion_.judge([split.judged(fusion) for split in splits])
+        return round(float(value), DIGITS), round(float(second), DIGITS)
+
+    def _conclude(
+        self, tried: list[Candidate], verdicts: list[Verdict], seconds: list[float]
+    ) -> None:
+        """Rank the candidates and keep the first."""
+        value, second = np.array(verdicts).T
+        order = np.lexsort(([_distance(candidate) for candidate in tried], -second, -value))
+        rank = np.empty(len(tried), dtype=np.int64)
+        rank[order] = np.arange(1, len(tried) + 1)
+        columns = {f"param_{name}": [c[name] for c in tried] for name in tried[0]}
+        self.results_: dict[str, Any] = {
+            "params": tried,
+            **columns,
+            "value": value,
+            "tie_break": second,
+            "rank": rank,
+            "seconds": np.array(seconds),
+        }
+        self.best_index_ = int(order[0])
+        self.best_params_ = tried[self.best_index_]
+        self.best_value_ = float(value[self.best_index_])
+
+
+def make_search(tune: Any) -> Search | None:
+    """Return the search of a criterion's name, a criterion or a search; None for None.
+
+    Parameters
+    ----------
+    tune : str, Criterion, Search or None
+        What FusedDetector is given.
+
+    Returns
+    -------
+    Search or None
+        A search, not fitted.
+    """
+    if tune is None:
+        return None
+    if isinstance(tune, Search):
+        search: Search = clone(tune)
+        make_criterion(search.criterion)
+        return search
+    if isinstance(tune, str | Criterion):
+        return Search(make_criterion(tune))
+    raise InvalidTypeError(
+        f"tune must be None, the name of a criterion, a criterion or a Search. Got {tune!r}."
+    )
+
+
+def _distance(candidate: Candidate) -> float:
+    """Return how far the norm is from 2, where that can be said."""
+    norms = [value for name, value in candidate.items() if name.rpartition("__")[2] == "p"]
+    return sum(abs(p - 2.0) for p in norms if isinstance(p, int | float))
+
+
+def _scale_of(candidate: Candidate) -> tuple[tuple[str, int], ...]:
+    """Return what tells normalisers apart: values of the grid, by identity."""
+    return tuple(
+        (name, id(value))
+        for name, value in candidate.items()
+        if name.partition("__")[0] == "normaliser"
+    )
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

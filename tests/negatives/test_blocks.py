@@ -1,0 +1,64 @@
+"""One-hot columns that belong together."""
+
+import numpy as np
+import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ocfuse.features import FeatureEncoder
+from ocfuse.negatives import Mixture
+from ocfuse.negatives.blocks import Blocks
+from tests.negatives.cases import one_hot_table
+
+
+@given(seed=st.integers(0, 1000))
+def test_coding_and_decoding_give_the_rows_back(seed):
+    X, source = one_hot_table(seed)
+    blocks = Blocks(X, source)
+    assert blocks.coded().shape == (len(X), len(set(source)))
+    np.testing.assert_array_equal(blocks.decoded(blocks.coded()), X)
+
+
+@given(seed=st.integers(0, 1000))
+def test_nearest_pattern_is_the_nearest_and_leaves_numbers_alone(seed):
+    X, source = one_hot_table(seed)
+    rows = np.random.default_rng(seed).standard_normal((9, X.shape[1]))
+    moved = Blocks(X, source).nearest(rows)
+    np.testing.assert_array_equal(moved[:, [0, 1, 5]], rows[:, [0, 1, 5]])
+    for number in (1, 2):
+        block = source == number
+        patterns = np.unique(X[:, block], axis=0)
+        distance = ((rows[:, np.newaxis, block] - patterns) ** 2).sum(axis=2)
+        np.testing.assert_array_equal(moved[:, block], patterns[distance.argmin(axis=1)])
+
+
+def test_ties_go_to_the_first_pattern_in_sorted_order():
+    blocks = Blocks(np.eye(3), [4, 4, 4])
+    moved = blocks.nearest(np.array([[0.2, 0.2, 0.2], [0.5, 0.5, -1.0]]))
+    np.testing.assert_array_equal(moved, [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+
+
+def test_rows_that_occur_are_left_as_they_are():
+    X, source = one_hot_table(5)
+    np.testing.assert_array_equal(Blocks(X, source).nearest(X), X)
+
+
+def test_what_is_given_is_not_changed():
+    X, source = one_hot_table(5)
+    before, rows = X.copy(), X + 0.1
+    kept = rows.copy()
+    blocks = Blocks(X, source)
+    blocks.coded()
+    blocks.nearest(rows)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(rows, kept)
+
+
+def test_categories_of_a_data_frame():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"colour": rng.choice(list("rgb"), 40), "size": rng.standard_normal(40)})
+    encoder = FeatureEncoder().fit(frame)
+    drawn = Mixture().sample(encoder.transform(frame), 50, 0, encoder.source_)
+    colours = drawn[:, encoder.source_ == 0]
+    assert colours.shape == (50, 3)
+    np.testing.assert_array_equal(np.sort(colours, axis=1), [[0.0, 0.0, 1.0]] * 50)
