@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test check format check-native bench-solvers bench-members bench-estimator docs clean
+.PHONY: help demo test check format check-native bench-solvers bench-members bench-estimator bench-accuracy docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -67,6 +67,9 @@ bench-members: $(STAMP)  ## time nine kernel members together and apart
 
 bench-estimator: $(STAMP)  ## compare FusedDetector with PyOD's ensembles
 	$(RUN) -m benchmarks.estimator
+
+bench-accuracy: $(STAMP)  ## compare everything on 34 data sets (hours; resumes)
+	$(RUN) -m benchmarks.accuracy
 
 docs: $(STAMP) .venv/.docs  ## build the documentation into build/docs
 	$(RUN) -m sphinx -W --keep-going -q docs build/docs

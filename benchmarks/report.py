@@ -47,13 +47,14 @@ class Table:
 
 @dataclass
 class Report:
-    """One part: how it was measured, what came out, and the raw numbers."""
+    """One part: how it was measured, what came out, the raw numbers, and SVG by file name."""
 
     title: str
     method: str
     targets: list[Target]
     tables: list[Table]
     data: Data = field(default_factory=dict)
+    pictures: dict[str, str] = field(default_factory=dict)
 
     def markdown(self, facts: dict[str, str]) -> str:
         promises = Table(
@@ -63,7 +64,9 @@ class Report:
         )
         about = Table("Where and how", ["", ""], [[name, value] for name, value in facts.items()])
         tables = [promises, *self.tables, about] if self.targets else [*self.tables, about]
-        return "\n\n".join([f"# {self.title}", self.method, *(t.markdown() for t in tables)]) + "\n"
+        shown = [f"![{Path(name).stem}]({name})" for name in self.pictures]
+        parts = [f"# {self.title}", self.method, *shown, *(t.markdown() for t in tables)]
+        return "\n\n".join(parts) + "\n"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -103,6 +106,8 @@ def write(folder: Path, suite: str, part: str, report: Report, about: dict[str, 
     }
     (folder / f"{part}.json").write_text(json.dumps(content, indent=1) + "\n")
     (folder / f"{part}.md").write_text(report.markdown(about))
+    for name, picture in report.pictures.items():
+        (folder / name).write_text(picture)
     (folder / "README.md").write_text(_index(folder, suite))
 
 

@@ -38,18 +38,23 @@ class Task:
 
 def uci_task(name: str, seed: int) -> Task:
     """Split one set: 70 % of the normals to learn from; standardised on them."""
-    table = pd.read_csv(data_folder() / "uci" / f"{name}.csv", dtype={"label": str})
-    X = table.drop(columns="label").replace(ANSWERS).astype(float).to_numpy()
-    if name == "D3_voting":
-        X = np.where(np.isnan(X), 0.5, X)
-    is_normal = (table["label"] == UCI[name]).to_numpy()
+    X, is_normal = uci_rows(name)
     rng = np.random.default_rng(seed)
     normal = rng.permutation(X[is_normal])
     cut = round(TRAIN_SHARE * len(normal))
     train, rest = normal[:cut], normal[cut:]
     test = np.vstack([rest, X[~is_normal]])
-    train, test = _standardised(train, test)
+    train, test = standardised(*filled(train, test))
     return Task(train, test, np.arange(len(test)) < len(rest))
+
+
+def uci_rows(name: str) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the rows of one set as numbers, perhaps with gaps, and which are normal."""
+    table = pd.read_csv(data_folder() / "uci" / f"{name}.csv", dtype={"label": str})
+    X = table.drop(columns="label").replace(ANSWERS).astype(float).to_numpy()
+    if name == "D3_voting":
+        X = np.where(np.isnan(X), 0.5, X)
+    return X, (table["label"] == UCI[name]).to_numpy()
 
 
 def synthetic_task(n: int, m: int = 10, seed: int = 0) -> Task:
@@ -63,7 +68,7 @@ def synthetic_task(n: int, m: int = 10, seed: int = 0) -> Task:
 
     train, rest = normals(n), normals(n - n // 10)
     anomalies = normals(n // 10) + 3 * rng.normal(size=(n // 10, m))
-    train, test = _standardised(train, np.vstack([rest, anomalies]))
+    train, test = standardised(train, np.vstack([rest, anomalies]))
     return Task(train, test, np.arange(n) < len(rest))
 
 
@@ -75,10 +80,14 @@ def data_folder() -> Path:
     return Path(folder)
 
 
-def _standardised(train: FloatArray, test: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Fill gaps by medians and standardise, both by the training rows: PyOD does neither."""
+def filled(train: FloatArray, *others: FloatArray) -> list[FloatArray]:
+    """Fill gaps by the medians of the training rows: PyOD does not take them."""
     median = np.nanmedian(train, axis=0)
-    train, test = (np.where(np.isnan(X), median, X) for X in (train, test))
+    return [np.where(np.isnan(X), median, X) for X in (train, *others)]
+
+
+def standardised(train: FloatArray, *others: FloatArray) -> list[FloatArray]:
+    """Standardise by the training rows: PyOD does not."""
     centre, scale = train.mean(axis=0), train.std(axis=0)
     scale[scale == 0] = 1.0
-    return (train - centre) / scale, (test - centre) / scale
+    return [(X - centre) / scale for X in (train, *others)]

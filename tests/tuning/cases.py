@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ocfuse.tuning.ballot import Ballot
 from ocfuse.tuning.crossfit import ScoredRows
 
 
@@ -17,4 +18,7 @@ def scored_rows(
     S = rng.normal(size=(n + m, 1)) + rng.normal(size=(n + m, d)) - shift * truth
     y = np.repeat([1, -1], [n, m])
     fold = np.concatenate([np.arange(n) % 4, np.arange(n_real) % 4, np.full(n_pseudo, -1)])
-    return ScoredRows(S=S, y=y, X=X, fold=fold)
+    kind = np.where(fold < 0, 0, -1)
+    seen = np.full(S.shape, np.nan)
+    seen[:n] = S[:n] + rng.uniform(size=(n, d))
+    return ScoredRows(S, y, X, fold, kind, seen, Ballot({"gauss": 1.0}, 0.5))

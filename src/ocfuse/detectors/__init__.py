@@ -2,6 +2,7 @@
 
 from ocfuse.detectors.adapters import PyodDetector, from_pyod
 from ocfuse.detectors.alp import ALP
+from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.kpca import KPCA
 from ocfuse.detectors.mixture import GMM
@@ -17,6 +18,7 @@ __all__ = [
     "KPCA",
     "LOF",
     "SVDD",
+    "Forest",
     "Mahalanobis",
     "OneClassGP",
     "Pool",

@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import IsolationForest
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.detectors.base import require_count
+from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import FloatArray
 from ocfuse.detectors.kpca import KPCA
@@ -80,7 +80,7 @@ def _wide() -> Members:
         ("gmm-3", GMM(3, max_samples=MIXTURE_SAMPLES)),
         ("lof-10", LOF(10)),
         ("lof-30", LOF(30)),
-        ("iforest", IsolationForest()),
+        ("iforest", Forest()),
         ("knn-5", KNN(5)),
         ("maha", Mahalanobis()),
         ("wknn-5", Whitened(KNN(5))),

@@ -20,6 +20,7 @@ from ocfuse.fusion.named import make_fusion
 from ocfuse.negatives import make_negatives
 from ocfuse.progress import Progress
 from ocfuse.scores import make_normaliser
+from ocfuse.tuning.ballot import ballot_for
 from ocfuse.tuning.crossfit import ScoredRows, fit_fusion
 from ocfuse.tuning.families import keep_columns, keep_members
 from ocfuse.tuning.search import Search
@@ -29,8 +30,10 @@ IntArray: TypeAlias = NDArray[np.intp]
 
 #: Passes of leaving out far rows: the farthest may hide others.
 MOST_PASSES = 3
-#: Pseudo-negatives: as many as there are normals, within these bounds.
-FEWEST_NEGATIVES, MOST_NEGATIVES = 300, 1000
+#: Pseudo-negatives of each kind.
+NEGATIVES_PER_KIND = 300
+#: Training rows that the members score after they have seen them.
+MOST_SEEN = 2000
 #: Labelled anomalies from which on pseudo-negatives are not needed. On the development
 #: sets 3 real ones alone did better than together with the others.
 ENOUGH_ANOMALIES = 3
@@ -192,38 +195,40 @@ class Learned:
             encoded = self.encoder.transform(anomalies.X)
         order = canonical_order(encoded, anomalies.groups)
         self.anomalies = np.flatnonzero(table.y == ANOMALY)[order]
-        negatives = self._negatives(len(anomalies))
+        negatives, kind, labels = self._negatives(len(anomalies))
         strangers = np.vstack([encoded[order], negatives])
         d = len(self.pool.names_)
         S = self.pool.score_samples(strangers) if len(strangers) else np.empty((0, d))
         fold = self.pool.fold_
         known = None if table.groups is None else table.groups[self.rows]
         theirs = None if table.groups is None else table.groups[self.anomalies]
+        held_out = matching_folds(len(anomalies), fold, known, theirs)
+        n, m = self.training.shape
         return ScoredRows(
             S=np.vstack([self.pool.honest_scores_, S]),
-            y=np.repeat([NORMAL, ANOMALY], [len(fold), len(strangers)]),
+            y=np.repeat([NORMAL, ANOMALY], [n, len(strangers)]),
             X=np.vstack([self.training, strangers]),
-            fold=np.concatenate(
-                [
-                    fold,
-                    matching_folds(len(anomalies), fold, known, theirs),
-                    np.full(len(negatives), -1),
-                ]
-            ),
+            fold=np.concatenate([fold, held_out, np.full(len(negatives), -1)]),
+            kind=np.concatenate([np.full(n + len(anomalies), -1), kind]),
+            seen=np.vstack([self._seen_scores(), np.full((len(strangers), d), np.nan)]),
+            ballot=ballot_for(labels, n, m),
         )
 
-    def _negatives(self, n_anomalies: int) -> FloatArray:
+    def _seen_scores(self) -> FloatArray:
+        """Score rows by members that have seen them: all, or some of many, evenly spaced."""
+        n = len(self.training)
+        chosen = np.unique(np.linspace(0, n - 1, min(n, MOST_SEEN)).astype(int))
+        scores = np.full((n, len(self.pool.names_)), np.nan)
+        scores[chosen] = self.pool.score_samples(self.training[chosen])
+        return scores
+
+    def _negatives(self, n_anomalies: int) -> tuple[FloatArray, LabelArray, list[str]]:
         """Make pseudo-anomalies up, if they are wanted and real ones are too few."""
-        generator = make_negatives(self.recipe.negatives)
-        m = self.training.shape[1]
-        if generator is None or n_anomalies >= ENOUGH_ANOMALIES:
-            return np.empty((0, m))
-        n = int(np.clip(len(self.training), FEWEST_NEGATIVES, MOST_NEGATIVES))
-        drawn = np.asarray(generator.sample(self.training, n, self.recipe.seed), dtype=np.float64)
-        if drawn.ndim != 2 or drawn.shape[1] != m or not np.isfinite(drawn).all():
-            raise InvalidInputError(
-                f"{type(generator).__name__}.sample must return finite rows of shape "
-                f"({n}, {m}). Got shape {drawn.shape}"
-                + ("." if np.isfinite(drawn).all() else ", with values that are not finite.")
-            )
-        return drawn
+        wanted = self.recipe.negatives
+        if make_negatives(wanted) is None or n_anomalies >= ENOUGH_ANOMALIES:
+            return np.empty((0, self.training.shape[1])), np.empty(0, dtype=np.int64), []
+        generator = make_negatives(wanted if isinstance(wanted, list | tuple) else [wanted])
+        n = NEGATIVES_PER_KIND * len(generator.labels)
+        source = self.encoder.source_
+        drawn = generator.sample(self.training, n, self.recipe.seed, source)
+        return drawn, generator.kinds(n), generator.labels

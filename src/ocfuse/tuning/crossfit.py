@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +11,8 @@ from sklearn.base import clone
 
 from ocfuse.exceptions import EqualWeightsWarning
 from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.evidence import Evidence, auc_of
+from ocfuse.tuning.ballot import Ballot
 
 FloatArray: TypeAlias = NDArray[np.float64]
 LabelArray: TypeAlias = NDArray[np.int64]
@@ -18,6 +20,7 @@ LabelArray: TypeAlias = NDArray[np.int64]
 #: Scores are kept within this where weights are learned, for the solver's sake. Where
 #: rows are scored nothing is clipped.
 FARTHEST = 1e6
+_PER_ROW = ("S", "y", "X", "fold", "kind", "seen")
 
 
 @dataclass(frozen=True)
@@ -34,26 +37,52 @@ class ScoredRows:
         Encoded features.
     fold : ndarray of shape (n,)
         Fold in which a row is held out; -1 for pseudo-negatives, which never are.
+    kind : ndarray of shape (n,)
+        Generator of a pseudo-negative, as the ballot numbers them; -1 for real rows.
+    seen : ndarray of shape (n, d)
+        Scores of normals by members that have seen them; NaN where not computed.
+    ballot : Ballot
+        How much each kind of comparison counts.
     """
 
     S: FloatArray
     y: LabelArray
     X: FloatArray
     fold: LabelArray
+    kind: LabelArray
+    seen: FloatArray
+    ballot: Ballot
 
     def take(self, chosen: NDArray[np.bool_]) -> "ScoredRows":
         """Return the chosen rows."""
-        names = [field.name for field in fields(self)]
-        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+        tables = {name: getattr(self, name)[chosen] for name in _PER_ROW}
+        return replace(self, **tables)
 
     def only(self, members: Sequence[int] | NDArray[np.intp]) -> "ScoredRows":
         """Return the rows with the scores of some members only."""
-        return replace(self, S=self.S[:, members])
+        return replace(self, S=self.S[:, members], seen=self.seen[:, members])
 
     @property
     def has_pseudo(self) -> bool:
         """Tell whether there are pseudo-negatives."""
         return bool((self.fold < 0).any())
+
+    def evidence(self) -> Evidence | None:
+        """Compare the members: on each kind of pseudo-negative, and on rows that they have seen."""
+        normal = self.S[self.y > 0]
+        kinds = [self.S[self.kind == k] for k in range(len(self.ballot.kinds))]
+        seen = self.seen[~np.isnan(self.seen).any(axis=1)]
+        pairs = [*((normal, rows) for rows in kinds), (seen, normal)]
+        votes = [*self.ballot.kinds.values(), self.ballot.seen]
+        held = [i for i, (high, low) in enumerate(pairs) if len(high) and len(low)]
+        if not held or not any(votes[i] for i in held):
+            return None
+        labels = [*self.ballot.kinds, "seen"]
+        return Evidence(
+            np.column_stack([auc_of(*pairs[i]) for i in held]),
+            np.array([votes[i] for i in held]),
+            [labels[i] for i in held],
+        )
 
     def weights(self) -> FloatArray:
         """Return weights that balance normals and anomalies; they sum to 1."""
@@ -77,9 +106,9 @@ def fit_normaliser(rows: ScoredRows, normaliser: Any) -> Any:
 
 def fit_weights(rows: ScoredRows, Z: FloatArray, fusion: BaseFusion) -> BaseFusion:
     """Return a fusion fitted on all rows, whose normalised scores are Z."""
-    return clone(fusion).fit(  # type: ignore[no-any-return]
-        np.clip(Z, -FARTHEST, FARTHEST), rows.y, rows.X, rows.weights()
-    )
+    Z = np.clip(Z, -FARTHEST, FARTHEST)
+    evidence = rows.evidence()
+    return clone(fusion).fit(Z, rows.y, rows.X, rows.weights(), evidence)  # type: ignore[no-any-return]
 
 
 def crossfitted_scores(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) -> FloatArray:

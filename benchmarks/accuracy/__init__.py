@@ -1,0 +1,1 @@
+"""Every member, rule, fusion and rival on 34 data sets."""

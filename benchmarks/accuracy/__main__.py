@@ -1,0 +1,8 @@
+"""Run the parts: ``python -m benchmarks.accuracy [parts] [--quick] [--jobs 2]``."""
+
+from benchmarks.command import main
+
+PARTS = ("pure", "paper", "labels", "dirty")
+
+if __name__ == "__main__":
+    main("accuracy", PARTS, parallel=True)

@@ -1,0 +1,121 @@
+"""Stored cells as tables: one row per set, one column per system, means over the seeds."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.accuracy.cells import Cell, Stored, run_cells
+from benchmarks.estimator.tables import UCI, FloatArray
+from benchmarks.report import Data
+
+KEPT = ("auc", "auc_new", "ap", "gmean", "best_gmean", "false_alarms", "fit", "score")
+#: What is written down of every system on every set; of the others the mean is.
+WRITTEN = ("auc", "auc_new", "ap", "gmean")
+
+
+@dataclass(frozen=True)
+class Results:
+    """What came out of one variant of a part."""
+
+    sets: list[str]
+    groups: dict[str, str]
+    values: dict[str, FloatArray]
+    prevalence: FloatArray
+    failures: dict[tuple[str, str, str], int]
+
+    @property
+    def systems(self) -> list[str]:
+        return list(self.groups)
+
+    def of(self, *groups: str) -> list[str]:
+        """Return the systems of some groups."""
+        return [name for name, group in self.groups.items() if group in groups]
+
+    def column(self, name: str, measure: str = "auc") -> FloatArray:
+        """Return the results of one system, set by set."""
+        return self.values[measure][:, self.systems.index(name)]
+
+    def table(self, names: list[str], measure: str = "auc") -> FloatArray:
+        """Return the results of some systems, side by side."""
+        return np.column_stack([self.column(name, measure) for name in names])
+
+    def take(self, names: list[str]) -> "Results":
+        """Return the results on some of the sets."""
+        chosen = [i for i, name in enumerate(self.sets) if name in names]
+        values = {measure: table[chosen] for measure, table in self.values.items()}
+        kept = {key: n for key, n in self.failures.items() if key[1] in names}
+        found = [self.sets[i] for i in chosen]
+        return Results(found, self.groups, values, self.prevalence[chosen], kept)
+
+    def by_source(self) -> dict[str, "Results"]:
+        """Return all sets, and those of ADBench and of the paper apart."""
+        uci = [name for name in self.sets if name in UCI]
+        dev = [name for name in self.sets if name not in UCI]
+        apart = {f"ADBench, {len(dev)} sets": dev, f"UCI, {len(uci)} sets": uci}
+        parts = {title: self.take(names) for title, names in apart.items() if names}
+        return {f"all {len(self.sets)} sets": self} | (parts if len(parts) > 1 else {})
+
+    def record(self, written: tuple[str, ...] = WRITTEN) -> Data:
+        """Return the means over the seeds, for the JSON file."""
+        present = [m for m in KEPT if np.isfinite(self.values[m]).any()]
+        return {
+            "groups": self.groups,
+            "prevalence": _rounded(self.sets, self.prevalence),
+            "means": {m: _rounded(self.systems, means(self.values[m])) for m in present},
+            "sets": {
+                m: {s: _rounded(self.systems, self.values[m][i]) for i, s in enumerate(self.sets)}
+                for m in present
+                if m in written
+            },
+        }
+
+
+def means(table: FloatArray) -> FloatArray:
+    """Return the mean of every column over the sets that have a result."""
+    count = np.isfinite(table).sum(axis=0)
+    return np.where(count > 0, np.nansum(table, axis=0) / np.maximum(count, 1), np.nan)
+
+
+def run_variants(cells: list[Cell], jobs: int) -> dict[str, Results]:
+    """Run cells of several variants together, and return the results of each."""
+    # a set is read once for all its seeds and variants
+    order = sorted(cells, key=lambda cell: cell.name)
+    found: defaultdict[str, list[Stored]] = defaultdict(list)
+    for cell, stored in zip(order, run_cells(order, jobs), strict=True):
+        found[cell.variant].append(stored)
+    return {variant: gather(stored) for variant, stored in found.items()}
+
+
+def gather(cells: list[Stored]) -> Results:
+    """Average stored cells over their seeds; a failed run is left out of the mean."""
+    groups: dict[str, str] = {}
+    found: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
+    prevalence: defaultdict[str, list[float]] = defaultdict(list)
+    failures: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+    for cell in cells:
+        prevalence[cell["set"]].append(cell["prevalence"])
+        for run in cell["runs"].values():
+            for name, measures in run["results"].items():
+                groups.setdefault(name, run["group"])
+                if "failure" in measures:
+                    failures[name, cell["set"], measures["failure"]] += 1
+                for measure, value in measures.items():
+                    if measure in KEPT and value is not None:
+                        found[measure, cell["set"], name].append(value)
+    sets = list(prevalence)
+    values = {
+        m: np.array([[_mean(found[m, s, name]) for name in groups] for s in sets]) for m in KEPT
+    }
+    shares = np.array([_mean(prevalence[name]) for name in sets])
+    return Results(sets, groups, values, shares, dict(failures))
+
+
+def _mean(values: list[float]) -> float:
+    # rounded, so that the order of a sum does not part systems that are level
+    return round(float(np.mean(values)), 6) if values else np.nan
+
+
+def _rounded(names: list[str], values: FloatArray) -> Data:
+    pairs = zip(names, values, strict=True)
+    return {name: round(float(value), 2) for name, value in pairs if np.isfinite(value)}

@@ -1,0 +1,104 @@
+"""The registry: to add a system is one line in one of the tables below."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.accuracy import rivals
+from benchmarks.accuracy.context import Context, recipe
+from benchmarks.accuracy.definition import key
+from benchmarks.accuracy.measures import Scores
+from ocfuse import FusedDetector
+from ocfuse.fusion import LocalLpFusion, LpFusion
+
+#: Names that the tables and the targets refer to.
+DEFAULT, SUM, MEMBERS = "FusedDetector()", "sum", "members"
+PURE_DEFAULT = "FusedDetector(), no labels"
+
+#: Fixed rules and learned fusions of the members of the default detector, fitted once.
+RULES: dict[str, Any] = {
+    name: name for name in ("sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom")
+}
+FUSIONS: dict[str, Any] = {
+    "lp 8/7": LpFusion(p=8 / 7),
+    "local-lp 8/7": LocalLpFusion(p=8 / 7),
+    "competence": "competence",
+    "cascade": "cascade",
+    "stacking": "stacking",
+    "single-best": "single-best",
+}
+#: Whole detectors, as a user calls them.
+DETECTORS: dict[str, FusedDetector] = {
+    DEFAULT: FusedDetector(),
+}
+
+
+@dataclass(frozen=True)
+class System:
+    """What is run on a cell: one result by its name, or several, as those of the members."""
+
+    name: str
+    group: str
+    key: str
+    run: Callable[[Context], dict[str, Scores]]
+
+
+def pure() -> list[System]:
+    """Return everything that learns from normals only."""
+    return [_members(), *_fused("rule", RULES), *_fused("fusion", FUSIONS), *_ours(), *_rivals()]
+
+
+def dirty() -> list[System]:
+    """Return the same without LSCP, whose cost would be most of the whole."""
+    return [system for system in pure() if system.name != "PyOD LSCP"]
+
+
+def labelled() -> list[System]:
+    """Return everything that learns from labelled anomalies too, and the pure default."""
+    fusions = {name: FUSIONS[name] for name in ("lp 8/7", "local-lp 8/7", "competence")}
+    return [
+        *_ours(),
+        _alone(PURE_DEFAULT, "pure", key("ours", repr(FusedDetector())), _without_labels),
+        *_fused("fusion", fusions),
+        *(_alone(name, "rival", key("both", name), run) for name, run in rivals.LABELLED.items()),
+    ]
+
+
+def _members() -> System:
+    def run(context: Context) -> dict[str, Scores]:
+        fitted = context.fitted
+        names = fitted.learned.pool.names_
+        share = fitted.fit / len(names), fitted.score / len(names)
+        return {name: context.scores(fitted.S[:, j], *share) for j, name in enumerate(names)}
+
+    return System(MEMBERS, "member", key("members", repr(recipe(0).pool())), run)
+
+
+def _fused(group: str, fusions: dict[str, Any]) -> list[System]:
+    return [
+        _alone(name, group, key("ours", repr(fusion)), lambda context, f=fusion: context.fuse(f))
+        for name, fusion in fusions.items()
+    ]
+
+
+def _ours() -> list[System]:
+    def run(context: Context, detector: FusedDetector) -> Scores:
+        seeded = FusedDetector(**detector.get_params(deep=False) | {"random_state": context.seed})
+        return context.run(seeded, scaled=False, y=context.split.y)
+
+    return [
+        _alone(name, "detector", key("ours", repr(detector)), lambda c, d=detector: run(c, d))
+        for name, detector in DETECTORS.items()
+    ]
+
+
+def _rivals() -> list[System]:
+    return [_alone(name, "rival", key("rival", name), run) for name, run in rivals.PURE.items()]
+
+
+def _without_labels(context: Context) -> Scores:
+    return context.run(FusedDetector(random_state=context.seed), scaled=False)
+
+
+def _alone(name: str, group: str, digest: str, run: Callable[..., Scores]) -> System:
+    return System(name, group, digest, lambda context: {name: run(context)})

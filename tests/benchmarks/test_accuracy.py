@@ -1,0 +1,205 @@
+"""The instrument that accuracy is measured with: splits, cache, summaries, picture."""
+
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyod")
+
+from benchmarks.accuracy import cells, definition, splits
+from benchmarks.accuracy.choice import chosen_elsewhere, oracle, share_closed
+from benchmarks.accuracy.measures import Scores, measure
+from benchmarks.accuracy.picture import diagram, joined
+from benchmarks.accuracy.results import gather
+from benchmarks.accuracy.systems import System
+
+BLOBS = 20.0 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+
+
+def blob(X):
+    """Return which of the four blobs every anomaly is in."""
+    return np.argmin(((X[:, np.newaxis] - BLOBS) ** 2).sum(axis=2), axis=1)
+
+
+def as_set(X):
+    return {tuple(row) for row in X}
+
+
+@pytest.fixture(params=[(300, 120), (5000, 3000)], ids=["small", "large"])
+def data(request, monkeypatch):
+    """Normals about the origin and four kinds of anomalies; all rows are different."""
+    n, m = request.param
+    rng = np.random.default_rng(0)
+    found = rng.normal(size=(n, 2)), BLOBS[np.arange(m) % 4] + rng.normal(size=(m, 2))
+    monkeypatch.setattr(splits, "rows", lambda name: found)
+    return found
+
+
+@pytest.mark.parametrize("protocol", splits.PROTOCOLS)
+def test_pure_split(data, protocol):
+    n, m = (len(X) for X in data)
+    split = splits.pure("any", protocol, 3)
+    share = splits.PROTOCOLS[protocol]
+    used = min(n, 1000)
+    assert len(split.train) == round(share[0] * used)
+    assert len(split.train) + len(split.validation) == round(sum(share) * used)
+    assert split.is_normal.sum() == min(n - round(sum(share) * used), 1000)
+    assert (~split.is_normal).sum() == min(m, 1000)
+    assert not as_set(split.train) & as_set(np.vstack([split.validation, split.test]))
+    assert not as_set(split.validation) & as_set(split.test)
+    assert as_set(split.test[~split.is_normal]) <= as_set(data[1])
+    np.testing.assert_array_equal(split.train, splits.pure("any", protocol, 3).train)
+    assert as_set(split.train) != as_set(splits.pure("any", protocol, 4).train)
+    assert as_set(split.train) != as_set(splits.pure("other", protocol, 3).train)
+
+
+def test_labelled_splits_share_their_test_and_hide_kinds(data):
+    few, many = (splits.labelled("any", count, 1) for count in (5, 20))
+    np.testing.assert_array_equal(few.test, many.test)
+    np.testing.assert_array_equal(few.is_new, many.is_new)
+    five, twenty = (split.train[split.y < 0] for split in (few, many))
+    assert (len(five), len(twenty)) == (5, 20)
+    assert as_set(five) <= as_set(twenty)
+    assert not as_set(twenty) & as_set(many.test)
+    seen = set(blob(twenty))
+    assert len(seen) == 2
+    new = many.test[many.is_new]
+    assert not seen & set(blob(new))
+    known = many.test[~many.is_normal & ~many.is_new]
+    assert set(blob(known)) == seen
+
+
+def test_dirty_splits_differ_in_the_hidden_rows_only(data):
+    clean, dirty = (splits.dirty("any", share, 2) for share in (0.0, 0.1))
+    np.testing.assert_array_equal(clean.test, dirty.test)
+    assert not as_set(clean.train) & as_set(data[1])
+    hidden = as_set(dirty.train) - as_set(clean.train)
+    assert len(hidden) == pytest.approx(0.1 * len(dirty.train), abs=1)
+    assert hidden <= as_set(data[1]) - as_set(dirty.test)
+
+
+def test_standardised_on_the_normals_only(data):
+    scaled = splits.labelled("any", 20, 0).scaled()
+    normals = scaled.train[scaled.y > 0]
+    np.testing.assert_allclose(normals.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(normals.std(axis=0), 1.0)
+
+
+def test_measures_of_a_perfect_and_of_an_inverted_score(data):
+    split = splits.pure("any", "60/20/20", 0)
+    perfect = np.where(split.is_normal, 1.0, 0.0)
+    validation = np.ones(len(split.validation))
+    found = measure(Scores(validation, perfect, 0.0, 0.0), split)
+    assert (found["auc"], found["gmean"], found["ap"], found["false_alarms"]) == (100, 100, 100, 0)
+    assert found["auc_new"] is None
+    assert measure(Scores(validation, -perfect, 0.0, 0.0), split)["auc"] == 0
+    with pytest.raises(ValueError, match="not finite"):
+        measure(Scores(validation, perfect * np.nan, 0.0, 0.0), split)
+
+
+class Counted:
+    """A system that counts its runs, and may fail."""
+
+    def __init__(self, fails=False):
+        self.runs, self.fails = 0, fails
+
+    def __call__(self, context):
+        self.runs += 1
+        if self.fails:
+            raise RuntimeError("no luck")
+        n = len(context.split.test)
+        return {"made": Scores(np.zeros(len(context.split.validation)), np.zeros(n), 0.0, 0.0)}
+
+
+def test_a_cell_is_run_once_until_its_key_changes(data, tmp_path, monkeypatch):
+    made, broken = Counted(), Counted(fails=True)
+    systems = [System("made", "rule", "1", made), System("broken", "rule", "1", broken)]
+    monkeypatch.setattr(cells, "CACHE", tmp_path)
+    monkeypatch.setitem(cells.SYSTEMS, "pure", lambda: systems)
+    cell = cells.Cell("pure", "60/20/20", "any", 0)
+    first, fresh = cells.run_cell(cell)
+    again, stale = cells.run_cell(cell)
+    assert (fresh, stale, made.runs) == (True, False, 1)
+    assert first == again
+    assert first["runs"]["made"]["results"]["made"]["auc"] == 50
+    assert first["runs"]["broken"]["results"] == {"broken": {"failure": "RuntimeError: no luck"}}
+    systems[0] = System("made", "rule", "2", made)
+    cells.run_cell(cell)
+    assert (made.runs, broken.runs) == (2, 1)
+    del systems[1]
+    assert list(cells.run_cell(cell)[0]["runs"]) == ["made"]
+    cell.path().write_text("{half")
+    cells.run_cell(cell)
+    assert made.runs == 3
+    assert [path.name for path in cell.path().parent.iterdir()] == ["any.0.json"]
+
+
+def test_keys_change_with_code_and_not_with_words(tmp_path):
+    path = tmp_path / "module.py"
+
+    def source(text):
+        path.write_text(text)
+        return definition._source(path)
+
+    assert source('"""One."""\nx = 1  # why') == source('"""Two."""\nx = 1')
+    assert source("x = 1") != source("x = 2")
+    assert definition.key("ours", "a") != definition.key("ours", "b")
+    assert definition.key("ours", "a") != definition.key("rival", "a")
+
+
+def stored(name, seed, **auc):
+    results = {system: {"auc": value} for system, value in auc.items() if value is not None}
+    results |= {system: {"failure": "X"} for system, value in auc.items() if value is None}
+    groups = {"sum": "rule", "max": "rule"}
+    runs = {s: {"group": groups.get(s, "member"), "results": {s: r}} for s, r in results.items()}
+    return {"set": name, "seed": seed, "prevalence": 50.0, "runs": runs}
+
+
+@pytest.fixture
+def results():
+    return gather(
+        [
+            stored("14_glass", 0, sum=60.0, max=70.0, a=90.0, b=80.0),
+            stored("14_glass", 1, sum=80.0, max=70.0, a=90.0, b=None),
+            stored("D4_glass", 0, sum=80.0, max=80.0, a=70.0, b=90.0),
+            stored("4_breastw", 0, sum=90.0, max=70.0, a=95.0, b=90.0),
+        ]
+    )
+
+
+def test_means_over_seeds_leave_failures_out(results):
+    assert results.sets == ["14_glass", "D4_glass", "4_breastw"]
+    np.testing.assert_allclose(results.column("sum"), [70, 80, 90])
+    np.testing.assert_allclose(results.column("b"), [80, 90, 90])
+    assert results.failures == {("b", "14_glass", "X"): 1}
+    np.testing.assert_allclose(oracle(results), [90, 90, 95])
+
+
+def test_share_of_the_way_to_the_oracle(results):
+    assert share_closed(results, results.column("sum")) == 0.0
+    assert share_closed(results, oracle(results)) == 1.0
+
+
+def test_choice_never_sees_the_family_it_is_judged_on(results):
+    # the two sets of glass are judged by breastw alone, and breastw by glass alone
+    choice = chosen_elsewhere(results, ["max", "sum"])
+    assert choice.names == ["sum", "sum", "max"]
+    np.testing.assert_allclose(choice.auc, [70, 80, 70])
+
+
+def test_bars_join_what_is_within_the_critical_difference():
+    ranks = np.array([1.0, 1.5, 3.0, 3.2, 6.0])
+    assert joined(ranks, 1.0) == [(0, 1), (2, 3)]
+    assert joined(ranks, 2.1) == [(0, 2), (1, 3)]
+    assert joined(ranks, 9.0) == [(0, 4)]
+    assert joined(ranks, 0.1) == []
+
+
+def test_picture_is_svg_with_all_names():
+    names = [f"system <{j}>" for j in range(7)]
+    table = np.random.default_rng(0).random((12, 7))
+    root = ElementTree.fromstring(diagram(table, names, names[0], "Ranks & more"))
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert all(any(name in text for text in texts) for name in names)
+    assert "Ranks & more" in texts
