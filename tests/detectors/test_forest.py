@@ -26,17 +26,17 @@ def theirs(forest, X):
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 1), (3, 2), (40, 1), (200, 300), (257, 4), (1500, 7)])
-@pytest.mark.parametrize("rows_per_tree", [2, 5, 256])
+@pytest.mark.parametrize("rows_per_tree", [5, 256])
 def test_scores_equal_scikit_learn(n, m, rows_per_tree):
     X, new = normal(n, m), 2 * normal(700, m, seed=1)
-    forest = Forest(30, rows_per_tree=rows_per_tree, random_state=3).fit(X)
+    forest = Forest(10, rows_per_tree=rows_per_tree, random_state=3).fit(X)
     rows = np.vstack([X, new])
     np.testing.assert_allclose(
         forest.score_samples(rows), theirs(forest, X).score_samples(rows), rtol=0, atol=1e-12
     )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**31 - 1), st.sampled_from([1e-30, 1e-3, 1.0, 1e6]), st.integers(1, 8))
 def test_values_on_the_thresholds_go_where_theirs_go(seed, unit, levels):
     # Few levels in single precision: thresholds fall on values and between neighbours.
@@ -91,7 +91,7 @@ def test_few_rows_are_judged_by_folds_of_smaller_forests(n, n_trees, n_small):
 def test_honest_scores_are_like_those_of_fresh_rows(n):
     rng = np.random.default_rng(n)
     gaps, alarms = [], []
-    for seed in range(3):
+    for seed in range(2):
         forest = Forest(random_state=seed, false_alarm_rate=0.1)
         X, fresh = rng.normal(size=(n, 5)), rng.normal(size=(2000, 5))
         forest.fit(X)
@@ -114,9 +114,9 @@ def test_random_state_fixes_everything():
 def test_huge_values_stay_finite(huge):
     X = normal(60, 3)
     rows = [[huge, -huge, 0.0], [0.0, 0.0, 0.0]]
-    far, near = Forest(random_state=0).fit(X).score_samples(rows)
+    far, near = Forest(20, random_state=0).fit(X).score_samples(rows)
     assert far < near
-    scores = Forest(random_state=0).fit(np.vstack([X, rows])).score_samples(rows)
+    scores = Forest(10, random_state=0).fit(np.vstack([X, rows])).score_samples(rows)
     assert np.isfinite(scores).all()
 
 

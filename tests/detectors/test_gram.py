@@ -12,12 +12,15 @@ from sklearn.base import clone
 
 from ocfuse.detectors import gram as module
 from ocfuse.detectors.base import honest_scores, interleaved_folds
+from ocfuse.detectors.compressed import Compression
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram, Reference
 from ocfuse.detectors.kpca import KPCA
 from ocfuse.detectors.svdd import SVDD
+from ocfuse.detectors.whitening import Whitening
 
 WIDTHS = (1.0, 0.5, 0.25)
+VIEWS = (Whitening, Compression)
 
 
 def rows(n, m, seed=0):
@@ -179,29 +182,43 @@ def test_reference_travels_without_what_it_can_build_again():
     query = reference.query(rows(5, 3, 1))
     scores, neighbours = query.kernel(1.0), query.neighbours(4)
     copy = pickle.loads(pickle.dumps(reference))
-    assert set(vars(copy)) == {"X", "centre", "scale", "whitened"}
+    assert set(vars(copy)) == {"X", "centre", "scale", "views"}
     again = copy.query(rows(5, 3, 1))
     np.testing.assert_array_equal(again.kernel(1.0), scores)
     np.testing.assert_array_equal(again.neighbours(4)[0], neighbours[0])
 
 
-def test_whitened_rows_are_made_once_and_travel_with_the_rows():
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_are_made_once_and_travel_with_the_rows(view):
     gram = Gram(rows(40, 3))
     query = gram.query(rows(5, 3, 1))
-    assert gram.white is gram.white
-    assert query.white is query.white
-    assert gram.white.reference is query.white.reference is gram.reference.white
+    seen = query.view(view)
+    assert gram.view(view) is gram.view(view)
+    assert query.view(view) is seen
+    assert gram.view(view).reference is seen.reference is gram.reference.view(view)
     copy = pickle.loads(pickle.dumps(gram.reference))
-    again = copy.query(query.X).white
-    np.testing.assert_array_equal(again.X, query.white.X)
-    np.testing.assert_array_equal(again.kernel(1.0), query.white.kernel(1.0))
+    again = copy.query(query.X).view(view)
+    assert again.reference is copy.view(view)
+    np.testing.assert_array_equal(again.X, seen.X)
+    np.testing.assert_array_equal(again.kernel(1.0), seen.kernel(1.0))
 
 
-def test_whitening_of_a_fold_has_not_seen_the_rows_tested():
+def test_views_are_apart_and_can_follow_each_other():
+    gram = Gram(rows(40, 3))
+    white, compressed = (gram.view(view) for view in VIEWS)
+    assert not np.array_equal(white.X, compressed.X)
+    both = compressed.view(Whitening)
+    assert both is gram.view(Compression).view(Whitening)
+    assert both is not white
+    np.testing.assert_array_equal(both.X, Gram(compressed.X).view(Whitening).X)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_view_of_a_fold_has_not_seen_the_rows_tested(view):
     X = rows(40, 3)
     train, test = interleaved_folds(40)[0]
     part, query = Gram(X).fold(train, test)
     alone = Gram(X[train])
-    np.testing.assert_array_equal(part.white.X, alone.white.X)
-    np.testing.assert_array_equal(query.white.X, alone.query(X[test]).white.X)
-    np.testing.assert_array_equal(part.white.kernel(0.5), alone.white.kernel(0.5))
+    np.testing.assert_array_equal(part.view(view).X, alone.view(view).X)
+    np.testing.assert_array_equal(query.view(view).X, alone.query(X[test]).view(view).X)
+    np.testing.assert_array_equal(part.view(view).kernel(0.5), alone.view(view).kernel(0.5))

@@ -19,7 +19,9 @@ from ocfuse.detectors import (
     KPCA,
     LOF,
     SVDD,
+    Compressed,
     Mahalanobis,
+    Marginal,
     OneClassGP,
     Pool,
     Whitened,
@@ -27,10 +29,17 @@ from ocfuse.detectors import (
 )
 from ocfuse.detectors import gram as gram_module
 from ocfuse.detectors.base import BaseDetector
+from ocfuse.detectors.compressed import Compression
 from ocfuse.detectors.gram import Gram, Query, Reference
 from ocfuse.detectors.whitening import Whitening
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MemberError, MemberWarning
 from ocfuse.scores import MinMax, TailProbability
+
+
+def small_forest(pool):
+    """Return the members of a named pool, with a small forest."""
+    return Pool(pool).set_params(iforest__n_trees=5).members
+
 
 KERNELS = [
     (f"{family.__name__}-{width}", family(width=width))
@@ -45,12 +54,12 @@ WHITE = {
     "wlof": Whitened(LOF((10, 20, 40))),
     **{f"w{name}": Whitened(member) for name, member in KERNELS},
 }
-MANY = {**dict(make_pool("default")), "alp": ALP(), **WHITE}
-
-
-def wide():
-    """Return the members of the pool "wide", with a small forest."""
-    return Pool("wide").set_params(iforest__n_estimators=5).members
+COMPRESSED = {
+    "cknn-1": Compressed(KNN(1)),
+    "clof": Compressed(LOF((10, 20, 40))),
+    **{f"c{name}": Compressed(member) for name, member in KERNELS},
+}
+MANY = {**dict(small_forest("default")), **dict(KERNELS), "alp": ALP(), **WHITE}
 
 
 @pytest.fixture(name="X")
@@ -124,6 +133,31 @@ def counters(monkeypatch):
     return found
 
 
+@pytest.fixture
+def asked(monkeypatch):
+    """Collect how many neighbours are searched for."""
+    found = []
+    compute = Query._compute_nearest
+    monkeypatch.setattr(
+        Query, "_compute_nearest", lambda self, k: found.append(k) or compute(self, k)
+    )
+    return found
+
+
+@pytest.fixture
+def views(monkeypatch):
+    """Collect the views that are learned."""
+    found = []
+
+    def counted(kind):
+        begin = kind.__init__
+        return lambda self, raw: found.append(kind) or begin(self, raw)
+
+    for kind in (Whitening, Compression):
+        monkeypatch.setattr(kind, "__init__", counted(kind))
+    return found
+
+
 @pytest.mark.parametrize("grouped", [False, True])
 def test_nine_kernel_members_compute_one_distance_matrix_and_one_exp(X, new, counters, grouped):
     pool = Pool(KERNELS).fit(X, groups=np.arange(90) // 5 if grouped else None)
@@ -154,12 +188,7 @@ def test_factorisations_are_shared_by_members_of_one_width(X, counters):
     assert counters[0].counts["cholesky"] <= 3
 
 
-def test_neighbours_and_kernels_share_one_gram(X, new, counters, monkeypatch):
-    asked = []
-    compute = Query._compute_nearest
-    monkeypatch.setattr(
-        Query, "_compute_nearest", lambda self, k: asked.append(k) or compute(self, k)
-    )
+def test_neighbours_and_kernels_share_one_gram(X, new, counters, asked):
     pool = Pool([KNN(5), LOF(10), SVDD(), LOF(30), KNN(2)]).fit(X)
     assert len(counters) == 1
     assert counters[0].counts["distances"] == 1
@@ -171,20 +200,12 @@ def test_neighbours_and_kernels_share_one_gram(X, new, counters, monkeypatch):
 
 
 def test_whitened_members_share_one_whitening_its_distances_and_neighbours(
-    X, new, counters, monkeypatch
+    X, new, counters, views, asked
 ):
-    whitenings, asked = [], []
-    begin, compute = Whitening.__init__, Query._compute_nearest
-    monkeypatch.setattr(
-        Whitening, "__init__", lambda self, *args: whitenings.append(1) or begin(self, *args)
-    )
-    monkeypatch.setattr(
-        Query, "_compute_nearest", lambda self, k: asked.append(k) or compute(self, k)
-    )
     pool = Pool(WHITE).fit(X)
     # the plain Gram, which nobody needs, then per set of rows (all, four folds) one whitening,
     # one distance matrix, one exp; and in a fold those of the tested rows against the others
-    assert len(whitenings) == 5
+    assert views == 5 * [Whitening]
     plain, white, *folds = counters
     assert not plain.counts
     assert len(folds) == 4 * 2
@@ -192,26 +213,49 @@ def test_whitened_members_share_one_whitening_its_distances_and_neighbours(
         assert counter.counts["distances"] == counter.counts["exp"] == 1
         assert counter.counts["eigh"] in (0, 3)
     assert len(asked) == 1 + 4 * 2
-    for found in (whitenings, asked, counters):
+    for found in (views, asked, counters):
         found.clear()
     pool.score_samples(new)
-    assert not whitenings
+    assert not views
     assert len(asked) == 1
     plain, white = counters
     assert not plain.counts
     assert dict(white.counts) == {"distances": 1, "exp": 1}
 
 
-def test_whitened_and_plain_members_share_rows_and_nothing_else(X, new):
-    together = Pool({**WHITE, "knn": KNN(5), "kpca": KPCA()}).fit(X)
-    white, plain = Pool(WHITE).fit(X), Pool({"knn": KNN(5), "kpca": KPCA()}).fit(X)
+def test_compressed_members_share_one_compression_its_distances_and_neighbours(
+    X, new, counters, views, asked
+):
+    pool = Pool(COMPRESSED).fit(X)
+    # fit and closed forms: no fold learns a compression of its own
+    assert views == [Compression]
+    plain, compressed = counters
+    assert not plain.counts
+    assert compressed.counts["distances"] == compressed.counts["exp"] == 1
+    assert compressed.counts["eigh"] == 3
+    assert asked == [41]
+    for found in (views, asked, counters):
+        found.clear()
+    pool.score_samples(new)
+    assert not views
+    assert asked == [40]
+    plain, compressed = counters
+    assert not plain.counts
+    assert dict(compressed.counts) == {"distances": 1, "exp": 1}
+
+
+def test_members_of_different_views_share_rows_and_nothing_else(X, new):
+    kinds = (WHITE, COMPRESSED, {"knn": KNN(5), "kpca": KPCA()})
+    together = Pool({name: member for kind in kinds for name, member in kind.items()}).fit(X)
+    assert len({id(member.reference_) for _, member in together.members_}) == 1
+    apart = [Pool(kind).fit(X) for kind in kinds]
     np.testing.assert_allclose(
         together.score_samples(new),
-        np.hstack([white.score_samples(new), plain.score_samples(new)]),
+        np.hstack([pool.score_samples(new) for pool in apart]),
         atol=1e-12,
     )
     np.testing.assert_allclose(
-        together.honest_scores_, np.hstack([white.honest_scores_, plain.honest_scores_]), atol=1e-12
+        together.honest_scores_, np.hstack([pool.honest_scores_ for pool in apart]), atol=1e-12
     )
 
 
@@ -224,7 +268,7 @@ def test_equal_max_samples_share_a_gram(X, counters):
 
 
 def test_together_equals_apart(X, new):
-    pool = Pool(wide()).fit(X, random_state=0)
+    pool = Pool(small_forest("wide")).fit(X, random_state=0)
     together = pool.score_samples(new)
     for column, (member_name, member) in enumerate(pool.members_):
         apart = clone(member).fit(X)
@@ -261,6 +305,7 @@ def refits(estimator, X, folds):
         Whitened(KNN(5)),
         Whitened(KPCA()),
         Whitened(LOF((5, 10))),
+        Compressed(Whitened(KNN(5))),
     ],
     ids=repr,
 )
@@ -277,7 +322,7 @@ def test_honest_scores_of_gmm_equal_refits(X):
     np.testing.assert_allclose(pool.honest_scores_[:, 0], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("member", [KNN(), KNN(method="mean"), OneClassGP()])
+@pytest.mark.parametrize("member", [KNN(), KNN(method="mean"), OneClassGP(), Marginal()])
 def test_exact_closed_forms_equal_leaving_one_out(X, member):
     rows = X[:25]
     pool = Pool([member]).fit(rows)
@@ -436,7 +481,7 @@ def test_a_seed_of_the_user_is_kept(X):
 def test_scoring_is_batch_invariant_and_changes_nothing(X, monkeypatch):
     rng = np.random.default_rng(2)
     rows = np.vstack([X[:10], rng.normal(size=(20, 3)), 50 * rng.normal(size=(5, 3))])
-    pool = Pool([*wide(), ("alp", ALP())]).fit(X, random_state=0)
+    pool = Pool([*small_forest("wide"), ("alp", ALP())]).fit(X, random_state=0)
     batch = pool.score_samples(rows)
     single = np.vstack([pool.score_samples(row[None]) for row in rows])
     scale = np.abs(batch).max(axis=0)
@@ -586,13 +631,24 @@ def test_pyod_without_adapter_is_refused(X):
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("paper", 4), ("paper-all", 10), ("default", 8), ("wide", 20), ("light", 4)]
+    ("name", "size"), [("paper", 4), ("paper-all", 10), ("default", 16), ("wide", 20), ("light", 4)]
 )
 def test_named_pools(name, size):
     members = make_pool(name)
     assert len(members) == len(dict(members)) == size
     assert all("__" not in name for name, _ in members)
     assert members[0][1] is not make_pool(name)[0][1]
+
+
+def test_the_default_pool_passes_through_folds_of_groups_and_files(X, new):
+    pool = Pool(small_forest("default")).fit(X, groups=np.arange(90) // 5, random_state=0)
+    assert np.isfinite(pool.honest_scores_).all()
+    data = skops.io.dumps(pool)
+    loaded = skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+    scores = pool.score_samples(new)
+    np.testing.assert_array_equal(loaded.score_samples(new), scores)
+    single = np.vstack([pool.score_samples(row[None]) for row in new])
+    assert (np.abs(single - scores) <= 1e-10 * np.abs(scores).max(axis=0)).all()
 
 
 def test_unknown_pool_lists_the_names(X):
@@ -706,7 +762,7 @@ def test_progress_ends_at_the_total_when_members_are_dropped(X):
 
 
 def test_a_saved_pool_gives_the_same_bits(X, new):
-    pool = Pool([*wide(), ("alp", ALP())])
+    pool = Pool([*small_forest("wide"), ("alp", ALP())])
     pool.fit(X, random_state=0)
     data = skops.io.dumps(pool)
     trusted = skops.io.get_untrusted_types(data=data)
@@ -742,7 +798,10 @@ def test_equal_rows_and_constant_columns():
     X = np.ones((40, 3))
     pool = Pool(MANY).fit(X, random_state=0)
     inside, outside = pool.score_samples([[1.0, 1.0, 1.0], [3.0, 1.0, 1.0]])
-    assert (inside > outside).all()
+    # between equal rows a forest finds no cut, and all rows are alike to it
+    has_cuts = np.array([name != "iforest" for name in pool.names_])
+    assert (inside > outside)[has_cuts].all()
+    assert (inside >= outside).all()
 
 
 def test_columns_must_match(X):

@@ -9,6 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, Mahalanobis, OneClassGP, Pool, Whitened
 from ocfuse.detectors.gram import Gram
+from ocfuse.detectors.whitening import Whitening
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 
@@ -81,7 +82,7 @@ def test_honest_scores_are_no_better_than_those_of_fresh_rows():
         pool = Pool(members).fit(X)
         scores = pool.score_samples(fresh)
         honest.append([share_below(scores[:, j], pool.honest_scores_[:, j]) for j in range(4)])
-        white = Gram(X).white
+        white = Gram(X).view(Whitening)
         closed.append(
             [
                 share_below(scores[:, j], clone(inner).fit_gram(white)._leave_one_out(white))

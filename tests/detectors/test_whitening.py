@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from ocfuse.detectors import whitening as module
+from ocfuse.detectors.gram import Reference
 from ocfuse.detectors.whitening import LEAST_SHRINKAGE, Whitening
 
 SHAPES = [(300, 6), (80, 60), (60, 60), (61, 60), (40, 90), (3, 5), (2, 1)]
@@ -20,7 +21,7 @@ def table(n, m, seed=0, power=1.0):
 
 
 def whitening_of(X):
-    return Whitening(X, X.mean(axis=0))
+    return Whitening(Reference(X))
 
 
 def plain_root(X):
@@ -86,7 +87,8 @@ def test_constant_columns_and_rows_off_the_span():
 
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_rows_without_spread_are_measured_in_the_unit_given(n):
-    whitening = Whitening(np.full((n, 3), 0.1), np.full(3, 0.1), 4.0)
+    # a mean squared distance of 24 is a variance of 4 in each of three columns
+    whitening = Whitening(Reference(np.full((n, 3), 0.1), 24.0))
     white = whitening.transform(np.array([[0.1, 0.1, 0.1], [0.1, 6.1, 8.1]]))
     np.testing.assert_allclose(white, [[0.0], [5.0]], rtol=1e-12)
 

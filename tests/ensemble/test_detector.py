@@ -25,6 +25,7 @@ from ocfuse.exceptions import (
     InvalidInputError,
     MemberError,
     MemberWarning,
+    PseudoNegativeWarning,
     ThresholdWarning,
 )
 from ocfuse.fusion import LocalLpFusion, LpFusion, StackedFusion
@@ -256,6 +257,7 @@ class TestEdges:
         detector = FusedDetector(random_state=0).fit(X)
         assert np.isfinite(detector.score_samples(X[:3])).all()
 
+    @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
     def test_a_glitch_may_have_the_only_gap(self):
         for m in (4, 60):
             X = np.random.default_rng(0).normal(size=(100, m))
@@ -264,11 +266,13 @@ class TestEdges:
             detector = FusedDetector("light", random_state=0).fit(X)
             np.testing.assert_array_equal(detector.trimmed_rows_, [7])
 
+    @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
     def test_a_constant_table_is_normal(self):
         for m in (2, 20):
             detector = FusedDetector(random_state=0).fit(np.ones((30, m)))
             assert detector.predict(np.ones((1, m))) == 1
 
+    @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
     def test_parts_too_small_for_a_member(self):
         class Picky(KNN):
             def _fit(self, gram):
@@ -337,8 +341,13 @@ class TestMembers:
             def sample(self, X, n, random_state=None):
                 return drawn
 
-        with pytest.raises(InvalidInputError, match=r"Own\.sample must return finite rows"):
+        with pytest.raises(InvalidInputError, match="own must draw finite rows"):
             FusedDetector(FEW, negatives=Own()).fit(X)
+
+    def test_negatives_that_tell_nothing_apart(self):
+        X = np.random.default_rng(0).normal(size=(200, 8))
+        with pytest.warns(PseudoNegativeWarning, match=r"gauss \(like normals"):
+            FusedDetector(FEW, negatives="gauss", random_state=0).fit(X)
 
     @pytest.mark.parametrize("normaliser", ["z-score", "robust-z", "tail", MinMax(rho=1), ZScore()])
     @pytest.mark.parametrize("negatives", ["shuffle", ["uniform", Shuffle()]])

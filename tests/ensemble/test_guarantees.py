@@ -108,6 +108,7 @@ def test_the_order_of_the_training_rows_changes_nothing(X, queries, fitted):
     assert shuffled.offset_ == fitted.offset_
 
 
+@pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
 @pytest.mark.parametrize("with_labels", [False, True])
 def test_the_order_changes_nothing_in_wide_tables_with_glitches(with_labels):
     rng = np.random.default_rng(4)
@@ -163,6 +164,7 @@ def test_the_rate_holds_on_smooth_data(pool, m):
     assert np.mean(rates) <= 0.05 + 2.5 * np.std(rates) / np.sqrt(len(rates))
 
 
+@pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
 @pytest.mark.parametrize(("n", "m"), [(30, 60), (100, 50), (30, 13)])
 def test_the_rate_holds_with_few_rows_for_the_columns(n, m):
     """Standardising by the training rows makes them look nearer: it must be held out too."""

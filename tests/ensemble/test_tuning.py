@@ -59,7 +59,7 @@ def test_detector_has_what_was_picked(X, tune):
     detector = FusedDetector(FEW, tune=tune, random_state=0).fit(X)
     search = detector.search_
     assert len(search.results_["value"]) == 9
-    assert detector.fusion_.fusion.p == search.best_params_["fusion__fusion__p"]
+    assert detector.fusion_.p == search.best_params_["fusion__p"]
     assert detector.tune is tune
 
 
@@ -128,7 +128,7 @@ def test_one_member_of_every_family_is_kept(X):
     assert detector.weights(X).shape == (120, 4)
     assert detector.explain(X[:1]).member_names == names
     asked = [pair for pair in WIDTHS if pair[0] in names]
-    p = detector.search_.best_params_["fusion__fusion__p"]
+    p = detector.search_.best_params_["fusion__p"]
     fusion = clone(detector.fusion_).set_params(fusion__p=p)
     alone = FusedDetector(asked, fusion=fusion, random_state=0).fit(X)
     np.testing.assert_allclose(detector.score_samples(X), alone.score_samples(X), atol=1e-10)

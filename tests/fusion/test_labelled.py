@@ -12,7 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, OcfuseWarning
-from ocfuse.fusion import LocalLpFusion, LpFusion, ProductRule, SumRule
+from ocfuse.fusion import CompetenceFusion, LocalLpFusion, LpFusion, ProductRule, SumRule
+from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.labelled import LabelledFusion
 from tests.fusion.cases import scores
 
@@ -74,7 +75,7 @@ def test_the_score_is_the_stated_formula():
     table = np.arcsinh((table - normal.mean(axis=0)) / normal.std(axis=0))
     weight = np.where(y > 0, 0.5 / (y > 0).sum(), 0.5 / (y < 0).sum()) * len(y)
     q = clone(QUICK).fit(table[:, :3], y, sample_weight=weight).predict_proba(table[:, :3])
-    linear = LogisticRegression(C=0.03, max_iter=1000)
+    linear = LogisticRegression(C=0.1, max_iter=1000)
     r = linear.fit(table[:, :-1], y, sample_weight=weight).predict_proba(table[:, :-1])
     p = (q + r) / 2 + 0.005
     expected = table[:, -1] + 3.0 * 20 / (20 + 10) * np.log(p[:, 1] / p[:, 0])
@@ -172,6 +173,15 @@ def test_numbers_outside_are_refused(wrong):
     Z, y, X = scores()
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         quick(**wrong).fit(Z, y, X)
+
+
+def test_the_evidence_reaches_the_fusion():
+    Z, y, X = scores()
+    evidence = Evidence(np.array([[0.6], [0.9], [0.7], [0.5]]), np.ones(1))
+    given = quick(CompetenceFusion()).fit(Z, y, X, evidence=evidence)
+    alone = CompetenceFusion().fit(Z, y, X, evidence=evidence)
+    np.testing.assert_array_equal(given.weights(X), alone.weights(X))
+    assert np.abs(given.weights(X) - quick(CompetenceFusion()).fit(Z, y, X).weights(X)).max() > 0.1
 
 
 def test_it_needs_features_and_anomalies():

@@ -100,9 +100,9 @@ class Forest(BaseDetector):
 
     The score is ``-2^(-E[h(x)] / c(r))``, that of scikit-learn's
     `IsolationForest`, whose trees these are: h is the length of the path of a
-    row in a tree grown on r rows and c the mean length in a random tree. It
-    lies between -1 and 0 and is near -0.5 for rows like all others. A row is
-    scored some hundred times faster, for all trees are followed at once.
+    row in a tree grown on r rows and c the mean length in a random tree. All
+    trees are followed at once, so that a single row takes a fraction of a
+    millisecond.
 
     Honest scores come from the trees that have not drawn the row. If for some
     row they are fewer than a fourth of all, as they are below about 1.7 r

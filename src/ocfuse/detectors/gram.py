@@ -4,8 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from scipy.spatial import cKDTree
 from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
 from ocfuse.detectors.nearest import Nearest, nearest_by_matrix, nearest_by_tree, without_self
 from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
-from ocfuse.detectors.whitening import Whitening
 from ocfuse.threads import few_threads
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -54,8 +52,9 @@ class Reference:
         Their mean; distances are computed from rows centred there.
     scale : float
         M, the mean squared distance of two different rows; 1 if all are equal.
-    whitened : WhiteReference or None
-        The whitened rows, if a member has asked for them.
+    views : dict of ViewedReference
+        The rows in other coordinates, by the name of the view, if a member has
+        asked for them.
     """
 
     def __init__(self, X: FloatArray, scale: float | None = None) -> None:
@@ -63,7 +62,7 @@ class Reference:
         # Constant columns must give exactly 0, so the mean is taken around a row.
         self.centre = self.X[0] + (self.X - self.X[0]).mean(axis=0)
         self.scale = self._mean_square() if scale is None else scale
-        self.whitened: WhiteReference | None = None
+        self.views: dict[str, ViewedReference] = {}
 
     @property
     def n_rows(self) -> int:
@@ -89,12 +88,11 @@ class Reference:
         norms: FloatArray = np.einsum("qm,qm->q", rows, rows)
         return norms
 
-    @property
-    def white(self) -> "WhiteReference":
-        """The same rows whitened, computed when first asked for."""
-        if self.whitened is None:
-            self.whitened = WhiteReference(self)
-        return self.whitened
+    def view(self, kind: "type[View]") -> "ViewedReference":
+        """Return the same rows in other coordinates, computed when first asked for."""
+        if kind.__name__ not in self.views:
+            self.views[kind.__name__] = ViewedReference(self, kind(self))
+        return self.views[kind.__name__]
 
     @property
     def tree(self) -> Any | None:
@@ -123,28 +121,44 @@ class Reference:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-class WhiteReference(Reference):
-    """Training rows whitened by what they have in common; new rows are whitened alike.
+class View(Protocol):
+    """Coordinates of rows that are learned from the training rows.
+
+    Parameters
+    ----------
+    raw : Reference
+        The training rows.
+    """
+
+    def __init__(self, raw: Reference) -> None: ...
+
+    def transform(self, X: FloatArray) -> FloatArray:
+        """Return rows in the new coordinates; each row on its own."""
+
+
+class ViewedReference(Reference):
+    """Training rows in the coordinates of a view; new rows are put into them alike.
 
     Parameters
     ----------
     raw : Reference
         The rows before.
+    coordinates : View
+        The view, learned from these rows.
 
     Attributes
     ----------
-    whitening : Whitening
-        The map.
+    coordinates : View
+        The same.
     """
 
-    def __init__(self, raw: Reference) -> None:
-        # M is twice the sum of the variances; a fold of one row has one too.
-        self.whitening = Whitening(raw.X, raw.centre, raw.scale / (2 * len(raw.centre)))
-        super().__init__(self.whitening.transform(raw.X))
+    def __init__(self, raw: Reference, coordinates: View) -> None:
+        super().__init__(coordinates.transform(raw.X))
+        self.coordinates = coordinates
 
     def query_raw(self, X: FloatArray) -> "Query":
-        """Compare new rows, not yet whitened, with the training rows."""
-        return self.query(self.whitening.transform(X))
+        """Compare new rows, not yet in the coordinates, with the training rows."""
+        return self.query(self.coordinates.transform(X))
 
 
 @dataclass(frozen=True)
@@ -188,16 +202,18 @@ class Query:
         self._distances: FloatArray | None = None
         self._kernels: dict[float, FloatArray] = {}
         self._nearest: tuple[FloatArray, IntArray] | None = None
+        self._views: dict[str, Query] = {}
 
     @property
     def n_rows(self) -> int:
         """Number of compared rows q."""
         return len(self.X)
 
-    @cached_property
-    def white(self) -> "Query":
-        """The same rows whitened, by what the training rows alone say."""
-        return self.reference.white.query_raw(self.X)
+    def view(self, kind: type[View]) -> "Query":
+        """Return the same rows in other coordinates, which the training rows alone decide."""
+        if kind.__name__ not in self._views:
+            self._views[kind.__name__] = self._compute_view(kind)
+        return self._views[kind.__name__]
 
     @property
     def squared_distances(self) -> FloatArray:
@@ -251,6 +267,9 @@ class Query:
         if self._part is not None:
             return self._part.whole._has_distances
         return self.n_rows * self.reference.n_rows <= MOST_DISTANCES
+
+    def _compute_view(self, kind: type[View]) -> "Query":
+        return self.reference.view(kind).query_raw(self.X)
 
     def _compute_distances(self) -> FloatArray:
         return self.reference.squared_distances(self.X)
@@ -311,10 +330,9 @@ class Gram(Query):
         self._factors: dict[tuple[float, float], CholeskyInverse] = {}
         return self
 
-    @cached_property
-    def white(self) -> "Gram":
-        """The same rows whitened, against themselves."""
-        return Gram.__new__(Gram)._begin(self.reference.white, None)
+    def view(self, kind: type[View]) -> "Gram":
+        """Return the same rows in other coordinates, against themselves."""
+        return cast(Gram, super().view(kind))
 
     def query(self, X: FloatArray) -> Query:
         """Compare new rows with the training rows."""
@@ -324,7 +342,7 @@ class Gram(Query):
         """Return the Gram of some rows and the Query of others against them.
 
         Both are slices of what this one computes, with the same scale M. Their
-        whitening is their own: it must not have seen the others.
+        views are their own: they must not have seen the others.
         """
         reference = Reference(self.X[train], self.reference.scale)
         gram = Gram.__new__(Gram)._begin(reference, _Part(self, train, train))
@@ -368,6 +386,9 @@ class Gram(Query):
     @property
     def _most_neighbours(self) -> int:
         return self.n_rows - 1
+
+    def _compute_view(self, kind: type[View]) -> "Gram":
+        return Gram.__new__(Gram)._begin(self.reference.view(kind), None)
 
     def _compute_distances(self) -> FloatArray:
         # BLAS computes half of a product of a matrix with its own transpose, and

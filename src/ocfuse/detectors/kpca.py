@@ -93,7 +93,8 @@ class KPCA(KernelDetector):
         subspace = self._subspace_of(gram.n_rows)
         spectrum = gram.spectrum(self.width, subspace)
         r = self.n_components_ = spectrum.size(subspace)
-        projection = np.empty((gram.n_rows, r + 1))
+        # Column by column, as the eigenvectors come and as one row is multiplied fastest.
+        projection = np.empty((gram.n_rows, r + 1), order="F")
         np.divide(spectrum.vectors[:, :r], np.sqrt(spectrum.values[:r]), out=projection[:, :r])
         # Eigenvectors of a centred kernel sum to 0, so the rows scored need no centring.
         projection[:, :r] -= projection[:, :r].mean(axis=0)

@@ -38,7 +38,7 @@ def nearest_by_matrix(
         found = np.broadcast_to(np.arange(n), D.shape)
         return _ordered(X, Y, found, k)
     found = np.argpartition(D, size - 1, axis=1)[:, :size]
-    last = np.take_along_axis(D, found[:, -1:], axis=1)[:, 0]
+    last = D[np.arange(len(D)), found[:, -1]]
     squares, index = _ordered(X, Y, found, k)
     for i in np.flatnonzero(squares[:, -1] >= (1 - 2 * c) * last - 3 * c * norms):
         reach = (1 + 4 * c) * squares[i, -1] + 6 * c * norms[i]
@@ -80,7 +80,7 @@ def _ordered(X: FloatArray, Y: FloatArray, candidates: IntArray, k: int) -> Near
         near = candidates[block]
         gaps = Y[near] - X[block, None]
         found = np.einsum("qcm,qcm->qc", gaps, gaps)
-        order = np.lexsort((near, found), axis=-1)[:, :k]
-        squares[block] = np.take_along_axis(found, order, axis=1)
-        index[block] = np.take_along_axis(near, order, axis=1)
+        order = np.arange(len(near))[:, None], np.lexsort((near, found), axis=-1)[:, :k]
+        squares[block] = found[order]
+        index[block] = near[order]
     return squares, index

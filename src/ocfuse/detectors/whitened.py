@@ -1,13 +1,13 @@
 """Detectors on whitened rows."""
 
-from typing import Any, ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
-from sklearn.base import clone
 
 from ocfuse.detectors.base import BaseDetector
-from ocfuse.detectors.gram import FloatArray, Gram, Query
-from ocfuse.exceptions import InvalidTypeError
+from ocfuse.detectors.gram import FloatArray, Gram, Query, View
+from ocfuse.detectors.viewed import Viewed
+from ocfuse.detectors.whitening import Whitening
 
 
 class Mahalanobis(BaseDetector):
@@ -51,10 +51,11 @@ class Mahalanobis(BaseDetector):
         self.false_alarm_rate = false_alarm_rate
 
     def _fit(self, gram: Gram) -> None:
-        self.shrinkage_ = gram.reference.white.whitening.shrinkage
+        whitening = cast(Whitening, gram.reference.view(Whitening).coordinates)
+        self.shrinkage_ = whitening.shrinkage
 
     def _score(self, query: Query) -> FloatArray:
-        rows = query.white.X
+        rows = query.view(Whitening).X
         squares: FloatArray = np.einsum("qm,qm->q", rows, rows)
         return -squares
 
@@ -65,7 +66,7 @@ class Mahalanobis(BaseDetector):
         return n * scores / (n - 1 + (1.0 - self.shrinkage_) * scores)
 
 
-class Whitened(BaseDetector):
+class Whitened(Viewed):
     """Let a detector of this package learn from whitened rows.
 
     Rows are centred and multiplied by the W of `Mahalanobis` before the
@@ -100,37 +101,4 @@ class Whitened(BaseDetector):
     array([ 1, -1])
     """
 
-    def __init__(self, detector: Any) -> None:
-        self.detector = detector
-
-    @property
-    def max_samples(self) -> int | None:  # type: ignore[override]
-        """The number of rows that the detector learns from."""
-        # A pool asks before it checks the detector.
-        samples: int | None = getattr(self.detector, "max_samples", None)
-        return samples
-
-    @property
-    def false_alarm_rate(self) -> float:  # type: ignore[override]
-        """The false alarm rate of the detector."""
-        return float(self.detector.false_alarm_rate)
-
-    def sharing_order(self) -> tuple[int, int]:
-        """Return the place of the detector among those that share the whitened rows."""
-        order: tuple[int, int] = self.detector.sharing_order()
-        return order
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.detector, BaseDetector):
-            raise InvalidTypeError(
-                "detector must be a detector of this package, such as KPCA(). "
-                f"Got {self.detector!r}. Others can follow a whitening of scikit-learn in a "
-                "pipeline."
-            )
-        self.detector._check_parameters()
-
-    def _fit(self, gram: Gram) -> None:
-        self.detector_: BaseDetector = clone(self.detector).fit_gram(gram.white)
-
-    def _score(self, query: Query) -> FloatArray:
-        return self.detector_.score_query(query.white)
+    view: ClassVar[type[View]] = Whitening

@@ -1,14 +1,10 @@
 """Whitening: coordinates in which the normal rows spread evenly in all directions."""
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
+from ocfuse.detectors.gram import FloatArray, Reference
 from ocfuse.threads import few_threads, one_thread
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 #: The covariance is moved towards a sphere by at least this share.
 LEAST_SHRINKAGE = 1e-3
@@ -33,12 +29,8 @@ class Whitening:
 
     Parameters
     ----------
-    X : ndarray of shape (n, m)
-        Training rows, finite.
-    centre : ndarray of shape (m,)
-        Their mean.
-    unit : float
-        The variance v of rows that have none.
+    raw : Reference
+        The training rows.
 
     Attributes
     ----------
@@ -55,12 +47,14 @@ class Whitening:
         that of every row is taken as so much less.
     """
 
-    def __init__(self, X: FloatArray, centre: FloatArray, unit: float = 1.0) -> None:
-        self.centre = centre
+    def __init__(self, raw: Reference) -> None:
+        self.centre = raw.centre
         self.rounding = 0.0
-        rows = X - centre
+        rows = raw.X - raw.centre
         variance = float(np.mean(np.einsum("nm,nm->n", rows, rows))) / rows.shape[1]
-        variance = variance if variance > SMALLEST_VARIANCE else unit
+        if variance <= SMALLEST_VARIANCE:
+            # M is twice the sum of the variances; a fold of one row has one too.
+            variance = raw.scale / (2 * rows.shape[1])
         # In this unit fourth powers do not overflow.
         rows /= np.sqrt(variance)
         with few_threads(rows.size * min(rows.shape)):
@@ -68,7 +62,7 @@ class Whitening:
         a = self.shrinkage = max(LEAST_SHRINKAGE, ledoit_wolf(rows, values))
         self.factors: FloatArray = 1.0 / np.sqrt(((1.0 - a) * values + a) * variance)
         self.rest_factor = float(1.0 / np.sqrt(a * variance))
-        self.rounding = float(self._split(X)[1].max())
+        self.rounding = float(self._split(raw.X)[1].max())
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Return the whitened rows, shape (q, min(r + 1, m))."""

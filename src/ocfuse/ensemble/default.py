@@ -5,11 +5,8 @@ from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.local import LocalLpFusion
 from ocfuse.tuning.crossfit import ScoredRows
 
-#: Norm of the default fusion.
-DEFAULT_P = 8 / 7
-
 
 def default_fusion(rows: ScoredRows) -> BaseFusion:
     """Return the competence fusion, or the local lp fusion if anomalies are known."""
     has_real = (rows.y < 0).any() and not rows.has_pseudo
-    return LocalLpFusion(p=DEFAULT_P) if has_real else CompetenceFusion(p=DEFAULT_P)
+    return LocalLpFusion(p=8 / 7) if has_real else CompetenceFusion()

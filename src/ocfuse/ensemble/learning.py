@@ -1,5 +1,6 @@
 """One fit: encoder, members, normaliser and fusion, learned in this order."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -13,11 +14,11 @@ from ocfuse.ensemble.default import default_fusion
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
 from ocfuse.ensemble.rows import canonical_order, matching_folds
 from ocfuse.ensemble.trimming import LARGEST_SHARE, outlying_rows
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.exceptions import InvalidInputError, PseudoNegativeWarning
 from ocfuse.features import FeatureEncoder, take_rows
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.named import make_fusion
-from ocfuse.negatives import make_negatives
+from ocfuse.negatives import diagnose, make_negatives
 from ocfuse.progress import Progress
 from ocfuse.scores import make_normaliser
 from ocfuse.tuning.ballot import ballot_for
@@ -32,6 +33,8 @@ IntArray: TypeAlias = NDArray[np.intp]
 MOST_PASSES = 3
 #: Pseudo-negatives of each kind.
 NEGATIVES_PER_KIND = 300
+#: Normals from which on it can be told whether pseudo-negatives are of use.
+FEWEST_DIAGNOSED = 30
 #: Training rows that the members score after they have seen them.
 MOST_SEEN = 2000
 #: Labelled anomalies from which on pseudo-negatives are not needed. On the development
@@ -139,6 +142,7 @@ class Learned:
             self._fit_members(table, kept)
         self.trimmed = np.flatnonzero((table.y != ANOMALY) & ~kept)
         self.scored = self._scored_rows(table)
+        _warn_if_useless(self.scored)
         self.parts = recipe.parts(self.scored)
         self.search: Search | None = None
         if recipe.search is not None:
@@ -232,3 +236,15 @@ class Learned:
         source = self.encoder.source_
         drawn = generator.sample(self.training, n, self.recipe.seed, source)
         return drawn, generator.kinds(n), generator.labels
+
+
+def _warn_if_useless(rows: ScoredRows) -> None:
+    """Warn if no kind of pseudo-negative tells the members apart."""
+    pseudo = rows.kind >= 0
+    normal = rows.y > 0
+    if not pseudo.any() or normal.sum() < FEWEST_DIAGNOSED:
+        return
+    labels = list(rows.ballot.kinds)
+    message = diagnose(rows.S[normal], rows.S[pseudo], rows.kind[pseudo], labels).message()
+    if message is not None:
+        warnings.warn(message, PseudoNegativeWarning, stacklevel=2)

@@ -33,7 +33,7 @@ class CompetenceFusion(BaseFusion):
 
     Parameters
     ----------
-    p : float, default=8/7
+    p : float, default=6/5
         Norm of the ball, from 1 (the most competent member alone) to inf (all
         members equally).
     n_neighbors : int, default=20
@@ -70,14 +70,14 @@ class CompetenceFusion(BaseFusion):
     >>> Z = [[0.9, 0.4], [0.8, 0.5], [0.9, 0.6], [0.7, 0.5], [0.1, 0.5], [0.2, 0.6]]
     >>> fusion = CompetenceFusion(n_neighbors=0).fit(Z, [1, 1, 1, 1, -1, -1], X)
     >>> fusion.trust_.round(2)
-    array([0.99, 0.01])
+    array([0.97, 0.03])
     """
 
     needs_X = True  # noqa: N815
 
     def __init__(
         self,
-        p: float = 8 / 7,
+        p: float = 6 / 5,
         n_neighbors: int = 20,
         shift_prior: float = 60.0,
         scale_prior: float = 3.0,

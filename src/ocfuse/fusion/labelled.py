@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ocfuse.exceptions import InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import FloatArray, check_number
 from ocfuse.fusion.local import LocalLpFusion
 from ocfuse.fusion.stacking import _weight_arguments
@@ -41,7 +42,7 @@ class LabelledFusion(BaseFusion):
     ----------
     fusion : fusion, optional
         The fusion to start from; by default ``LocalLpFusion(p=8/7)``. It is fitted on
-        all rows, anomalies included.
+        all rows, anomalies included, and is given the evidence.
     classifier : scikit-learn classifier, optional
         Learns from the features; by default a hundred bagged extra trees.
     joint_classifier : scikit-learn classifier, optional
@@ -93,6 +94,11 @@ class LabelledFusion(BaseFusion):
         self.prior = prior
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        self._learn(Z, y, X, c, None)
+
+    def _learn(
+        self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray, evidence: Evidence | None
+    ) -> None:
         gain = check_number(self.gain, "gain", 0.0, 1e6, "0 is the fusion alone.")
         prior = check_number(self.prior, "prior", 0.0, np.inf, "0 trusts one label as many.")
         trees = _cloned(self.classifier, "classifier", _default_trees)
@@ -100,7 +106,7 @@ class LabelledFusion(BaseFusion):
         normal, known = y > 0, c[y < 0]
         count = known.sum() ** 2 / (known**2).sum()
         self.share_ = float(gain / (1.0 + prior / count))
-        self.fusion_ = self._inner().fit(Z, y, X, c)
+        self.fusion_ = self._inner().fit(Z, y, X, c, evidence)
         rows = np.column_stack([X, Z, self.fusion_.fuse(Z, X)])
         self._standardise(rows[normal], c[normal])
         table, balanced = self._tamed(rows)[:, :-1], _balanced(y, c)
@@ -144,7 +150,7 @@ def _default_trees() -> Any:
 
 
 def _default_linear() -> Any:
-    return LogisticRegression(C=0.03, max_iter=1000)
+    return LogisticRegression(C=0.1, max_iter=1000)
 
 
 def _cloned(classifier: Any, name: str, default: Any) -> Any:

@@ -49,8 +49,9 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     ----------
     spec : str, fusion object or None
         "sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom",
-        "competence", "lp", "local-lp", "shrunk", "cascade", "stacking" or "single-best", each with its
-        defaults; an object is returned as it is; None is ``LocalLpFusion(p=8/7)``.
+        "competence", "lp", "local-lp", "shrunk", "cascade", "stacking" or
+        "single-best", each with its defaults; an object is returned as it is; None
+        is ``CompetenceFusion()``.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     TrimmedMean()
     """
     if spec is None:
-        return LocalLpFusion(p=8 / 7)
+        return CompetenceFusion()
     if isinstance(spec, str):
         if spec not in _NAMED:
             known = ", ".join(repr(name) for name in _NAMED)

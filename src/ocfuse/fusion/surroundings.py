@@ -9,8 +9,9 @@ from ocfuse.fusion.locality import neighbours, own_neighbours, representative_ro
 MOST_REFERENCE_ROWS = 5000
 #: Neighbours per row: with few rows a neighbourhood must not be half of them.
 ROWS_PER_NEIGHBOUR, FEWEST_NEIGHBOURS = 15, 3
-#: Share of the normals that have their k-th neighbour within the width of the kernel.
-REACH = 0.9
+#: Share of the normals that have their k-th neighbour within the width of the kernel. At 0.9,
+#: too, sparse and discrete data lose: their far rows then pass for local ones.
+REACH = 0.5
 
 
 class LocalScale:
