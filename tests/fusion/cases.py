@@ -5,6 +5,7 @@ import numpy as np
 from ocfuse.fusion import (
     AverageOfMaximum,
     CascadeFusion,
+    CompetenceFusion,
     LocalLpFusion,
     LpFusion,
     MajorityVote,
@@ -12,12 +13,12 @@ from ocfuse.fusion import (
     MedianRule,
     MinRule,
     ProductRule,
-    ShrunkFusion,
     SingleBest,
     StackedFusion,
     SumRule,
     TrimmedMean,
 )
+from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.locality import Locality
 
 RULES = [
@@ -39,8 +40,9 @@ LEARNED = [
     CascadeFusion(),
     StackedFusion(),
     SingleBest(),
-    ShrunkFusion(),
-    ShrunkFusion(LpFusion(p=3.0), share=0.2),
+    CompetenceFusion(),
+    CompetenceFusion(p=3.0, locality=Locality()),
+    LabelledFusion(LpFusion(p=3.0)),
 ]
 ALL = RULES + LEARNED
 

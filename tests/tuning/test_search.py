@@ -7,8 +7,8 @@ from sklearn.exceptions import NotFittedError
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion import LocalLpFusion, LpFusion, SumRule
+from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.locality import Locality
-from ocfuse.fusion.shrunk import ShrunkFusion
 from ocfuse.progress import show_progress
 from ocfuse.scores import MinMax, ZScore
 from ocfuse.tuning import RPAU, Criterion, Search
@@ -40,13 +40,13 @@ class TestGrid:
         assert len(PAPER_P) == 9
 
     def test_nested_fusion(self):
-        search = Search().fit(scored_rows(), MinMax(), ShrunkFusion(LocalLpFusion(eta=0.7)))
+        search = Search().fit(scored_rows(), MinMax(), LabelledFusion(LocalLpFusion(eta=0.7)))
         assert list(search.best_params_) == ["fusion__fusion__p"]
         assert search.best_fusion_.fusion.eta == 0.7
         assert search.best_fusion_.fusion.p == search.best_params_["fusion__fusion__p"]
 
     def test_parts_that_are_none_have_parameters(self):
-        given = ShrunkFusion()
+        given = LabelledFusion()
         grid = {"kappa": [1.0, 4.0], "eta": [0.3], "rho": [1.0, 5.0]}
         search = Search(grid=grid).fit(scored_rows(), MinMax(), given)
         assert list(search.best_params_) == [
@@ -85,12 +85,12 @@ class TestGrid:
         ],
     )
     def test_refused(self, grid, error, message):
-        fusion = ShrunkFusion(LocalLpFusion(locality=Locality()))
+        fusion = LabelledFusion(LocalLpFusion(locality=Locality()))
         with pytest.raises(error, match=message):
             Search(grid=grid).fit(scored_rows(), MinMax(), fusion)
 
     def test_short_name_of_two(self):
-        fusion = ShrunkFusion(ShrunkFusion(LpFusion()))
+        fusion = LabelledFusion(LabelledFusion(LpFusion()))
         with pytest.raises(InvalidInputError, match="fusion__fusion__share, fusion__share"):
             Search(grid={"share": [0.5]}).fit(scored_rows(), MinMax(), fusion)
 
@@ -141,7 +141,7 @@ class TestChoice:
         rows = scored_rows(d=8, n=300, n_pseudo=300)
         rows.S[:, :-1] = rng.normal(size=(600, 7))
         search = Search(grid={"share": [0.0, 0.5, 1.0]})
-        search.fit(rows, MinMax(), ShrunkFusion(LpFusion()))
+        search.fit(rows, MinMax(), LabelledFusion(LpFusion()))
         assert search.best_params_ == {"fusion__share": 0.0}
         values = search.results_["value"]
         assert values[0] > values[1] > values[2] + 0.02

@@ -1,12 +1,21 @@
 """The fusion that is used when none is asked for."""
 
+import numpy as np
+
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.competence import CompetenceFusion
-from ocfuse.fusion.local import LocalLpFusion
+from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.tuning.crossfit import ScoredRows
 
 
 def default_fusion(rows: ScoredRows) -> BaseFusion:
-    """Return the competence fusion, or the local lp fusion if anomalies are known."""
-    has_real = (rows.y < 0).any() and not rows.has_pseudo
-    return LocalLpFusion(p=8 / 7) if has_real else CompetenceFusion()
+    """Return the competence fusion, with classifiers beside it if anomalies are known."""
+    if rows.learns_pseudo or not has_anomalies_in_two_folds(rows):
+        return CompetenceFusion()
+    return LabelledFusion(CompetenceFusion())
+
+
+def has_anomalies_in_two_folds(rows: ScoredRows) -> bool:
+    """Tell whether known anomalies are left when those of one fold are held out."""
+    known = rows.fold[(rows.y < 0) & (rows.kind < 0)]
+    return len(np.unique(known)) > 1

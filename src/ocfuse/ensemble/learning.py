@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.default import default_fusion
+from ocfuse.ensemble.default import default_fusion, has_anomalies_in_two_folds
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
 from ocfuse.ensemble.rows import canonical_order, matching_folds
 from ocfuse.ensemble.trimming import LARGEST_SHARE, outlying_rows
@@ -37,8 +37,8 @@ NEGATIVES_PER_KIND = 300
 FEWEST_DIAGNOSED = 30
 #: Training rows that the members score after they have seen them.
 MOST_SEEN = 2000
-#: Labelled anomalies from which on pseudo-negatives are not needed. On the development
-#: sets 3 real ones alone did better than together with the others.
+#: Labelled anomalies from which on weights are not learned from pseudo-negatives too. On
+#: the development sets 3 real ones alone did better than together with the others.
 ENOUGH_ANOMALIES = 3
 
 
@@ -91,7 +91,8 @@ class Recipe:
     def parts(self, rows: ScoredRows) -> tuple[Any, BaseFusion]:
         """Return the normaliser and the fusion, not fitted, for the rows to learn from."""
         fusion = default_fusion(rows) if self.fusion is None else make_fusion(self.fusion)
-        if fusion.needs_anomalies and len(np.unique(rows.fold[rows.y < 0])) < 2 - rows.has_pseudo:
+        made_up = rows.has_pseudo and rows.learns_pseudo
+        if fusion.needs_anomalies and not (made_up or has_anomalies_in_two_folds(rows)):
             raise InvalidInputError(
                 f"{type(fusion).__name__} learns from anomalies, and each is held out once. Give "
                 "at least 2 in y, or let made-up ones stand in with negatives='mixture'."
@@ -199,7 +200,7 @@ class Learned:
             encoded = self.encoder.transform(anomalies.X)
         order = canonical_order(encoded, anomalies.groups)
         self.anomalies = np.flatnonzero(table.y == ANOMALY)[order]
-        negatives, kind, labels = self._negatives(len(anomalies))
+        negatives, kind, labels = self._negatives()
         strangers = np.vstack([encoded[order], negatives])
         d = len(self.pool.names_)
         S = self.pool.score_samples(strangers) if len(strangers) else np.empty((0, d))
@@ -216,6 +217,7 @@ class Learned:
             kind=np.concatenate([np.full(n + len(anomalies), -1), kind]),
             seen=np.vstack([self._seen_scores(), np.full((len(strangers), d), np.nan)]),
             ballot=ballot_for(labels, n, m),
+            learns_pseudo=len(anomalies) < ENOUGH_ANOMALIES,
         )
 
     def _seen_scores(self) -> FloatArray:
@@ -226,10 +228,10 @@ class Learned:
         scores[chosen] = self.pool.score_samples(self.training[chosen])
         return scores
 
-    def _negatives(self, n_anomalies: int) -> tuple[FloatArray, LabelArray, list[str]]:
-        """Make pseudo-anomalies up, if they are wanted and real ones are too few."""
+    def _negatives(self) -> tuple[FloatArray, LabelArray, list[str]]:
+        """Make pseudo-anomalies up, if they are wanted."""
         wanted = self.recipe.negatives
-        if make_negatives(wanted) is None or n_anomalies >= ENOUGH_ANOMALIES:
+        if make_negatives(wanted) is None:
             return np.empty((0, self.training.shape[1])), np.empty(0, dtype=np.int64), []
         generator = make_negatives(wanted if isinstance(wanted, list | tuple) else [wanted])
         n = NEGATIVES_PER_KIND * len(generator.labels)

@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 
 from ocfuse.exceptions import InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import FloatArray, check_number
-from ocfuse.fusion.local import LocalLpFusion
-from ocfuse.fusion.stacking import _weight_arguments
+from ocfuse.fusion.stacking import weight_arguments
 
 #: Added to both probabilities: about what a hundred trees can tell from certainty. It
 #: bounds the log-odds, so that they cannot outvote a score far below all normals.
@@ -41,7 +41,7 @@ class LabelledFusion(BaseFusion):
     Parameters
     ----------
     fusion : fusion, optional
-        The fusion to start from; by default ``LocalLpFusion(p=8/7)``. It is fitted on
+        The fusion to start from; by default ``CompetenceFusion()``. It is fitted on
         all rows, anomalies included, and is given the evidence.
     classifier : scikit-learn classifier, optional
         Learns from the features; by default a hundred bagged extra trees.
@@ -112,8 +112,8 @@ class LabelledFusion(BaseFusion):
         table, balanced = self._tamed(rows)[:, :-1], _balanced(y, c)
         features = table[:, : X.shape[1]]
         labels = y.astype(int)
-        self.classifier_ = trees.fit(features, labels, **_weight_arguments(trees, balanced))
-        self.joint_classifier_ = linear.fit(table, labels, **_weight_arguments(linear, balanced))
+        self.classifier_ = trees.fit(features, labels, **weight_arguments(trees, balanced))
+        self.joint_classifier_ = linear.fit(table, labels, **weight_arguments(linear, balanced))
 
     def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         if len(Z) == 0:
@@ -132,7 +132,7 @@ class LabelledFusion(BaseFusion):
         return self.fusion_.local_p(X)
 
     def _inner(self) -> BaseFusion:
-        return LocalLpFusion(p=8 / 7) if self.fusion is None else clone(self.fusion)
+        return CompetenceFusion() if self.fusion is None else clone(self.fusion)
 
     def _standardise(self, rows: FloatArray, c: FloatArray) -> None:
         self.center_ = np.average(rows, axis=0, weights=c)

@@ -7,6 +7,7 @@ from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.competence import CompetenceFusion
+from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.local import LocalLpFusion
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.rules import (
@@ -19,7 +20,6 @@ from ocfuse.fusion.rules import (
     SumRule,
     TrimmedMean,
 )
-from ocfuse.fusion.shrunk import ShrunkFusion
 from ocfuse.fusion.single import SingleBest
 from ocfuse.fusion.stacking import StackedFusion
 
@@ -35,7 +35,7 @@ _NAMED: dict[str, Callable[[], BaseFusion]] = {
     "competence": CompetenceFusion,
     "lp": LpFusion,
     "local-lp": LocalLpFusion,
-    "shrunk": ShrunkFusion,
+    "labelled": LabelledFusion,
     "cascade": CascadeFusion,
     "stacking": StackedFusion,
     "single-best": SingleBest,
@@ -49,7 +49,7 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     ----------
     spec : str, fusion object or None
         "sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom",
-        "competence", "lp", "local-lp", "shrunk", "cascade", "stacking" or
+        "competence", "lp", "local-lp", "labelled", "cascade", "stacking" or
         "single-best", each with its defaults; an object is returned as it is; None
         is ``CompetenceFusion()``.
 

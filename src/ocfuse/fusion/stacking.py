@@ -61,7 +61,7 @@ class StackedFusion(BaseFusion):
             classifier = LogisticRegression(C=0.01, class_weight="balanced")
         else:
             classifier = self._checked(self.classifier)
-        self.classifier_ = classifier.fit(Z, y.astype(int), **_weight_arguments(classifier, c))
+        self.classifier_ = classifier.fit(Z, y.astype(int), **weight_arguments(classifier, c))
 
     def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         if len(Z) == 0:
@@ -87,7 +87,7 @@ class StackedFusion(BaseFusion):
         return clone(classifier)
 
 
-def _weight_arguments(classifier: Any, c: FloatArray) -> dict[str, FloatArray]:
+def weight_arguments(classifier: Any, c: FloatArray) -> dict[str, FloatArray]:
     """Return the weights under the name that the classifier knows them by."""
     if (c == c[0]).all():
         return {}

@@ -43,6 +43,8 @@ class ScoredRows:
         Scores of normals by members that have seen them; NaN where not computed.
     ballot : Ballot
         How much each kind of comparison counts.
+    learns_pseudo : bool, default=True
+        Weights are learned from pseudo-negatives too; otherwise these are evidence only.
     """
 
     S: FloatArray
@@ -52,6 +54,7 @@ class ScoredRows:
     kind: LabelArray
     seen: FloatArray
     ballot: Ballot
+    learns_pseudo: bool = True
 
     def take(self, chosen: NDArray[np.bool_]) -> "ScoredRows":
         """Return the chosen rows."""
@@ -106,9 +109,13 @@ def fit_normaliser(rows: ScoredRows, normaliser: Any) -> Any:
 
 def fit_weights(rows: ScoredRows, Z: FloatArray, fusion: BaseFusion) -> BaseFusion:
     """Return a fusion fitted on all rows, whose normalised scores are Z."""
-    Z = np.clip(Z, -FARTHEST, FARTHEST)
-    evidence = rows.evidence()
-    return clone(fusion).fit(Z, rows.y, rows.X, rows.weights(), evidence)  # type: ignore[no-any-return]
+    chosen = (rows.kind < 0) | rows.learns_pseudo
+    learned = rows.take(chosen)
+    Z = np.clip(Z[chosen], -FARTHEST, FARTHEST)
+    fitted: BaseFusion = clone(fusion).fit(
+        Z, learned.y, learned.X, learned.weights(), rows.evidence()
+    )
+    return fitted
 
 
 def crossfitted_scores(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) -> FloatArray:

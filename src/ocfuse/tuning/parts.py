@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.fusion.competence import CompetenceFusion
+from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.local import LocalLpFusion
 from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.named import make_fusion
-from ocfuse.fusion.shrunk import ShrunkFusion
 from ocfuse.scores import make_normaliser
 
 Candidate = dict[str, Any]
@@ -40,7 +41,9 @@ class Parts(BaseEstimator):  # type: ignore[misc]
             fusion = pending.pop()
             if isinstance(fusion, LocalLpFusion) and fusion.locality is None:
                 fusion.locality = Locality()
-            if isinstance(fusion, ShrunkFusion) and fusion.fusion is None:
+            if isinstance(fusion, CompetenceFusion) and fusion.locality is None:
+                fusion.locality = Locality(kappa=1.0)
+            if isinstance(fusion, LabelledFusion) and fusion.fusion is None:
                 fusion.fusion = make_fusion()
             pending.extend(
                 value for value in fusion.get_params(deep=False).values() if _has_parameters(value)
