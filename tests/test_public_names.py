@@ -54,7 +54,7 @@ def test_solver_names():
     assert expected <= set(ocfuse.solvers.__all__)
 
 
-@pytest.mark.parametrize("module", ["ocfuse", "ocfuse.solvers"])
+@pytest.mark.parametrize("module", ["ocfuse", "ocfuse.solvers", "ocfuse.stats", "ocfuse.tuning"])
 def test_import_leaves_heavy_packages_alone(module):
     code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     result = subprocess.run(

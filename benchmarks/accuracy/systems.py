@@ -1,7 +1,8 @@
 """The registry: to add a system is one line in one of the tables below."""
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.accuracy import rivals
@@ -10,6 +11,7 @@ from benchmarks.accuracy.definition import key
 from benchmarks.accuracy.measures import Scores
 from ocfuse import FusedDetector
 from ocfuse.fusion import LocalLpFusion, LpFusion
+from ocfuse.tuning import Search
 
 #: Names that the tables and the targets refer to.
 DEFAULT, SUM, MEMBERS = "FusedDetector()", "sum", "members"
@@ -26,6 +28,12 @@ FUSIONS: dict[str, Any] = {
     "cascade": "cascade",
     "stacking": "stacking",
     "single-best": "single-best",
+}
+#: Searches over the nine norms of the paper, on the same members: fusion and criterion.
+TUNED: dict[str, tuple[Any, str]] = {
+    f"{fusion}, p by {criterion}": (fusion, criterion)
+    for fusion in ("local-lp", "competence")
+    for criterion in ("pseudo-negatives", "rpau", "stability")
 }
 #: Whole detectors, as a user calls them.
 DETECTORS: dict[str, FusedDetector] = {
@@ -45,12 +53,13 @@ class System:
 
 def pure() -> list[System]:
     """Return everything that learns from normals only."""
-    return [_members(), *_fused("rule", RULES), *_fused("fusion", FUSIONS), *_ours(), *_rivals()]
+    ours = [*_fused("rule", RULES), *_fused("fusion", FUSIONS), *_tuned(), *_ours()]
+    return [_members(), *ours, *_rivals()]
 
 
 def dirty() -> list[System]:
-    """Return the same without LSCP, whose cost would be most of the whole."""
-    return [system for system in pure() if system.name != "PyOD LSCP"]
+    """Return the same without LSCP and the searches, whose cost would be most of the whole."""
+    return [s for s in pure() if s.name != "PyOD LSCP" and s.group != "tuned"]
 
 
 def labelled() -> list[System]:
@@ -79,6 +88,23 @@ def _fused(group: str, fusions: dict[str, Any]) -> list[System]:
         _alone(name, group, key("ours", repr(fusion)), lambda context, f=fusion: context.fuse(f))
         for name, fusion in fusions.items()
     ]
+
+
+def _tuned() -> list[System]:
+    return [
+        _alone(name, "tuned", key("ours", repr(what)), lambda context, w=what: _search(context, *w))
+        for name, what in TUNED.items()
+    ]
+
+
+def _search(context: Context, fusion: Any, criterion: str) -> Scores:
+    learned = context.fitted.learned
+    begin = time.process_time()
+    parts = replace(learned.recipe, fusion=fusion).parts(learned.scored)
+    search = Search(criterion).fit(learned.scored, *parts, learned.pool.names_, context.seed)
+    taken = time.process_time() - begin
+    scores = context.fuse(search.best_fusion_)
+    return replace(scores, fit=scores.fit + taken)
 
 
 def _ours() -> list[System]:

@@ -28,7 +28,8 @@ from ocfuse.exceptions import (
     PseudoNegativeWarning,
     ThresholdWarning,
 )
-from ocfuse.fusion import LocalLpFusion, LpFusion, StackedFusion
+from ocfuse.fusion import LocalLpFusion, LpFusion
+from ocfuse.fusion.stacking import StackedFusion
 from ocfuse.negatives import Shuffle
 from ocfuse.progress import silent
 from ocfuse.scores import MinMax, ZScore

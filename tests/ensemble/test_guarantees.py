@@ -17,7 +17,8 @@ from sklearn.neighbors import LocalOutlierFactor
 from ocfuse import FusedDetector, load
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, SVDD, OneClassGP, Pool
 from ocfuse.exceptions import FewSamplesWarning
-from ocfuse.fusion import LpFusion, StackedFusion, SumRule
+from ocfuse.fusion import LpFusion, SumRule
+from ocfuse.fusion.stacking import StackedFusion
 
 MEMBERS = [
     ("svdd", SVDD()),

@@ -6,6 +6,7 @@ from ocfuse.fusion import (
     AverageOfMaximum,
     CascadeFusion,
     CompetenceFusion,
+    LabelledFusion,
     LocalLpFusion,
     LpFusion,
     MajorityVote,
@@ -14,12 +15,11 @@ from ocfuse.fusion import (
     MinRule,
     ProductRule,
     SingleBest,
-    StackedFusion,
     SumRule,
     TrimmedMean,
 )
-from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.locality import Locality
+from ocfuse.fusion.stacking import StackedFusion
 
 RULES = [
     SumRule(),

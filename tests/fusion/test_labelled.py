@@ -60,7 +60,7 @@ def test_without_gain_it_is_the_fusion_on_another_scale():
     inner = LocalLpFusion(p=8 / 7).fit(Z, y, X)
     P = inner.fuse(Z, X)
     normal = P[y > 0]
-    fusion = LabelledFusion(gain=0.0, classifier=QUICK).fit(Z, y, X)
+    fusion = LabelledFusion(LocalLpFusion(p=8 / 7), gain=0.0, classifier=QUICK).fit(Z, y, X)
     expected = np.arcsinh((P - normal.mean()) / normal.std())
     np.testing.assert_allclose(fusion.fuse(Z, X), expected, atol=1e-10)
     np.testing.assert_array_equal(fusion.weights(X), inner.weights(X))

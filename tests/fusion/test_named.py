@@ -9,13 +9,14 @@ from sklearn.base import BaseEstimator, clone
 
 import ocfuse.fusion
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.fusion import LocalLpFusion, LpFusion, SumRule, make_fusion
+from ocfuse.fusion import CompetenceFusion, LpFusion, SumRule, make_fusion
 from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.stacking import StackedFusion
 from tests.fusion.cases import ALL, scores
 
 NAMES = [
     "sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom",
-    "lp", "local-lp", "cascade", "stacking", "single-best",
+    "competence", "lp", "local-lp", "labelled", "cascade", "stacking", "single-best",
 ]  # fmt: skip
 
 
@@ -32,8 +33,7 @@ def test_names_make_different_classes():
 
 def test_default():
     fusion = make_fusion()
-    assert isinstance(fusion, LocalLpFusion)
-    assert fusion.p == 8 / 7
+    assert isinstance(fusion, CompetenceFusion)
 
 
 def test_objects_are_returned_as_they_are():
@@ -95,7 +95,7 @@ def test_surface():
     assert names == sorted(names)
     public = [getattr(ocfuse.fusion, name) for name in names]
     classes = {value for value in public if inspect.isclass(value)}
-    assert {type(fusion) for fusion in ALL} <= classes
+    assert {type(fusion) for fusion in ALL} - classes == {StackedFusion}
     assert all(issubclass(value, BaseEstimator) for value in classes)
 
 
@@ -104,7 +104,8 @@ def test_constructors_are_small_and_documented(fusion):
     parameters = inspect.signature(type(fusion)).parameters
     assert len(parameters) <= 8
     assert repr(clone(fusion).get_params()) == repr(fusion.get_params())
-    errors = validate(f"ocfuse.fusion.{type(fusion).__name__}")["errors"]
+    kind = type(fusion)
+    errors = validate(f"{kind.__module__}.{kind.__name__}")["errors"]
     assert [m for code, m in errors if code in {"GL08", "PR01", "PR02", "PR03", "PR07"}] == []
 
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ocfuse.exceptions import InvalidTypeError, OcfuseWarning
-from ocfuse.fusion import StackedFusion
+from ocfuse.fusion.stacking import StackedFusion
 from tests.fusion.cases import scores
 
 FOREST = RandomForestClassifier(30, random_state=0)

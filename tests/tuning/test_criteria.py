@@ -120,7 +120,7 @@ class TestRPAU:
     def test_raw_scores_favour_large_p_and_the_average_does_not(self):
         """Members that are copies: the weights have one direction, for every p."""
         rng = np.random.default_rng(0)
-        rows = scored_rows(d=1, n_pseudo=0)
+        rows = scored_rows(d=5, n_pseudo=0)
         S = np.tile(rng.normal(size=(len(rows.y), 1)), (1, 5))
         rows = replace(rows, S=S)
         raw = []
@@ -177,7 +177,7 @@ class TestStability:
 
     def test_averaging_good_members_beats_trusting_one(self):
         rng = np.random.default_rng(1)
-        rows = scored_rows(n=400, n_pseudo=200)
+        rows = scored_rows(d=8, n=400, n_pseudo=200)
         truth = rng.normal(size=(600, 1)) - 2.0 * (rows.y < 0)[:, None]
         rows = replace(rows, S=truth + rng.normal(size=(600, 8)))
         even = Stability().value(rows, MinMax(), SumRule())
@@ -185,7 +185,7 @@ class TestStability:
 
     def test_members_of_noise_are_better_left_out(self):
         rng = np.random.default_rng(1)
-        rows = scored_rows(n=400, n_pseudo=400)
+        rows = scored_rows(d=12, n=400, n_pseudo=400)
         anomalous = (rows.y < 0)[:, None]
         truth = rng.normal(size=(800, 1)) - 4.0 * anomalous
         good = truth + rng.normal(size=(800, 6))

@@ -62,21 +62,22 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     Parameters
     ----------
     members : str, list, dict or Pool, default="default"
-        The detectors: the name of a pool ("default", "light", "paper",
+        The detectors: the name of a pool ("default", "light", "wide", "paper",
         "paper-all"), estimators, ``(name, estimator)`` pairs, or a `Pool`,
         which also says what to do when a member fails. Any estimator with
         `fit` and `score_samples` or `decision_function` will do.
     fusion : str or fusion, default=None
         Name of a rule such as "sum", or an object such as `LpFusion(p=2)`.
-        None is `LocalLpFusion(p=8/7)`, mixed half and half with the sum rule
-        unless at least 3 anomalies are labelled.
+        None is `CompetenceFusion()`, and with at least 3 labelled anomalies
+        `LabelledFusion(CompetenceFusion())`.
     normaliser : str or normaliser, default="min-max"
         How member scores are brought to one scale: "min-max", "z-score",
         "robust-z", "tail", or an object.
     negatives : str, list, generator or None, default="mixture"
-        Pseudo-anomalies that stand in for real ones as long as fewer than 3 are
-        labelled: "mirror", "uniform", "shuffle", several of them, or "mixture"
-        for all three. None for none.
+        Pseudo-anomalies, by which the competence of the members is judged; as
+        long as fewer than 3 anomalies are labelled, other fusions learn from
+        them too: "gauss", "pcshuffle", "mirror", "swap", "uniform", "shuffle",
+        several of them, or "mixture" for the first five. None for none.
     false_alarm_rate : float, default=0.05
         Share of fresh normal rows that may raise an alarm.
     random_state : int, RandomState instance or None, default=None

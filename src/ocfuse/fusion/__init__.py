@@ -2,6 +2,7 @@
 
 from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.competence import CompetenceFusion
+from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.local import LocalLpFusion
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.named import make_fusion
@@ -16,12 +17,12 @@ from ocfuse.fusion.rules import (
     TrimmedMean,
 )
 from ocfuse.fusion.single import SingleBest
-from ocfuse.fusion.stacking import StackedFusion
 
 __all__ = [
     "AverageOfMaximum",
     "CascadeFusion",
     "CompetenceFusion",
+    "LabelledFusion",
     "LocalLpFusion",
     "LpFusion",
     "MajorityVote",
@@ -30,7 +31,6 @@ __all__ = [
     "MinRule",
     "ProductRule",
     "SingleBest",
-    "StackedFusion",
     "SumRule",
     "TrimmedMean",
     "make_fusion",

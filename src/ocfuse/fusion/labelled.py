@@ -67,7 +67,7 @@ class LabelledFusion(BaseFusion):
     Examples
     --------
     >>> import numpy as np
-    >>> from ocfuse.fusion.labelled import LabelledFusion
+    >>> from ocfuse.fusion import LabelledFusion
     >>> X = np.array([[0.0], [0.2], [-0.2], [0.1], [-0.1], [2.0]])
     >>> Z = 1 - np.abs(X)
     >>> fusion = LabelledFusion().fit(Z, y=[1, 1, 1, 1, 1, -1], X=X)

@@ -44,7 +44,7 @@ class StackedFusion(BaseFusion):
 
     Examples
     --------
-    >>> from ocfuse.fusion import StackedFusion
+    >>> from ocfuse.fusion.stacking import StackedFusion
     >>> fusion = StackedFusion().fit([[0.9, 0.2], [0.8, 0.9], [0.1, 0.5]], y=[1, 1, -1])
     >>> near, far = fusion.fuse([[0.9, 0.5], [0.1, 0.5]])
     >>> bool(near > far)

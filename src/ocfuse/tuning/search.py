@@ -81,7 +81,7 @@ class Search(BaseEstimator):  # type: ignore[misc]
     >>> search = Search("pseudo-negatives", grid={"p": [4 / 3, 2, 4], "rho": [2, 5]})
     >>> detector = FusedDetector("light", tune=search, random_state=0).fit(load_iris().data)
     >>> sorted(detector.search_.best_params_)
-    ['fusion__fusion__p', 'normaliser__rho']
+    ['fusion__p', 'normaliser__rho']
     """
 
     def __init__(
