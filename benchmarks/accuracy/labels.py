@@ -13,7 +13,7 @@ from benchmarks.report import Report, Table, Target
 from ocfuse.stats import mean_ranks, skillings_mack
 
 COUNTS = (5, 10, 20)
-SEEDS = 5
+SEEDS = 3
 #: With so many labels the default must be first.
 PROMISED = 10
 

@@ -31,9 +31,10 @@ FUSIONS: dict[str, Any] = {
 }
 #: Searches over the nine norms of the paper, on the same members: fusion and criterion.
 TUNED: dict[str, tuple[Any, str]] = {
-    f"{fusion}, p by {criterion}": (fusion, criterion)
-    for fusion in ("local-lp", "competence")
-    for criterion in ("pseudo-negatives", "rpau", "stability")
+    "local-lp, p by pseudo-negatives": ("local-lp", "pseudo-negatives"),
+    "local-lp, p by rpau": ("local-lp", "rpau"),
+    "local-lp, p by stability": ("local-lp", "stability"),
+    "competence, p by pseudo-negatives": ("competence", "pseudo-negatives"),
 }
 #: Whole detectors, as a user calls them.
 DETECTORS: dict[str, FusedDetector] = {

@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("uci", "synthetic", "latency", "false_alarms", "development")
+PARTS = ("uci", "synthetic", "latency", "false_alarms")
 
 if __name__ == "__main__":
     main("estimator", PARTS)

@@ -9,7 +9,7 @@ from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, KPCA, SVDD
 from ocfuse.ensemble.learning import Learned, Recipe, Table
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.fusion import LocalLpFusion, LpFusion
+from ocfuse.fusion import LabelledFusion, LpFusion
 from ocfuse.progress import silent
 from ocfuse.tuning import RPAU, LabelledAUC, Search
 from ocfuse.tuning.families import keep_members
@@ -76,15 +76,13 @@ def test_labels(labelled):
     X, y = labelled
     detector = FusedDetector(FEW, tune="labels", random_state=0).fit(X, y)
     assert isinstance(detector.search_.criterion_, LabelledAUC)
-    assert isinstance(detector.fusion_, LocalLpFusion)
+    assert isinstance(detector.fusion_, LabelledFusion)
     assert detector.search_.best_value_ > 0.9
 
 
-def test_what_is_missing(X, labelled):
+def test_what_is_missing(X):
     with pytest.raises(InvalidInputError, match="needs labelled anomalies"):
         FusedDetector(FEW, tune="labels").fit(X)
-    with pytest.raises(InvalidInputError, match="needs pseudo-negatives"):
-        FusedDetector(FEW, tune="pseudo-negatives").fit(*labelled)
     with pytest.raises(InvalidInputError, match="needs pseudo-negatives"):
         FusedDetector(FEW, tune="pseudo-negatives", negatives=None).fit(X)
     with pytest.raises(InvalidInputError, match="SumRule has no parameter p"):

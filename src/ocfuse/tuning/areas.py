@@ -26,9 +26,9 @@ class PseudoNegativeAUC(Criterion):
         """Refuse rows without pseudo-negatives."""
         if not rows.has_pseudo:
             raise InvalidInputError(
-                "PseudoNegativeAUC needs pseudo-negatives. Got none: negatives=None, or enough "
-                'real anomalies. Use tune="labels" with real anomalies, tune="rpau" or '
-                'tune="stability" with normals alone.'
+                "PseudoNegativeAUC needs pseudo-negatives. Got negatives=None. Use "
+                'tune="labels" with real anomalies, tune="rpau" or tune="stability" with '
+                "normals alone."
             )
 
     def judge(self, parts: list[Judged]) -> tuple[float, float]:
