@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, OcfuseWarning
 from ocfuse.fusion import CompetenceFusion, LocalLpFusion, LpFusion, ProductRule, SumRule
 from ocfuse.fusion.evidence import Evidence
-from ocfuse.fusion.labelled import LabelledFusion
+from ocfuse.fusion.labelled import LabelledFusion, default_share
 from tests.fusion.cases import scores
 
 #: Quick stand-ins for the default trees where they are not what is tested.
@@ -55,13 +55,14 @@ def test_two_fits_agree_and_the_parts_given_stay_unfitted():
     assert not hasattr(fusion.joint_classifier, "classes_")
 
 
-def test_without_gain_it_is_the_fusion_on_another_scale():
+def test_without_share_it_is_the_fusion_on_another_scale():
     Z, y, X = scores()
     inner = LocalLpFusion(p=8 / 7).fit(Z, y, X)
     P = inner.fuse(Z, X)
     normal = P[y > 0]
-    fusion = LabelledFusion(LocalLpFusion(p=8 / 7), gain=0.0, classifier=QUICK).fit(Z, y, X)
-    expected = np.arcsinh((P - normal.mean()) / normal.std())
+    fusion = LabelledFusion(LocalLpFusion(p=8 / 7), share=0.0, classifier=QUICK).fit(Z, y, X)
+    standard = (P - normal.mean()) / normal.std()
+    expected = np.where(standard < -6, np.arcsinh(-6) + standard + 6, np.arcsinh(standard))
     np.testing.assert_allclose(fusion.fuse(Z, X), expected, atol=1e-10)
     np.testing.assert_array_equal(fusion.weights(X), inner.weights(X))
     np.testing.assert_array_equal(fusion.local_p(X), inner.local_p(X))
@@ -69,7 +70,7 @@ def test_without_gain_it_is_the_fusion_on_another_scale():
 
 def test_the_score_is_the_stated_formula():
     Z, y, X = scores()
-    fusion = quick(gain=3.0, prior=10.0).fit(Z, y, X)
+    fusion = quick(share=2.0).fit(Z, y, X)
     table = np.column_stack([X, Z, Z.mean(axis=1)])
     normal = table[y > 0]
     table = np.arcsinh((table - normal.mean(axis=0)) / normal.std(axis=0))
@@ -78,28 +79,21 @@ def test_the_score_is_the_stated_formula():
     linear = LogisticRegression(C=0.1, max_iter=1000)
     r = linear.fit(table[:, :-1], y, sample_weight=weight).predict_proba(table[:, :-1])
     p = (q + r) / 2 + 0.005
-    expected = table[:, -1] + 3.0 * 20 / (20 + 10) * np.log(p[:, 1] / p[:, 0])
+    odds = np.log(p[:, 1] / p[:, 0])
+    odds = np.minimum(odds, np.quantile(odds[y > 0], 0.25))
+    P = np.sinh(table[:, -1])
+    P = np.where(P < -6, np.arcsinh(-6) + P + 6, table[:, -1])
+    expected = P + 2.0 * odds
     np.testing.assert_allclose(fusion.fuse(Z, X), expected, atol=1e-8)
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    k=st.integers(1, 20),
-    gain=st.floats(0.0, 10.0),
-    prior=st.floats(0.0, 100.0),
-)
-def test_the_share_grows_with_the_number_of_labels(k, gain, prior):
+@given(k=st.integers(1, 20))
+def test_the_share_grows_with_the_number_of_labels(k):
     Z, y, X = scores()
     kept = np.r_[np.flatnonzero(y > 0), np.flatnonzero(y < 0)[:k]]
-    fusion = quick(gain=gain, prior=prior).fit(Z[kept], y[kept], X[kept])
-    assert fusion.share_ == pytest.approx(gain * k / (k + prior))
-
-
-def test_unequal_weights_count_fewer_labels():
-    Z, y, X = scores()
-    c = np.ones(len(y))
-    c[-10:] = 1e-9
-    assert quick(gain=1.0, prior=10.0).fit(Z, y, X, c).share_ == pytest.approx(0.5, rel=1e-6)
+    fusion = quick().fit(Z[kept], y[kept], X[kept])
+    assert fusion.share_ == default_share(k) == 4.0 * k / (k + 40.0)
 
 
 def test_it_learns_a_kind_that_the_members_cannot_see():
@@ -120,14 +114,26 @@ def test_it_learns_a_kind_that_the_members_cannot_see():
 
 def test_the_log_odds_cannot_outvote_a_score_far_below():
     Z, y, X = scores()
-    fusion = quick(gain=1.0, prior=0.0).fit(Z, y, X)
+    fusion = quick(share=4.0).fit(Z, y, X)
     # Like a normal in its features, like none in its scores.
-    new = fusion.fuse(Z[y > 0] - 1e5, X[y > 0])
+    new = fusion.fuse(Z[y > 0] - 50.0, X[y > 0])
     assert new.max() < fusion.fuse(Z, X).min()
-    farther = fusion.fuse(Z[y > 0] - 1e7, X[y > 0])
+    farther = fusion.fuse(Z[y > 0] - 1e300, X[y > 0])
     assert (farther < new).all()
-    alone = quick(gain=0.0).fit(Z, y, X).fuse(Z, X)
-    assert np.abs(fusion.fuse(Z, X) - alone).max() <= np.log(1.005 / 0.005) + 1e-9
+    alone = quick(share=0.0).fit(Z, y, X).fuse(Z, X)
+    assert np.abs(fusion.fuse(Z, X) - alone).max() <= 4.0 * np.log(1.005 / 0.005) + 1e-9
+
+
+def test_being_unlike_the_known_anomalies_does_not_make_normal():
+    """Known anomalies on one side: rows on the other gain no more than normals have."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(220, 2))
+    y = np.repeat([1, -1], [200, 20])
+    X[y < 0, 0] += 3.0
+    Z = -np.abs(X)
+    fusion = LabelledFusion(SumRule()).fit(Z, y, X)
+    other = X[y > 0] - [20.0, 0.0]
+    assert fusion.fuse(-np.abs(other), other).max() < np.quantile(fusion.fuse(Z, X)[y > 0], 0.05)
 
 
 def test_only_ratios_within_a_class_count():
@@ -168,7 +174,7 @@ def test_what_gives_no_probability_is_refused(name, value):
         LabelledFusion(**{name: value}).fit(Z, y, X)
 
 
-@pytest.mark.parametrize("wrong", [{"gain": -1.0}, {"gain": np.inf}, {"prior": np.nan}])
+@pytest.mark.parametrize("wrong", [{"share": -1.0}, {"share": np.inf}, {"share": np.nan}])
 def test_numbers_outside_are_refused(wrong):
     Z, y, X = scores()
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):

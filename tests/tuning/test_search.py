@@ -91,8 +91,8 @@ class TestGrid:
 
     def test_short_name_of_two(self):
         fusion = LabelledFusion(LabelledFusion(LpFusion()))
-        with pytest.raises(InvalidInputError, match="fusion__fusion__gain, fusion__gain"):
-            Search(grid={"gain": [0.5]}).fit(scored_rows(), MinMax(), fusion)
+        with pytest.raises(InvalidInputError, match="fusion__fusion__share, fusion__share"):
+            Search(grid={"share": [0.5]}).fit(scored_rows(), MinMax(), fusion)
 
     def test_nothing_to_choose(self):
         with pytest.raises(InvalidInputError, match="SumRule has no parameter p"):

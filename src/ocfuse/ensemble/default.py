@@ -1,10 +1,11 @@
 """The fusion that is used when none is asked for."""
 
 import numpy as np
+from sklearn.base import clone
 
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.competence import CompetenceFusion
-from ocfuse.fusion.labelled import LabelledFusion
+from ocfuse.fusion.labelled import LabelledFusion, default_share
 from ocfuse.tuning.crossfit import ScoredRows
 
 
@@ -13,6 +14,15 @@ def default_fusion(rows: ScoredRows) -> BaseFusion:
     if rows.learns_pseudo or not has_anomalies_in_two_folds(rows):
         return CompetenceFusion()
     return LabelledFusion(CompetenceFusion())
+
+
+def with_one_share(fusion: BaseFusion, rows: ScoredRows) -> BaseFusion:
+    """Settle how much labels count, once for all folds: else their scores would differ in scale."""
+    if not isinstance(fusion, LabelledFusion) or fusion.share is not None:
+        return fusion
+    known = int(((rows.y < 0) & (rows.kind < 0)).sum())
+    settled: BaseFusion = clone(fusion).set_params(share=default_share(known))
+    return settled
 
 
 def has_anomalies_in_two_folds(rows: ScoredRows) -> bool:

@@ -246,9 +246,13 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         self.training_, self.training_rows_ = learned.training, learned.rows
         self.trimmed_rows_ = learned.trimmed
         self.search_ = learned.search
-        self._fit_calibration(table.y)
+        # Of few discrete patterns one may score lower in the end than when it was held out,
+        # and all its rows would raise alarms: the lower score of the two counts.
+        scores = self.training_scores_.copy()
+        scores[learned.rows] = np.fmin(scores[learned.rows], learned.seen_scores())
+        self._fit_calibration(scores, table.y)
 
-    def _fit_calibration(self, y: LabelArray) -> None:
+    def _fit_calibration(self, scores: FloatArray, y: LabelArray) -> None:
         """Set threshold, p-values and probabilities from held-out fused scores."""
         normal = np.zeros(len(y), dtype=bool)
         normal[self.training_rows_] = True
@@ -257,13 +261,13 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         if vouched.sum() + 1 >= 1 / self.false_alarm_rate:
             # enough rows that are known to be normal: the unknown ones need not count
             normal, n_left_out = vouched, 0
-        self.normal_scores_ = np.sort(self.training_scores_[normal])
+        self.normal_scores_ = np.sort(scores[normal])
         self.conformal_ = ConformalCalibrator().fit(self.normal_scores_, n_left_out)
         anomalous = y == ANOMALY
         if anomalous.sum() >= FEWEST_ANOMALIES:
             chosen = normal | anomalous
             labels = np.where(anomalous[chosen], ANOMALY, NORMAL)
-            self.calibrator_ = LabelCalibrator().fit(self.training_scores_[chosen], labels)
+            self.calibrator_ = LabelCalibrator().fit(scores[chosen], labels)
         else:
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         self.set_threshold(self.false_alarm_rate)

@@ -25,7 +25,7 @@ N_REFITS = 5
 #: standardising by the rows themselves then makes them look nearer than fresh ones.
 ROWS_PER_COLUMN, MOST_REFIT_ROWS = 3, 1000
 #: Anomalies from which on every fold has some left to learn from.
-ENOUGH_ANOMALIES = 2 * N_REFITS
+FEWEST_REFIT_ANOMALIES = 2 * N_REFITS
 
 
 def held_out_scores(table: Table, learned: Learned) -> FloatArray:
@@ -64,7 +64,7 @@ def _needs_refits(table: Table, learned: Learned) -> bool:
         and is_complete
         and bool(np.ptp(learned.training) > 0)
         and has_groups
-        and (n_anomalies == 0 or n_anomalies >= ENOUGH_ANOMALIES)
+        and (n_anomalies == 0 or n_anomalies >= FEWEST_REFIT_ANOMALIES)
     )
 
 

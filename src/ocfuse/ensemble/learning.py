@@ -8,9 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from ocfuse.detectors.base import core_rows
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.default import default_fusion, has_anomalies_in_two_folds
+from ocfuse.ensemble.default import (
+    default_fusion,
+    has_anomalies_in_two_folds,
+    with_one_share,
+)
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
 from ocfuse.ensemble.rows import canonical_order, matching_folds
 from ocfuse.ensemble.trimming import LARGEST_SHARE, outlying_rows
@@ -91,6 +96,7 @@ class Recipe:
     def parts(self, rows: ScoredRows) -> tuple[Any, BaseFusion]:
         """Return the normaliser and the fusion, not fitted, for the rows to learn from."""
         fusion = default_fusion(rows) if self.fusion is None else make_fusion(self.fusion)
+        fusion = with_one_share(fusion, rows)
         made_up = rows.has_pseudo and rows.learns_pseudo
         if fusion.needs_anomalies and not (made_up or has_anomalies_in_two_folds(rows)):
             raise InvalidInputError(
@@ -157,14 +163,23 @@ class Learned:
         Z = self.normaliser.transform(self.pool.score_samples(encoded))
         return self.fusion.fuse(Z, encoded)
 
+    def seen_scores(self) -> FloatArray:
+        """Return the fused scores of the rows by parts that have seen them; some may be NaN."""
+        n = len(self.rows)
+        known = ~np.isnan(self.scored.seen[:n]).any(axis=1)
+        scores = np.full(n, np.nan)
+        Z = self.normaliser.transform(self.scored.seen[:n][known])
+        scores[known] = self.fusion.fuse(Z, self.training[known])
+        return scores
+
     def settled(self) -> Recipe:
         """Return the recipe with what was chosen, so that nothing is searched again."""
-        if self.search is None:
-            return self.recipe
         normaliser, fusion = self.parts
+        recipe = replace(self.recipe, normaliser=normaliser, fusion=fusion, search=None)
+        if self.search is None:
+            return recipe
         members = [(name, clone(member)) for name, member in self.pool.members_]
-        pool = clone(self.pool).set_params(members=members)
-        return replace(self.recipe, members=pool, normaliser=normaliser, fusion=fusion, search=None)
+        return replace(recipe, members=clone(self.pool).set_params(members=members))
 
     def _tune(self, search: Search) -> None:
         """Choose settings, and perhaps members, from the scored rows."""
@@ -217,13 +232,13 @@ class Learned:
             kind=np.concatenate([np.full(n + len(anomalies), -1), kind]),
             seen=np.vstack([self._seen_scores(), np.full((len(strangers), d), np.nan)]),
             ballot=ballot_for(labels, n, m),
-            learns_pseudo=len(anomalies) < ENOUGH_ANOMALIES,
+            learns_pseudo=len(anomalies) < ENOUGH_ANOMALIES or len(np.unique(held_out)) < 2,
         )
 
     def _seen_scores(self) -> FloatArray:
         """Score rows by members that have seen them: all, or some of many, evenly spaced."""
         n = len(self.training)
-        chosen = np.unique(np.linspace(0, n - 1, min(n, MOST_SEEN)).astype(int))
+        chosen = core_rows(n, MOST_SEEN)  # the rows that members with as many have learned
         scores = np.full((n, len(self.pool.names_)), np.nan)
         scores[chosen] = self.pool.score_samples(self.training[chosen])
         return scores

@@ -4,16 +4,18 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
 
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.evidence import LEAST, Evidence, auc_of
 from ocfuse.fusion.inputs import FloatArray, check_number
-from ocfuse.fusion.locality import Locality
+from ocfuse.fusion.locality import Locality, representative_rows
 from ocfuse.fusion.surroundings import LocalScale
 from ocfuse.solvers.ball import LpBall
 
-#: Normals whose scores are correlated; more change nothing.
+#: Normals whose scores are correlated, at most.
 MOST_CORRELATED = 5000
+#: Norm by which members are weighed in the agreement, at least: it needs more than one.
+SPARSEST = 8 / 7
 
 
 class CompetenceFusion(BaseFusion):
@@ -29,7 +31,8 @@ class CompetenceFusion(BaseFusion):
     which has the solution ``w_j(x) = v_j / sd_j(x)`` with v the point of the
     lp ball that the competences a point at. The score is
     ``sum_j w_j(x) (z_j(x) - mean_j(x)) / ||v||_1``: 0 for a typical normal, less
-    for stranger rows. It does not depend on the scale of the members.
+    for stranger rows. It does not depend on the scale of the members. All normals
+    count alike: of `sample_weight` only the zeros matter.
 
     Parameters
     ----------
@@ -152,12 +155,11 @@ class CompetenceFusion(BaseFusion):
         b = self.evidence_.by_rank() if self.use_ranks else self.evidence_.by_value()
         b = b / b.max()
         if self.agreement and len(b) > 1:
-            R = _rank_correlations(standard[:MOST_CORRELATED])
+            R = _rank_correlations(standard[representative_rows(len(standard), MOST_CORRELATED)])
             a = b
             for _ in range(self.agreement):
-                u = LpBall(self.p, nonneg=True).maximiser(a)
-                others = np.maximum(u.sum() - u, np.finfo(np.float64).tiny)
-                agreed = np.maximum((R @ u) / others, LEAST)
+                u = LpBall(max(self.p, SPARSEST), nonneg=True).maximiser(a)
+                agreed = np.maximum((R @ u) / np.maximum(u.sum() - u, LEAST), LEAST)
                 a = b * agreed / agreed.max()
                 a = a / a.max()
             b = a
@@ -166,8 +168,12 @@ class CompetenceFusion(BaseFusion):
     def _check_parameters(self) -> None:
         check_number(self.p, "p", 1.0, np.inf, "1 trusts one member, inf all equally.")
         advice = "It counts rows."
-        check_number(self.shift_prior, "shift_prior", 0.0, np.inf, advice, open_low=True)
-        check_number(self.scale_prior, "scale_prior", 0.0, np.inf, advice, open_low=True)
+        check_number(self.shift_prior, "shift_prior", 0.0, 1e12, advice, open_low=True)
+        check_number(self.scale_prior, "scale_prior", 0.0, 1e12, advice, open_low=True)
+        if self.locality is not None and not isinstance(self.locality, Locality):
+            raise InvalidTypeError(
+                f"locality must be a Locality or None. Got locality={self.locality!r}."
+            )
         for name in ("n_neighbors", "agreement"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:

@@ -15,9 +15,18 @@ from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import FloatArray, check_number
 from ocfuse.fusion.stacking import weight_arguments
 
-#: Added to both probabilities: about what a hundred trees can tell from certainty. It
-#: bounds the log-odds, so that they cannot outvote a score far below all normals.
+#: Added to both probabilities: about what a hundred trees can tell from certainty.
 _MARGIN = 0.005
+#: Share of the normals that do not reach the largest log-odds that count. On the
+#: development sets 0.5 has 0.2 to 0.4 points more AUC on all anomalies, and up to 0.7
+#: less on kinds that are not among the known ones.
+TYPICAL = 0.25
+#: Standard deviations below the normals from which on the fusion is not tamed.
+FAR = 6.0
+#: The hyperbolic sine is finite up to here.
+LARGEST_ARGUMENT = 700.0
+#: Weight of the log-odds with many anomalies, and the number that half of it takes.
+GAIN, PRIOR = 4.0, 40.0
 
 
 class LabelledFusion(BaseFusion):
@@ -25,16 +34,18 @@ class LabelledFusion(BaseFusion):
 
     ::
 
-        score = arcsinh((P - m) / s) + gain k / (k + prior) logit((q_1 + q_2) / 2)
+        score = arcsinh((P - m) / s) + share min(logit((q_1 + q_2) / 2), typical)
 
-    P is the given fusion, m and s are its mean and standard deviation on the normals,
-    and k is the number of known anomalies. The probabilities of a normal, q_1 and
-    q_2, come from one classifier on the features and one on features and scores;
-    both are learned with equal total weight of the two classes, on columns that are
-    standardised by the normals and tamed by arcsinh.
+    P is the given fusion, m and s are its mean and standard deviation on the normals.
+    The probabilities of a normal, q_1 and q_2, come from one classifier on the features
+    and one on features and scores; both are learned with equal total weight of the two
+    classes, on columns that are standardised by the normals and tamed by arcsinh.
 
-    The log-odds are bounded and the first term is not: a row that the members put far
-    below the normals stays there, even if it is like no known anomaly.
+    The log-odds can lower a score, and raise it no further than to what three in four
+    of the normals reach: a row that is unlike all normals is not made normal by being
+    unlike the known anomalies too. That costs some accuracy on the known kinds. More
+    than 6 standard deviations below the normals the first term is linear, so that the
+    log-odds, which are bounded, cannot outvote it.
 
     `weights` and `local_p` are those of the given fusion.
 
@@ -47,10 +58,9 @@ class LabelledFusion(BaseFusion):
         Learns from the features; by default a hundred bagged extra trees.
     joint_classifier : scikit-learn classifier, optional
         Learns from features and scores; by default a regularised logistic regression.
-    gain : float, default=4.0
-        Weight of the log-odds when there are many anomalies; 0 is the fusion alone.
-    prior : float, default=40.0
-        Number of anomalies at which half of that weight is reached.
+    share : float, optional
+        Weight of the log-odds; 0 is the fusion alone. By default `default_share` of the
+        number of known anomalies: the more, the larger.
 
     Attributes
     ----------
@@ -59,8 +69,9 @@ class LabelledFusion(BaseFusion):
     classifier_, joint_classifier_ : object
         The fitted classifiers.
     share_ : float
-        Weight of the log-odds. Where the weights of the anomalies differ, k is their
-        effective number, ``(sum c)^2 / sum c^2``.
+        Weight of the log-odds.
+    typical_ : float
+        Log-odds that three in four normals reach.
     center_, scale_ : ndarray of shape (m + d + 1,)
         Mean and standard deviation on the normals: of the features, the scores and P.
 
@@ -84,14 +95,12 @@ class LabelledFusion(BaseFusion):
         fusion: BaseFusion | None = None,
         classifier: Any = None,
         joint_classifier: Any = None,
-        gain: float = 4.0,
-        prior: float = 40.0,
+        share: float | None = None,
     ) -> None:
         self.fusion = fusion
         self.classifier = classifier
         self.joint_classifier = joint_classifier
-        self.gain = gain
-        self.prior = prior
+        self.share = share
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         self._learn(Z, y, X, c, None)
@@ -99,13 +108,12 @@ class LabelledFusion(BaseFusion):
     def _learn(
         self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray, evidence: Evidence | None
     ) -> None:
-        gain = check_number(self.gain, "gain", 0.0, 1e6, "0 is the fusion alone.")
-        prior = check_number(self.prior, "prior", 0.0, np.inf, "0 trusts one label as many.")
+        self.share_ = default_share(int((y < 0).sum()))
+        if self.share is not None:
+            self.share_ = check_number(self.share, "share", 0.0, 1e6, "0 is the fusion alone.")
         trees = _cloned(self.classifier, "classifier", _default_trees)
         linear = _cloned(self.joint_classifier, "joint_classifier", _default_linear)
-        normal, known = y > 0, c[y < 0]
-        count = known.sum() ** 2 / (known**2).sum()
-        self.share_ = float(gain / (1.0 + prior / count))
+        normal = y > 0
         self.fusion_ = self._inner().fit(Z, y, X, c, evidence)
         rows = np.column_stack([X, Z, self.fusion_.fuse(Z, X)])
         self._standardise(rows[normal], c[normal])
@@ -114,16 +122,21 @@ class LabelledFusion(BaseFusion):
         labels = y.astype(int)
         self.classifier_ = trees.fit(features, labels, **weight_arguments(trees, balanced))
         self.joint_classifier_ = linear.fit(table, labels, **weight_arguments(linear, balanced))
+        self.typical_ = float(np.quantile(self._odds(table[normal], X.shape[1]), TYPICAL))
 
     def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         if len(Z) == 0:
             return np.empty(0)
         table = self._tamed(np.column_stack([X, Z, self.fusion_.fuse(Z, X)]))
-        by_features = _normal_share(self.classifier_, table[:, : X.shape[1]])
-        by_both = _normal_share(self.joint_classifier_, table[:, :-1])
+        odds = np.minimum(self._odds(table[:, :-1], X.shape[1]), self.typical_)
+        return _straightened(table[:, -1]) + self.share_ * odds
+
+    def _odds(self, table: FloatArray, n_features: int) -> FloatArray:
+        """Return the log-odds of a normal, from tamed features and scores."""
+        by_features = _normal_share(self.classifier_, table[:, :n_features])
+        by_both = _normal_share(self.joint_classifier_, table)
         share = (by_features + by_both) / 2
-        odds = logit((share + _MARGIN) / (1.0 + 2.0 * _MARGIN))
-        return np.asarray(table[:, -1] + self.share_ * odds)
+        return np.asarray(logit((share + _MARGIN) / (1.0 + 2.0 * _MARGIN)))
 
     def _weights(self, X: FloatArray) -> FloatArray:
         return self.fusion_.weights(X)
@@ -132,7 +145,14 @@ class LabelledFusion(BaseFusion):
         return self.fusion_.local_p(X)
 
     def _inner(self) -> BaseFusion:
-        return CompetenceFusion() if self.fusion is None else clone(self.fusion)
+        if self.fusion is None:
+            return CompetenceFusion()
+        if not isinstance(self.fusion, BaseFusion):
+            raise InvalidTypeError(
+                f"fusion must be a fusion object, such as LpFusion(p=2). Got {self.fusion!r}."
+            )
+        fusion: BaseFusion = clone(self.fusion)
+        return fusion
 
     def _standardise(self, rows: FloatArray, c: FloatArray) -> None:
         self.center_ = np.average(rows, axis=0, weights=c)
@@ -143,6 +163,17 @@ class LabelledFusion(BaseFusion):
 
     def _tamed(self, rows: FloatArray) -> FloatArray:
         return np.asarray(np.arcsinh((rows - self.center_) / self.scale_))
+
+
+def _straightened(tamed: FloatArray) -> FloatArray:
+    """Undo arcsinh far below the normals, where it grows too slowly."""
+    excess = np.minimum(np.sinh(np.maximum(tamed, -LARGEST_ARGUMENT)) + FAR, 0.0)
+    return np.asarray(np.maximum(tamed, -np.arcsinh(FAR)) + excess)
+
+
+def default_share(k: int) -> float:
+    """Return the weight of the log-odds where k anomalies are known: 4 k / (k + 40)."""
+    return GAIN * k / (k + PRIOR)
 
 
 def _default_trees() -> Any:

@@ -9,6 +9,8 @@ from ocfuse.fusion.locality import neighbours, own_neighbours, representative_ro
 MOST_REFERENCE_ROWS = 5000
 #: Neighbours per row: with few rows a neighbourhood must not be half of them.
 ROWS_PER_NEIGHBOUR, FEWEST_NEIGHBOURS = 15, 3
+#: Rows that are measured together, so that memory is bounded.
+ROWS_AT_ONCE = 1000
 #: Share of the normals that have their k-th neighbour within the width of the kernel. At 0.9,
 #: too, sparse and discrete data lose: their far rows then pass for local ones.
 REACH = 0.5
@@ -56,9 +58,14 @@ class LocalScale:
 
     def at(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means and the standard deviations, both (q, d)."""
-        shape = (len(X), self.Z.shape[1])
-        if not self.k:
-            return np.zeros(shape), np.ones(shape)
+        mean, sd = np.zeros((len(X), self.Z.shape[1])), np.ones((len(X), self.Z.shape[1]))
+        if self.k:
+            for start in range(0, len(X), ROWS_AT_ONCE):
+                block = slice(start, start + ROWS_AT_ONCE)
+                mean[block], sd[block] = self._near(X[block])
+        return mean, sd
+
+    def _near(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         distances, index = neighbours(X, self.X, self.k)
         K = np.exp(-0.5 * (distances / self.width) ** 2)[:, :, np.newaxis]
         n = K.sum(axis=1)

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 #: A comparison that should not count still breaks ties.
 LEAST_VOTE = 1e-3
+#: Known anomalies that count as much as all other comparisons together.
+KNOWN_PRIOR = 10
 #: Kinds of pseudo-negatives that share mean, covariance or box with the normals. With few
 #: rows for the columns, members that estimate just these cannot tell them from normals.
 FADING = ("gauss", "pcshuffle", "uniform")
@@ -24,6 +26,11 @@ class Ballot:
 
     kinds: dict[str, float] = field(default_factory=dict)
     seen: float = 0.0
+
+    def known(self, k: int) -> float:
+        """Return the vote of k known anomalies: with ten as much as all others together."""
+        others = sum(self.kinds.values()) + self.seen
+        return k / KNOWN_PRIOR * (others or 1.0)
 
 
 def ballot_for(labels: list[str], n_rows: int, n_columns: int) -> Ballot:

@@ -71,16 +71,17 @@ class ScoredRows:
         return bool((self.fold < 0).any())
 
     def evidence(self) -> Evidence | None:
-        """Compare the members: on each kind of pseudo-negative, and on rows that they have seen."""
+        """Compare the members: by pseudo-negatives, rows they have seen, and known anomalies."""
         normal = self.S[self.y > 0]
+        known = self.S[(self.y < 0) & (self.kind < 0)]
         kinds = [self.S[self.kind == k] for k in range(len(self.ballot.kinds))]
         seen = self.seen[~np.isnan(self.seen).any(axis=1)]
-        pairs = [*((normal, rows) for rows in kinds), (seen, normal)]
-        votes = [*self.ballot.kinds.values(), self.ballot.seen]
+        pairs = [*((normal, rows) for rows in kinds), (seen, normal), (normal, known)]
+        votes = [*self.ballot.kinds.values(), self.ballot.seen, self.ballot.known(len(known))]
         held = [i for i, (high, low) in enumerate(pairs) if len(high) and len(low)]
         if not held or not any(votes[i] for i in held):
             return None
-        labels = [*self.ballot.kinds, "seen"]
+        labels = [*self.ballot.kinds, "seen", "known anomalies"]
         return Evidence(
             np.column_stack([auc_of(*pairs[i]) for i in held]),
             np.array([votes[i] for i in held]),

@@ -70,8 +70,10 @@ class Parts(BaseEstimator):  # type: ignore[misc]
         if key in known:
             return key
         found = [name for name in known if name.rpartition("__")[2] == key]
-        if len(found) == 1:
-            return found[0]
+        # of a fusion rather than of its parts, such as a classifier
+        direct = [name for name in found if set(name.split("__")[:-1]) == {"fusion"}]
+        if len(found) == 1 or len(direct) == 1:
+            return (direct or found)[0]
         if found:
             raise InvalidInputError(
                 f"{key!r} in grid may stand for {', '.join(found)}. Give one of these names."
