@@ -207,3 +207,13 @@ def test_wrong_parameters_are_refused(locality, message):
     X, Z = uneven()
     with pytest.raises(InvalidInputError, match=message):
         locality.fit(X, Z)
+
+
+@pytest.mark.parametrize("levels", [3, 10**6])
+def test_neighbours_are_those_of_a_stable_sort(levels):
+    rng = np.random.default_rng(0)
+    X, points = rng.integers(0, levels, (200, 2)) * 1.0, rng.integers(0, levels, (50, 2)) * 1.0
+    distances, index = neighbours(points, X, 7)
+    D = np.sqrt(((points[:, None] - X) ** 2).sum(axis=2))
+    np.testing.assert_array_equal(index, D.argsort(axis=1, kind="stable")[:, :7])
+    np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :7])

@@ -49,10 +49,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     """Fuse one-class detectors, trusting each of them where it deserves it.
 
     The members learn from the normal rows. Scores that they give to rows they
-    have not seen are brought to one scale, and a fusion learns weights w(x)
-    from them::
-
-        score(x) = sum_j w_j(x) z_j(x) / sum_j |w_j(x)|
+    have not seen are brought to one scale, and a fusion learns from them how
+    far to trust each member at each place, and makes one score of theirs.
 
     The threshold is set on the fused score, from rows that neither their
     members nor their fusion has seen, so that about a share
@@ -68,8 +66,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         `fit` and `score_samples` or `decision_function` will do.
     fusion : str or fusion, default=None
         Name of a rule such as "sum", or an object such as `LpFusion(p=2)`.
-        None is `CompetenceFusion()`, and with at least 3 labelled anomalies
-        `LabelledFusion(CompetenceFusion())`.
+        None is `CompetenceFusion()`, and with at least 3 labelled anomalies, not
+        all of one group, `LabelledFusion(CompetenceFusion())`.
     normaliser : str or normaliser, default="min-max"
         How member scores are brought to one scale: "min-max", "z-score",
         "robust-z", "tail", or an object.

@@ -297,9 +297,22 @@ def neighbours(points: FloatArray, X: FloatArray, k: int) -> tuple[FloatArray, N
     index = np.empty((len(points), k), dtype=np.intp)
     for block in _blocks(len(points), len(X)):
         D = cdist(points[block], X)
-        index[block] = D.argsort(axis=1, kind="stable")[:, :k]
+        index[block] = _smallest(D, k)
         distances[block] = np.take_along_axis(D, index[block], axis=1)
     return distances, index
+
+
+def _smallest(D: FloatArray, k: int) -> NDArray[np.intp]:
+    """Return the first k of a stable sort of each row, without sorting all of it."""
+    if 4 * k >= D.shape[1]:
+        return np.asarray(D.argsort(axis=1, kind="stable")[:, :k])
+    found = np.sort(np.argpartition(D, k - 1, axis=1)[:, :k], axis=1)
+    near = np.take_along_axis(D, found, axis=1)
+    found = np.take_along_axis(found, near.argsort(axis=1, kind="stable"), axis=1)
+    # where the last one ties with others, any of them may have been found
+    tied = np.count_nonzero(near.max(axis=1, keepdims=True) >= D, axis=1) > k
+    found[tied] = D[tied].argsort(axis=1, kind="stable")[:, :k]
+    return found
 
 
 def _spread(table: FloatArray, index: NDArray[np.intp]) -> FloatArray:

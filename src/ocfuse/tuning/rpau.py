@@ -26,7 +26,9 @@ class RPAU(Criterion):
 
     The value is its negative, as less is better; of equal ones the smaller mean A
     (the tighter description) wins. Without the division by the norm of w the
-    largest p would always win, as its ball is the largest.
+    largest p would always win, as its ball is the largest. The weights are taken as
+    they are: with a normaliser other than the min-max, A is not what the fusion
+    computes.
 
     Parameters
     ----------
