@@ -12,7 +12,7 @@ from benchmarks.report import Report, Table, Target
 from ocfuse.stats import mean_ranks
 
 SHARES = (0.0, 0.01, 0.05, 0.10)
-SEEDS = 3
+SEEDS = 2
 
 METHOD = """
 {seeds} splits as in part "pure", with 0, 1, 5 and 10 % anomalies among the training rows, unknown
