@@ -32,8 +32,7 @@ HELD_OUT = {"check_outliers_fit_predict": "fit_predict judges training rows by h
     [
         WithoutLabels(MEMBERS, random_state=0),
         WithoutLabels("light", fusion="sum", random_state=0),
-        WithoutLabels(MEMBERS, tune=Search("rpau", select_members=True), random_state=0),
-        WithoutLabels(MEMBERS, tune=Search("stability", {"p": [4 / 3, 2]}), random_state=0),
+        WithoutLabels(MEMBERS, tune=Search("rpau", {"p": [4 / 3, 2]}, True), random_state=0),
     ],
     expected_failed_checks=lambda estimator: HELD_OUT,
     xfail_strict=True,

@@ -193,6 +193,7 @@ class TestSituations:
             X = np.random.default_rng(seed).standard_t(5, size=(300, 3))
             assert len(FusedDetector(FEW).fit(X).trimmed_rows_) <= 3
 
+    @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
     def test_groups_stay_together(self, X):
         """Rows of one group are copies: only whole groups held out are honest about them."""
         copies = np.repeat(X[:30], 4, axis=0)
