@@ -11,21 +11,18 @@ from ocfuse.tuning.crossfit import ScoredRows
 
 def default_fusion(rows: ScoredRows) -> BaseFusion:
     """Return the competence fusion, with classifiers beside it if anomalies are known."""
-    if rows.learns_pseudo or not has_anomalies_in_two_folds(rows):
-        return CompetenceFusion()
-    return LabelledFusion(CompetenceFusion())
+    return CompetenceFusion() if rows.learns_pseudo else LabelledFusion(CompetenceFusion())
 
 
 def with_one_share(fusion: BaseFusion, rows: ScoredRows) -> BaseFusion:
     """Settle how much labels count, once for all folds: else their scores would differ in scale."""
     if not isinstance(fusion, LabelledFusion) or fusion.share is not None:
         return fusion
-    known = int(((rows.y < 0) & (rows.kind < 0)).sum())
-    settled: BaseFusion = clone(fusion).set_params(share=default_share(known))
+    share = default_share(int(rows.known.sum()))
+    settled: BaseFusion = clone(fusion).set_params(share=share)
     return settled
 
 
 def has_anomalies_in_two_folds(rows: ScoredRows) -> bool:
     """Tell whether known anomalies are left when those of one fold are held out."""
-    known = rows.fold[(rows.y < 0) & (rows.kind < 0)]
-    return len(np.unique(known)) > 1
+    return len(np.unique(rows.fold[rows.known])) > 1

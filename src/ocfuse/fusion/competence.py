@@ -131,7 +131,7 @@ class CompetenceFusion(BaseFusion):
     def _weights(self, X: FloatArray) -> FloatArray:
         _, sd = self.scale_.at(X)
         # back on the scale of the scores as they are given
-        w = self._direction(self._local_p(X)) / (sd * self.spread_)
+        w = self._directions(X) / (sd * self.spread_)
         return np.asarray(w / w.sum(axis=1, keepdims=True))
 
     def _local_p(self, X: FloatArray) -> FloatArray:
@@ -142,7 +142,13 @@ class CompetenceFusion(BaseFusion):
     def _parts(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         mean, sd = self.scale_.at(X)
         local = ((Z - self.centre_) / self.spread_ - mean) / sd
-        return np.asarray(self._direction(self._local_p(X)) * local)
+        return np.asarray(self._directions(X) * local)
+
+    def _directions(self, X: FloatArray) -> FloatArray:
+        """Return v at every row: the same everywhere unless the norm depends on the place."""
+        if self.locality_ is None:
+            return np.broadcast_to(self.trust_, (len(X), len(self.trust_)))
+        return self._direction(self._local_p(X))
 
     def _direction(self, p: FloatArray) -> FloatArray:
         """Return v for every norm, adding up to 1."""
@@ -155,7 +161,7 @@ class CompetenceFusion(BaseFusion):
         b = self.evidence_.by_rank() if self.use_ranks else self.evidence_.by_value()
         b = b / b.max()
         if self.agreement and len(b) > 1:
-            R = _rank_correlations(standard[representative_rows(len(standard), MOST_CORRELATED)])
+            R = rank_correlations(standard[representative_rows(len(standard), MOST_CORRELATED)])
             a = b
             for _ in range(self.agreement):
                 u = LpBall(max(self.p, SPARSEST), nonneg=True).maximiser(a)
@@ -187,7 +193,7 @@ def _from_labels(normal: FloatArray, anomalous: FloatArray) -> Evidence:
     return Evidence(auc_of(normal, anomalous)[:, np.newaxis], np.ones(1), ["y = -1"])
 
 
-def _rank_correlations(Z: FloatArray) -> FloatArray:
+def rank_correlations(Z: FloatArray) -> FloatArray:
     """Return the rank correlations of the columns; none with itself or with a constant."""
     ranks = rankdata(Z, axis=0)
     ranks -= ranks.mean(axis=0)

@@ -13,7 +13,7 @@ from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import FloatArray, check_number
-from ocfuse.fusion.stacking import weight_arguments
+from ocfuse.fusion.stacking import normal_share, weight_arguments
 
 #: Added to both probabilities: about what a hundred trees can tell from certainty.
 _MARGIN = 0.005
@@ -133,8 +133,8 @@ class LabelledFusion(BaseFusion):
 
     def _odds(self, table: FloatArray, n_features: int) -> FloatArray:
         """Return the log-odds of a normal, from tamed features and scores."""
-        by_features = _normal_share(self.classifier_, table[:, :n_features])
-        by_both = _normal_share(self.joint_classifier_, table)
+        by_features = normal_share(self.classifier_, table[:, :n_features])
+        by_both = normal_share(self.joint_classifier_, table)
         share = (by_features + by_both) / 2
         return np.asarray(logit((share + _MARGIN) / (1.0 + 2.0 * _MARGIN)))
 
@@ -199,9 +199,3 @@ def _balanced(y: FloatArray, c: FloatArray) -> FloatArray:
     """Return the weights with equal totals of the two classes and mean one."""
     total = np.where(y > 0, c[y > 0].sum(), c[y < 0].sum())
     return np.asarray(c / total * (len(c) / 2))
-
-
-def _normal_share(classifier: Any, table: FloatArray) -> FloatArray:
-    """Return the probability of a normal."""
-    column = list(classifier.classes_).index(1)
-    return np.asarray(classifier.predict_proba(table)[:, column], dtype=np.float64)

@@ -68,7 +68,7 @@ class StackedFusion(BaseFusion):
             return np.empty(0)
         if hasattr(self.classifier_, "decision_function"):
             return np.asarray(self.classifier_.decision_function(Z), dtype=np.float64)
-        share = self.classifier_.predict_proba(Z)[:, list(self.classifier_.classes_).index(1)]
+        share = normal_share(self.classifier_, Z)
         return np.asarray(logit(np.clip(share, _MARGIN, 1.0 - _MARGIN)))
 
     def _trust(self) -> FloatArray:
@@ -85,6 +85,12 @@ class StackedFusion(BaseFusion):
                 f"Got {classifier!r}. Use for example LogisticRegression()."
             )
         return clone(classifier)
+
+
+def normal_share(classifier: Any, table: FloatArray) -> FloatArray:
+    """Return the probability of a normal."""
+    column = list(classifier.classes_).index(1)
+    return np.asarray(classifier.predict_proba(table)[:, column], dtype=np.float64)
 
 
 def weight_arguments(classifier: Any, c: FloatArray) -> dict[str, FloatArray]:

@@ -70,10 +70,15 @@ class ScoredRows:
         """Tell whether there are pseudo-negatives."""
         return bool((self.fold < 0).any())
 
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Tell which rows are known anomalies, not made-up ones."""
+        return np.asarray((self.y < 0) & (self.kind < 0))
+
     def evidence(self) -> Evidence | None:
         """Compare the members: by pseudo-negatives, rows they have seen, and known anomalies."""
         normal = self.S[self.y > 0]
-        known = self.S[(self.y < 0) & (self.kind < 0)]
+        known = self.S[self.known]
         kinds = [self.S[self.kind == k] for k in range(len(self.ballot.kinds))]
         seen = self.seen[~np.isnan(self.seen).any(axis=1)]
         pairs = [*((normal, rows) for rows in kinds), (seen, normal), (normal, known)]

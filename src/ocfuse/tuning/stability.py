@@ -2,9 +2,9 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.competence import rank_correlations
 from ocfuse.tuning.criterion import Criterion
 from ocfuse.tuning.crossfit import FloatArray, ScoredRows
 from ocfuse.tuning.splits import Judged, Split, fold_splits
@@ -63,6 +63,4 @@ def _halves(y: NDArray[np.int64]) -> NDArray[np.intp]:
 
 def _agreement(a: FloatArray, b: FloatArray) -> float:
     """Return Spearman's rank correlation; 0 where one side ties all rows."""
-    u, v = rankdata(a) - (len(a) + 1) / 2, rankdata(b) - (len(b) + 1) / 2
-    size = np.sqrt((u**2).sum() * (v**2).sum())
-    return float((u * v).sum() / size) if size > 0 else 0.0
+    return float(rank_correlations(np.column_stack([a, b]))[0, 1])
