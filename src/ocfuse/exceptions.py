@@ -3,9 +3,12 @@
 The tree::
 
     OcfuseError
+    ├── DatasetError                           a data set is not what it should be
+    │   └── DatasetUnavailableError            it is not here and cannot be fetched
     ├── InvalidInputError (also ValueError)    what was given cannot be used
     │   └── InvalidTypeError (also TypeError)  it is not even of a usable type
     ├── MemberError                            a member of the ensemble failed
+    ├── MissingPackageError (also ImportError) an optional package is not installed
     └── ModelFileError (also ValueError)       a model file cannot be loaded
         └── UntrustedTypeError                 it holds types that nobody vouched for
 
@@ -24,6 +27,14 @@ class OcfuseError(Exception):
     """Base of every error that ocfuse raises on purpose."""
 
 
+class DatasetError(OcfuseError):
+    """Say what is wrong with the file of a data set."""
+
+
+class DatasetUnavailableError(DatasetError):
+    """Say why a data set cannot be had, and how to supply it by hand."""
+
+
 class InvalidInputError(OcfuseError, ValueError):
     """Say what was given, what is expected and what to do about it."""
 
@@ -34,6 +45,10 @@ class InvalidTypeError(InvalidInputError, TypeError):
 
 class MemberError(OcfuseError):
     """Name the member of an ensemble that failed; chained from its own error."""
+
+
+class MissingPackageError(OcfuseError, ImportError):
+    """Name the optional package that is missing, and the extra that brings it."""
 
 
 class ModelFileError(OcfuseError, ValueError):
@@ -70,6 +85,10 @@ class ModelVersionWarning(OcfuseWarning):
 
 class PseudoNegativeWarning(OcfuseWarning):
     """Tell that pseudo-anomalies cannot tell the members apart, and what to do."""
+
+
+class SuspectRowsWarning(OcfuseWarning):
+    """Tell that many training rows lie far from the others, and what to do."""
 
 
 class ThresholdWarning(OcfuseWarning):

@@ -26,6 +26,7 @@ from ocfuse.exceptions import (
     MemberError,
     MemberWarning,
     PseudoNegativeWarning,
+    SuspectRowsWarning,
     ThresholdWarning,
 )
 from ocfuse.fusion import LocalLpFusion, LpFusion
@@ -155,6 +156,23 @@ class TestSituations:
         glitches = np.random.default_rng(7).uniform(-400, 400, (20, 2))
         with pytest.warns(ThresholdWarning, match=r"20 of 140 .* y = \+1"):
             FusedDetector(FEW, random_state=0).fit(np.vstack([X, glitches]))
+
+    def test_a_hidden_group_does_not_vouch_for_itself(self, X):
+        rng = np.random.default_rng(7)
+        group = 40 + 0.01 * rng.normal(size=(8, 2))
+        with pytest.warns(ThresholdWarning, match="8 of 128"):
+            detector = FusedDetector(FEW, random_state=0).fit(np.vstack([X, group]))
+        np.testing.assert_array_equal(detector.trimmed_rows_, np.arange(120, 128))
+        assert (detector.predict(40 + 0.01 * rng.normal(size=(5, 2))) == -1).all()
+
+    def test_a_large_group_may_be_a_mode_and_is_learned(self, X):
+        mode = 40 + np.random.default_rng(7).normal(size=(20, 2))
+        rows = np.vstack([X, mode])
+        with pytest.warns(SuspectRowsWarning, match=r"20 of 140 .* y = -1 .* y = \+1"):
+            detector = FusedDetector(FEW, random_state=0).fit(rows)
+        assert len(detector.trimmed_rows_) == 0
+        assert np.mean(detector.predict(mode) == 1) > 0.5
+        FusedDetector(FEW, random_state=0).fit(rows, np.ones(140))  # warns of nothing
 
     def test_glitches_do_not_spoil_probabilities(self, X, anomalies):
         glitches = np.random.default_rng(7).uniform(-400, 400, (3, 2))

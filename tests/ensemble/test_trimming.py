@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ocfuse.detectors import Pool
-from ocfuse.ensemble.trimming import FEWEST_ROWS, outlying_rows
+from ocfuse.ensemble.trimming import FEWEST_ROWS, outlying_rows, remote_groups
 
 
 def normal_table(n, seed, d=5, m=3):
@@ -74,3 +74,43 @@ def test_gaussian_rows_stay(pool, n, m):
         X = np.random.default_rng(seed).normal(size=(n, m))
         S = Pool(pool).fit(X, random_state=0).honest_scores_
         assert outlying_rows(S, X).sum() <= 1
+
+
+class TestGroups:
+    @pytest.mark.parametrize("share", [0.005, 0.05, 0.15])
+    @pytest.mark.parametrize("m", [2, 10, 60])
+    def test_a_tight_group_far_away_cannot_hide(self, share, m):
+        rng = np.random.default_rng(m)
+        X = rng.normal(size=(400, m))
+        n = round(share * 400)
+        X[:n] = 40 + 0.01 * rng.normal(size=(n, m))
+        np.testing.assert_array_equal(np.flatnonzero(remote_groups(X)), np.arange(n))
+
+    def test_units_and_glitches_do_not_matter(self):
+        X = np.random.default_rng(0).normal(size=(300, 4)) * [1e-6, 1, 1e3, 1e9]
+        X[:3] *= 1e5
+        np.testing.assert_array_equal(np.flatnonzero(remote_groups(X)), np.arange(3))
+
+    @pytest.mark.parametrize("m", [1, 2, 5, 20])
+    @pytest.mark.parametrize(
+        "draw",
+        [
+            lambda rng, size: rng.normal(size=size),
+            lambda rng, size: rng.exponential(size=size),
+            lambda rng, size: rng.standard_t(3, size=size),
+            lambda rng, size: rng.lognormal(size=size),
+            lambda rng, size: rng.poisson(1, size=size).astype(float),
+            lambda rng, size: rng.exponential(size=size) * (rng.random(size) < 0.1),
+            lambda rng, size: np.zeros(size),
+        ],
+        ids=["normal", "exponential", "t3", "lognormal", "counts", "sparse", "constant"],
+    )
+    def test_normal_rows_stay(self, draw, m):
+        for seed in range(3):
+            found = remote_groups(draw(np.random.default_rng(seed), (300, m)))
+            assert found.mean() <= 0.005
+
+    def test_too_few_rows_to_tell(self):
+        X = np.random.default_rng(0).normal(size=(FEWEST_ROWS - 1, 3))
+        X[0] = 1e6
+        assert not remote_groups(X).any()

@@ -6,7 +6,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, ThresholdWarning
+from ocfuse.exceptions import (
+    FewSamplesWarning,
+    InvalidInputError,
+    SuspectRowsWarning,
+    ThresholdWarning,
+)
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -58,5 +63,17 @@ def warn_if_many_left_out(n_left_out: int, n: int, rate: float) -> None:
             "from (trimmed_rows_). If they are normal, say so with y = +1: otherwise rows like "
             "them raise alarms beyond the stated rate.",
             ThresholdWarning,
+            stacklevel=5,
+        )
+
+
+def warn_of_group(n_remote: int, n: int) -> None:
+    """Tell that rows far outside are so many that they were learned all the same."""
+    if n_remote:
+        warnings.warn(
+            f"{n_remote} of {n} training rows lie far from the others and were learned as normal, "
+            "as so many may be a rare mode. If they are anomalies, label them with y = -1 or leave "
+            "them out: rows like them raise no alarm. If they are normal, say so with y = +1.",
+            SuspectRowsWarning,
             stacklevel=5,
         )

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from ocfuse.detectors.base import core_rows
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pools import Pool
+from ocfuse.ensemble.alarms import warn_of_group
 from ocfuse.ensemble.default import (
     default_fusion,
     has_anomalies_in_two_folds,
@@ -18,7 +19,7 @@ from ocfuse.ensemble.default import (
 )
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
 from ocfuse.ensemble.rows import canonical_order, matching_folds
-from ocfuse.ensemble.trimming import LARGEST_SHARE, outlying_rows
+from ocfuse.ensemble.trimming import LARGEST_GROUP, LARGEST_SHARE, outlying_rows, remote_groups
 from ocfuse.exceptions import InvalidInputError, PseudoNegativeWarning
 from ocfuse.features import FeatureEncoder, take_rows
 from ocfuse.fusion.base import BaseFusion
@@ -138,6 +139,9 @@ class Learned:
         least = (1.0 - LARGEST_SHARE) * kept.sum()
         # a column may have gaps if it has some in rows that are then left out
         self.complete = FeatureEncoder().fit(take_rows(table.X, np.flatnonzero(kept))).complete_
+        suspects = self._suspects(table, kept)
+        if len(suspects) <= LARGEST_GROUP * kept.sum():
+            kept[suspects] = False
         for _ in range(MOST_PASSES):
             self._fit_members(table, kept)
             rows = self.rows[outlying_rows(self.pool.honest_scores_, self.training)]
@@ -148,6 +152,7 @@ class Learned:
         else:
             self._fit_members(table, kept)
         self.trimmed = np.flatnonzero((table.y != ANOMALY) & ~kept)
+        warn_of_group(int(kept[suspects].sum()), int(kept.sum()))
         self.scored = self._scored_rows(table)
         _warn_if_useless(self.scored)
         self.parts = recipe.parts(self.scored)
@@ -190,8 +195,15 @@ class Learned:
             self.scored = keep_columns(self.scored, names, self.search.members_)
             self.pool = keep_members(self.pool, self.search.members_)
 
-    def _fit_members(self, table: Table, kept: NDArray[np.bool_]) -> None:
-        """Fit the encoder and the members on the rows kept, in an order of their own."""
+    def _suspects(self, table: Table, kept: NDArray[np.bool_]) -> IntArray:
+        """Return the rows that lie far from the bulk and are not known to be normal."""
+        self._encode(table, kept)
+        rows = self.rows[remote_groups(self.training)]
+        unknown: IntArray = rows[table.y[rows] == UNKNOWN]
+        return unknown
+
+    def _encode(self, table: Table, kept: NDArray[np.bool_]) -> None:
+        """Fit the encoder on the rows kept and encode them, in an order of their own."""
         chosen = np.flatnonzero(kept)
         rows = table.take(chosen)
         self.encoder = FeatureEncoder().fit(rows.X)
@@ -199,9 +211,13 @@ class Learned:
         encoded = self.encoder.transform(rows.X)
         order = canonical_order(encoded, rows.y, rows.groups)
         self.rows, self.training = chosen[order], encoded[order]
+
+    def _fit_members(self, table: Table, kept: NDArray[np.bool_]) -> None:
+        """Fit the encoder and the members on the rows kept."""
+        self._encode(table, kept)
         self.pool = self.recipe.pool().fit(
             self.training,
-            None if rows.groups is None else rows.groups[order],
+            None if table.groups is None else table.groups[self.rows],
             random_state=self.recipe.seed,
             n_jobs=self.recipe.n_jobs,
             progress=self.recipe.progress,
