@@ -7,6 +7,9 @@ from types import ModuleType
 import pytest
 
 import ocfuse
+import ocfuse.bench
+import ocfuse.bench.rivals
+import ocfuse.datasets
 import ocfuse.detectors
 import ocfuse.ensemble
 import ocfuse.fusion
@@ -18,6 +21,9 @@ import ocfuse.tuning
 
 PACKAGES = [
     ocfuse,
+    ocfuse.bench,
+    ocfuse.bench.rivals,
+    ocfuse.datasets,
     ocfuse.detectors,
     ocfuse.ensemble,
     ocfuse.fusion,

@@ -13,7 +13,17 @@ import ocfuse
 PACKAGE = Path(ocfuse.__file__).parent
 BENCHMARKS = Path(benchmarks.__file__).parent
 #: What neither scores nor fits.
-ASIDE = {"explain.py", "persistence.py", "progress.py", "stats", "versions.py", "__init__.py"}
+ASIDE = {
+    "__init__.py",
+    "bench",
+    "cli",
+    "datasets",
+    "explain.py",
+    "persistence.py",
+    "progress.py",
+    "stats",
+    "versions.py",
+}
 #: Which data, and how they are split, scored and measured.
 FRAME = (
     "accuracy/sets.py",

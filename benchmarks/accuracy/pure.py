@@ -4,12 +4,12 @@ import numpy as np
 
 from benchmarks.accuracy.cells import Cell, run_cells
 from benchmarks.accuracy.choice import choice_table, share_closed
-from benchmarks.accuracy.picture import diagram
 from benchmarks.accuracy.results import Results, gather
 from benchmarks.accuracy.sets import all_sets
 from benchmarks.accuracy.systems import DEFAULT, SUM
 from benchmarks.accuracy.tables import failure_table, overview, per_set, shown_systems
 from benchmarks.report import Report, Target
+from ocfuse.bench.diagram import critical_difference_diagram
 from ocfuse.stats import compare, mean_ranks
 
 SEEDS = 5
@@ -38,7 +38,9 @@ def report(protocol: str, title: str, quick: bool, jobs: int) -> Report:
     results = gather(run_cells(cells, jobs))
     names = shown_systems(results)
     heading = f"Mean ranks in AUC over {len(results.sets)} sets, {protocol}"
-    picture = diagram(results.table(names), names, DEFAULT, heading)
+    picture = critical_difference_diagram(
+        results.table(names), names, highlight=[DEFAULT], title=heading
+    )
     return Report(
         f"{title}: {protocol}",
         METHOD.format(seeds=len(seeds), protocol=protocol).strip(),

@@ -1,6 +1,4 @@
-"""The instrument that accuracy is measured with: splits, cache, summaries, picture."""
-
-import xml.etree.ElementTree as ElementTree
+"""The instrument that accuracy is measured with: splits, cache, summaries."""
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ pytest.importorskip("pyod")
 from benchmarks.accuracy import cells, definition, splits
 from benchmarks.accuracy.choice import chosen_elsewhere, oracle, share_closed
 from benchmarks.accuracy.measures import Scores, measure
-from benchmarks.accuracy.picture import diagram, joined
 from benchmarks.accuracy.results import gather
 from benchmarks.accuracy.systems import System
 
@@ -186,20 +183,3 @@ def test_choice_never_sees_the_family_it_is_judged_on(results):
     choice = chosen_elsewhere(results, ["max", "sum"])
     assert choice.names == ["sum", "sum", "max"]
     np.testing.assert_allclose(choice.auc, [70, 80, 70])
-
-
-def test_bars_join_what_is_within_the_critical_difference():
-    ranks = np.array([1.0, 1.5, 3.0, 3.2, 6.0])
-    assert joined(ranks, 1.0) == [(0, 1), (2, 3)]
-    assert joined(ranks, 2.1) == [(0, 2), (1, 3)]
-    assert joined(ranks, 9.0) == [(0, 4)]
-    assert joined(ranks, 0.1) == []
-
-
-def test_picture_is_svg_with_all_names():
-    names = [f"system <{j}>" for j in range(7)]
-    table = np.random.default_rng(0).random((12, 7))
-    root = ElementTree.fromstring(diagram(table, names, names[0], "Ranks & more"))
-    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert all(any(name in text for text in texts) for name in names)
-    assert "Ranks & more" in texts

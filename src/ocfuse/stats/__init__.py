@@ -1,15 +1,25 @@
-"""Whether one system is better than others over many data sets, or only lucky."""
+"""Whether one system is better than others over many data sets, or only lucky.
 
+One rule for every table: data sets in rows, systems in columns, higher is
+better, NaN for a gap. Rank 1 is the best.
+"""
+
+from ocfuse.stats.complete import Friedman, friedman
 from ocfuse.stats.omnibus import SkillingsMack, skillings_mack
 from ocfuse.stats.paired import Comparison, compare, wins
+from ocfuse.stats.pairs import PairComparison, wilcoxon_holm
 from ocfuse.stats.ranks import critical_difference, mean_ranks
 
 __all__ = [
     "Comparison",
+    "Friedman",
+    "PairComparison",
     "SkillingsMack",
     "compare",
     "critical_difference",
+    "friedman",
     "mean_ranks",
     "skillings_mack",
+    "wilcoxon_holm",
     "wins",
 ]

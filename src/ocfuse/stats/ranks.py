@@ -68,7 +68,7 @@ def mean_ranks(table: ArrayLike) -> FloatArray:
 def critical_difference(n_systems: int, n_sets: int, alpha: float = 0.05) -> float:
     """Return how far apart two mean ranks must be to differ, by Nemenyi's test.
 
-    For all pairs together, after Friedman's test::
+    For all pairs together, after Friedman's test, on a table without gaps::
 
         CD = q / sqrt(2) * sqrt(k (k + 1) / (6 n))
 
@@ -96,15 +96,16 @@ def critical_difference(n_systems: int, n_sets: int, alpha: float = 0.05) -> flo
     >>> round(critical_difference(4, 14), 2)
     1.25
     """
-    _require_count("n_systems", n_systems, 2)
-    _require_count("n_sets", n_sets, 1)
+    require_count("n_systems", n_systems, 2)
+    require_count("n_sets", n_sets, 1)
     if not 0.0 < alpha < 1.0:
         raise InvalidInputError(f"alpha must be in (0, 1). Got alpha={alpha!r}. Use 0.05.")
     q = float(studentized_range.ppf(1.0 - alpha, n_systems, np.inf))
     return q / math.sqrt(2.0) * math.sqrt(n_systems * (n_systems + 1) / (6.0 * n_sets))
 
 
-def _require_count(name: str, value: Any, least: int) -> None:
+def require_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is not an integer of at least this size."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InvalidTypeError(f"{name} must be an integer. Got {name}={value!r}.")
     if value < least:

@@ -1,0 +1,66 @@
+"""The command with its groups; errors become one line and an exit code."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from ocfuse import __version__
+from ocfuse.cli import data
+from ocfuse.cli.codes import ExitCode
+from ocfuse.cli.output import print_line, warn
+from ocfuse.exceptions import MissingPackageError, OcfuseError
+
+#: If set, errors come with their traceback.
+TRACEBACK_VARIABLE = "OCFUSE_TRACEBACK"
+
+app = typer.Typer(
+    name="ocfuse",
+    help="Anomaly detection by fusing one-class classifiers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data.app, name="data")
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command; errors become one line on stderr and an exit code."""
+    try:
+        app(arguments)
+    except Exception as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        warn(_message(error))
+        raise SystemExit(int(_code(error))) from None
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        print_line(f"ocfuse {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OcfuseError):
+        return f"Error: {error}"
+    return (
+        f"Internal error: {type(error).__name__}: {error}. "
+        f"Set {TRACEBACK_VARIABLE}=1 to see where, and please report it."
+    )
+
+
+def _code(error: Exception) -> ExitCode:
+    if isinstance(error, MissingPackageError):
+        return ExitCode.BAD_USAGE
+    return ExitCode.BAD_DATA if isinstance(error, OcfuseError) else ExitCode.INTERNAL

@@ -1,0 +1,55 @@
+"""`ocfuse bench`: the paper's experiment, run again."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ocfuse.bench.paper import QUICK_SEEDS, SEEDS, SETS, rerun, run_paper
+from ocfuse.cli.output import print_json, print_line
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.progress import show_progress
+
+app = typer.Typer(
+    help="Run the paper's experiment again.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+@app.command("paper")
+def paper_command(
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"At most {QUICK_SEEDS} repetitions: minutes.")
+    ] = False,
+    sets: Annotated[str, typer.Option(help="Sets, such as D1,D5.")] = ",".join(SETS),
+    seeds: Annotated[int, typer.Option(help="Repetitions.")] = SEEDS,
+    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.", min=1)] = 2,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("ocfuse-paper"),
+) -> None:
+    """Run every system of the paper's tables; a run that was stopped goes on where it was."""
+    n_seeds = min(seeds, QUICK_SEEDS) if quick else seeds
+    with show_progress():
+        results = run_paper(out, [name.strip() for name in sets.split(",")], n_seeds, jobs)
+    # the tables come here: ocfuse.bench.tables.write(results, out)
+    n_failed = sum("failure" in record for record in results)
+    print_line(f"{len(results)} results, {n_failed} of them failures, in {out}")
+
+
+@app.command("cell")
+def cell_command(
+    file: Annotated[Path, typer.Argument(help="File of a cell, in cells/ of the results.")],
+    system: Annotated[str, typer.Argument(help='Name of a system, such as "Pure2 RPAU".')],
+) -> None:
+    """Run one system again on the split of a file, and compare with what the file holds."""
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{file} must be the file of a cell. {error}.") from None
+    again = rerun(stored, system)
+    before = stored["runs"].get(system, {}).get("results", {})
+    print_json({"now": again, "stored": before, "is_same": again == before})
+
+
+@app.callback()
+def _root() -> None:
+    pass

@@ -1,0 +1,25 @@
+"""Data sets by name: the paper's UCI tables, ADBench, SKAB, robot failures, own tables."""
+
+from ocfuse.datasets.adbench import load_adbench
+from ocfuse.datasets.dataset import Dataset, DatasetInfo, Sequence
+from ocfuse.datasets.registry import fetch, find, list_datasets, load, locate
+from ocfuse.datasets.robot_failures import load_robot_failures
+from ocfuse.datasets.skab import load_skab
+from ocfuse.datasets.table import load_table
+from ocfuse.datasets.uci import load_uci
+
+__all__ = [
+    "Dataset",
+    "DatasetInfo",
+    "Sequence",
+    "fetch",
+    "find",
+    "list_datasets",
+    "load",
+    "load_adbench",
+    "load_robot_failures",
+    "load_skab",
+    "load_table",
+    "load_uci",
+    "locate",
+]

@@ -1,0 +1,115 @@
+"""Load the npz files of ADBench from a folder."""
+
+import zipfile
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocfuse.datasets.dataset import Dataset, DatasetInfo, signs
+from ocfuse.datasets.names import unknown
+from ocfuse.datasets.store import StoredFile, data_folder
+from ocfuse.datasets.table import read_npz
+from ocfuse.exceptions import DatasetError
+
+FOLDER = "adbench"
+PAGE = "https://github.com/Minqi824/ADBench"
+NORMAL_CLASS = "0"
+
+
+def load_adbench(name: str) -> Dataset:
+    """Load a data set of ADBench.
+
+    Its npz file must be in the folder ``adbench`` of the folder that the
+    environment variable OCFUSE_DATA names.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file without its ending, such as "6_cardio".
+
+    Returns
+    -------
+    Dataset
+        ADBench's label 1 (anomaly) becomes y = -1, and 0 becomes +1.
+    """
+    path = _path(name)
+    X, labels, names = read_npz(path, "y")
+    classes: NDArray[np.str_] = np.array(labels)
+    if not set(labels) <= {"0", "1"}:
+        raise DatasetError(f"y of {path} must hold 0 and 1. Got {', '.join(sorted(set(labels)))}.")
+    y = signs(classes == NORMAL_CLASS)
+    info = _info(path.stem, len(y), int((y == 1).sum()), X.shape[1])
+    return Dataset(info.name, X, y, classes, names, info)
+
+
+def adbench_infos() -> list[DatasetInfo]:
+    """Return the entries of the sets that are in the folder."""
+    return [_look(path) for path in sorted(_files().values())]
+
+
+def find_adbench(name: str) -> DatasetInfo:
+    """Return the entry of a set."""
+    return _look(_path(name))
+
+
+def locate_adbench(name: str) -> str | None:
+    """Return the path of a set."""
+    path = _files().get(name.removeprefix("adbench/"))
+    return None if path is None else str(path)
+
+
+def fetch_adbench(name: str) -> str:
+    """Return the path of a set; there is no download."""
+    return str(_path(name))
+
+
+def _path(name: str) -> Path:
+    files = _files()
+    short = str(name).removeprefix("adbench/")
+    if short in files:
+        return files[short]
+    if files:
+        raise unknown("name of an ADBench set", name, files)
+    stored = StoredFile(f"adbench/{short}", FOLDER, (f"{short}.npz",), None, PAGE)
+    return stored.fetch(lambda path: None)
+
+
+def _files() -> dict[str, Path]:
+    folder = data_folder()
+    return {} if folder is None else {path.stem: path for path in (folder / FOLDER).glob("*.npz")}
+
+
+def _look(path: Path) -> DatasetInfo:
+    """Read the labels and the shape of X, not X itself: a list must be quick."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("X.npy") as file:
+            stream = cast(BinaryIO, file)
+            version = np.lib.format.read_magic(stream)
+            read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
+                version, np.lib.format.read_array_header_2_0
+            )
+            shape = read(stream)[0]
+        with np.load(path) as arrays:
+            normals = int((arrays["y"] == 0).sum())
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise DatasetError(f"{path} must be an npz file with arrays X and y: {error}.") from error
+    return _info(path.stem, shape[0], normals, shape[1])
+
+
+def _info(name: str, n_rows: int, n_normals: int, n_features: int) -> DatasetInfo:
+    return DatasetInfo(
+        name=f"adbench/{name}",
+        title=f"ADBench {name}",
+        kind="table",
+        source=PAGE,
+        licence="BSD-2-Clause (ADBench); the sets in it have their own",
+        citation="Han, S., Hu, X., Huang, H., Jiang, M. and Zhao, Y. (2022). ADBench: Anomaly "
+        "Detection Benchmark. Advances in Neural Information Processing Systems 35.",
+        normal_class=NORMAL_CLASS,
+        n_rows=n_rows,
+        n_normals=n_normals,
+        n_features=n_features,
+        imputation="as the file has it",
+    )

@@ -1,0 +1,153 @@
+"""One door to all data sets: by name, from whichever family."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ocfuse.datasets import adbench, robot_failures, skab, uci
+from ocfuse.datasets.dataset import Dataset, DatasetInfo, Sequence
+from ocfuse.datasets.names import unknown
+
+Loaded = Dataset | Sequence | list[Sequence]
+
+
+@dataclass(frozen=True)
+class _Family:
+    """What a family of data sets can do; names come without the family's own."""
+
+    infos: Callable[[], list[DatasetInfo]]
+    find: Callable[[str], DatasetInfo]
+    load: Callable[[str], Loaded]
+    locate: Callable[[str], str | None]
+    fetch: Callable[[str], str]
+
+
+def _load_skab(run: str) -> Loaded:
+    return skab.load_run(run) if run else skab.load_skab()
+
+
+_FAMILIES = {
+    "uci": _Family(
+        uci.uci_infos,
+        lambda name: uci.find_uci(name).info,
+        uci.load_uci,
+        uci.locate_uci,
+        uci.fetch_uci,
+    ),
+    "robot-failures": _Family(
+        robot_failures.robot_infos,
+        robot_failures.find_robot_failures,
+        robot_failures.load_robot_failures,
+        robot_failures.locate_robot_failures,
+        robot_failures.fetch_robot_failures,
+    ),
+    "skab": _Family(
+        lambda: [skab.INFO], skab.find_skab, _load_skab, skab.locate_skab, skab.fetch_skab
+    ),
+    "adbench": _Family(
+        adbench.adbench_infos,
+        adbench.find_adbench,
+        adbench.load_adbench,
+        adbench.locate_adbench,
+        adbench.fetch_adbench,
+    ),
+}
+
+
+def list_datasets() -> list[DatasetInfo]:
+    """Return the entries of all data sets.
+
+    Returns
+    -------
+    list of DatasetInfo
+        UCI sets, robot failures, SKAB, and the ADBench sets that are here.
+    """
+    return [info for family in _FAMILIES.values() for info in family.infos()]
+
+
+def find(name: str) -> DatasetInfo:
+    """Return the entry of a data set.
+
+    Parameters
+    ----------
+    name : str
+        Name such as "uci/banknotes"; for UCI sets "banknotes" and "D1" too.
+
+    Returns
+    -------
+    DatasetInfo
+        What the registry knows.
+    """
+    family, rest = _split(name)
+    return _FAMILIES[family].find(rest)
+
+
+def load(name: str) -> Loaded:
+    """Load a data set by its name in the registry.
+
+    Parameters
+    ----------
+    name : str
+        Name such as "uci/banknotes", "adbench/6_cardio", "robot-failures/lp1",
+        "skab" or "skab/valve1/0"; for UCI sets "banknotes" and "D1" too.
+
+    Returns
+    -------
+    Dataset, Sequence or list of Sequence
+        A table, one run, or all recordings of a set.
+
+    Examples
+    --------
+    >>> from ocfuse.datasets import load
+    >>> load("uci/wine")
+    <Dataset uci/wine: 178 rows (71 normal), 13 features>
+    """
+    family, rest = _split(name)
+    return _FAMILIES[family].load(rest)
+
+
+def locate(name: str) -> str | None:
+    """Tell where a data set is, without a download.
+
+    Parameters
+    ----------
+    name : str
+        Name as for `load`.
+
+    Returns
+    -------
+    str or None
+        A path, "scikit-learn", or None if it is not here.
+    """
+    family, rest = _split(name)
+    return _FAMILIES[family].locate(rest)
+
+
+def fetch(name: str) -> str:
+    """Have a data set here, downloaded and verified if need be.
+
+    Call it before several processes load the same set: they would disturb
+    each other's download.
+
+    Parameters
+    ----------
+    name : str
+        Name as for `load`.
+
+    Returns
+    -------
+    str
+        Where it is, as `locate` tells it.
+    """
+    family, rest = _split(name)
+    return _FAMILIES[family].fetch(rest)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the family and the rest of a name; a UCI set needs no family."""
+    known = uci.uci_name(name)
+    if known is not None:
+        return "uci", known
+    family, _, rest = str(name).partition("/")
+    if family not in _FAMILIES or not (rest or family == "skab"):
+        raise unknown("name", name, [info.name for info in list_datasets()])
+    return family, rest

@@ -1,0 +1,165 @@
+"""Runs: nothing is computed twice, nothing is lost, what is stale is seen."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ocfuse import show_progress
+from ocfuse.bench.cells import Cell, System, duration, load, run_cells, save
+from ocfuse.exceptions import OcfuseError
+from tests.bench.cases import CELLS, NAMES, TRAP, Toy, run_toy
+
+ROOT = Path(__file__).parents[2]
+EVERY = [f"{cell} {name}" for cell in CELLS for name in NAMES]
+STOPPED = f"{TRAP[0]} {TRAP[1]}"
+
+
+@pytest.fixture
+def toy(tmp_path):
+    return Toy(tmp_path)
+
+
+def without_seconds(stored):
+    for cell in stored:
+        for run in cell["runs"].values():
+            assert run.pop("seconds") >= 0
+    return stored
+
+
+def test_everything_runs_once_in_order(toy, tmp_path):
+    first = run_toy(tmp_path)
+    assert toy.log() == EVERY
+    assert run_toy(tmp_path) == first
+    assert toy.log() == EVERY
+    assert [cell["set"] for cell in first] == [cell.name for cell in CELLS]
+    assert first[1]["runs"]["first"]["results"] == {"first": {"value": 6}}
+
+
+def test_failure_is_kept_in_one_line(tmp_path):
+    found = run_toy(tmp_path)
+    assert found[2]["runs"]["third"]["results"] == {
+        "third": {"failure": "ValueError: no such luck"}
+    }
+
+
+def test_killed_run_goes_on_where_it_was(toy, tmp_path):
+    (tmp_path / "stop").write_text("sleep")
+    call = f"from tests.bench.cases import run_toy; run_toy({str(tmp_path)!r})"
+    child = subprocess.Popen([sys.executable, "-c", call], cwd=ROOT)
+    try:
+        deadline = time.monotonic() + 60
+        while "stopped" not in toy.log() and time.monotonic() < deadline:
+            time.sleep(0.02)
+    finally:
+        child.send_signal(signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    finished = EVERY[: EVERY.index(STOPPED)]
+    assert toy.log() == [*finished, STOPPED, "stopped"]
+    (tmp_path / "stop").unlink()
+    resumed = run_toy(tmp_path)
+    # only what was not finished runs again
+    assert toy.log() == [*finished, STOPPED, "stopped", *EVERY[len(finished) :]]
+    clean = tmp_path / "clean"
+    clean.mkdir()
+    assert without_seconds(resumed) == without_seconds(run_toy(clean))
+
+
+def test_killed_worker_loses_nothing(toy, tmp_path):
+    (tmp_path / "stop").write_text("kill")
+    with pytest.raises(OcfuseError, match="run the same again"):
+        run_toy(tmp_path, jobs=2)
+    (tmp_path / "stop").unlink()
+    before = toy.log()
+    assert "stopped" in before
+    folder = tmp_path / "cells"
+    stored = {f"{c} {name}" for c in CELLS for name in load(c, folder).get("runs", {})}
+    resumed = run_toy(tmp_path)
+    assert sorted(toy.log()[len(before) :]) == sorted(set(EVERY) - stored)
+    # nor do results depend on where they were computed
+    clean = tmp_path / "clean"
+    clean.mkdir()
+    assert without_seconds(resumed) == without_seconds(run_toy(clean))
+
+
+def test_changed_definition_runs_again_alone(toy, tmp_path):
+    run_toy(tmp_path)
+    changed = Toy(tmp_path, ("1", "2", "1"))
+    found = run_cells(changed, CELLS, tmp_path / "cells")
+    assert toy.log()[len(EVERY) :] == [f"{cell} second" for cell in CELLS]
+    assert found[0]["runs"]["second"]["key"] == "2"
+
+
+def test_spoilt_file_counts_as_none(toy, tmp_path):
+    run_toy(tmp_path)
+    CELLS[0].path(tmp_path / "cells").write_text('{"runs": {"fi')
+    run_toy(tmp_path)
+    assert toy.log()[len(EVERY) :] == EVERY[:3]
+
+
+def test_system_no_longer_wanted_is_left_out(tmp_path):
+    cell = CELLS[0]
+    save(cell, tmp_path / "cells", {"runs": {"old": {"key": "1"}}})
+    assert list(run_toy(tmp_path)[0]["runs"]) == list(NAMES)
+    assert "old" in load(cell, tmp_path / "cells")["runs"]
+
+
+def test_file_is_never_half_written(tmp_path):
+    cell = CELLS[0]
+    save(cell, tmp_path, {"value": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        save(cell, tmp_path, {"value": float("nan")})
+    assert json.loads(cell.path(tmp_path).read_text()) == {"value": 1}
+
+
+def test_wrong_measuring_is_not_a_failure_of_the_system(tmp_path):
+    class Wrong(Toy):
+        def run(self, cell, name):
+            raise AssertionError("AUC")
+
+    with pytest.raises(AssertionError, match="AUC"):
+        run_cells(Wrong(tmp_path), CELLS[:1], tmp_path / "cells")
+
+
+def test_progress_tells_how_long_it_takes(tmp_path):
+    told = []
+    with show_progress(lambda *step: told.append(step)):
+        run_toy(tmp_path)
+        run_toy(tmp_path)
+    assert [step[2:] for step in told] == [(i, 4) for i in range(5)] + [(4, 4)]
+    assert told[0][:2] == ("cells", "stored")
+    assert told[2][1].startswith("a/b one 1, about ")
+    assert told[4][1].endswith("about 0 s left")
+
+
+def test_inner_progress_is_not_shown(tmp_path):
+    class Loud(Toy):
+        def run(self, cell, name):
+            with show_progress():
+                return super().run(cell, name)
+
+    told = []
+    with show_progress(lambda *step: told.append(step[0])):
+        run_cells(Loud(tmp_path), CELLS[:1], tmp_path / "cells")
+    assert set(told) == {"cells"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(12, "about 12 s"), (600, "about 10 min"), (9000, "about 2.5 h")]
+)
+def test_duration(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_cell_has_one_place():
+    paths = {cell.path(Path("x")) for cell in CELLS}
+    assert len(paths) == len(CELLS)
+    assert Cell("p", "70/20/10", "D1", 3).path(Path("x")) == Path("x/p/70-20-10/D1.3.json")
+
+
+def test_system_is_a_record():
+    assert System("a", "b", "c", dict).name == "a"

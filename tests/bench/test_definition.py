@@ -1,0 +1,38 @@
+"""Keys: code counts, comments and docstrings do not."""
+
+from ocfuse.bench import definition
+from ocfuse.bench.definition import PACKAGE, code_digest, definition_key, package_sources
+
+CODE = '"""Words."""\n\n\ndef f(x):\n    """Add one."""\n    return x + 1  # why\n'
+
+
+def digest_of(tmp_path, text):
+    path = tmp_path / "code.py"
+    path.write_text(text)
+    definition._source.cache_clear()
+    return code_digest([path])
+
+
+def test_words_do_not_count_but_code_does(tmp_path):
+    before = digest_of(tmp_path, CODE)
+    assert digest_of(tmp_path, CODE.replace("Add one", "Add 1").replace("why", "how")) == before
+    assert digest_of(tmp_path, CODE.replace("x + 1", "x + 2")) != before
+
+
+def test_order_of_files_does_not_count(tmp_path):
+    for name in ("a.py", "b.cpp"):
+        (tmp_path / name).write_text(f"x = '{name}'")
+    paths = [tmp_path / "a.py", tmp_path / "b.cpp"]
+    assert code_digest(paths) == code_digest(paths[::-1])
+    assert code_digest(paths) != code_digest(paths[:1])
+
+
+def test_parts_of_a_key_do_not_run_together():
+    assert definition_key("ab", "c") != definition_key("a", "bc")
+
+
+def test_package_has_what_scores_and_not_what_tells():
+    names = {path.relative_to(PACKAGE).as_posix() for path in package_sources()}
+    assert {"fusion/local.py", "detectors/kpca.py", "metrics.py"} <= names
+    assert not any(name.startswith(("bench/", "cli/", "datasets/", "stats/")) for name in names)
+    assert any(name.endswith(".cpp") for name in names)

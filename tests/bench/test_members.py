@@ -1,0 +1,93 @@
+"""The paper's members: candidates, pseudo-negatives, and the choice of one per family."""
+
+import numpy as np
+import pytest
+
+from ocfuse.bench.members import Candidates, OnValidation, candidates, mirrored
+from ocfuse.bench.splits import draw
+from ocfuse.bench.trial import prepare
+from ocfuse.metrics import auc
+from ocfuse.tuning.families import family
+from tests.bench.cases import load_toy
+
+
+@pytest.fixture(scope="module")
+def pure():
+    data = load_toy("toy")
+    return Candidates(prepare(data.X, draw(data.y, "toy", "pure", 0)).known)
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    data = load_toy("toy")
+    return Candidates(prepare(data.X, draw(data.y, "toy", "non-pure", 0)).known)
+
+
+def test_grid_is_the_paper_s():
+    names = [name for name, _ in candidates(20)]
+    assert len(names) == len(set(names))
+    assert [n for n in names if family(n) == "svdd"] == ["svdd-0.25", "svdd-0.5", "svdd-1"]
+    assert [n for n in names if n.startswith("kpca-1x")] == [
+        "kpca-1x2",
+        "kpca-1x6",
+        "kpca-1x10",
+        "kpca-1x14",
+        "kpca-1x18",
+    ]
+    assert {family(name) for name in names} == {"svdd", "gp", "kpca", "gmm"}
+    assert dict(candidates(20))["kpca-0.5x6"].get_params()["subspace"] == 6
+
+
+def test_half_of_the_validation_rows_is_mirrored(pure):
+    found = mirrored(pure.known)
+    rows = {tuple(row) for row in -pure.known.validation}
+    assert len(found) == round(0.5 * len(pure.known.validation))
+    assert {tuple(row) for row in found} <= rows
+    assert len({tuple(row) for row in found}) == len(found)
+
+
+def test_rows_are_what_is_known(labelled):
+    known, rows = labelled.known, labelled.rows
+    learned = rows.take(rows.fold == 0)
+    np.testing.assert_array_equal(learned.X, np.vstack([known.train, known.train_anomalies]))
+    assert (learned.y > 0).sum() == len(known.train)
+    judged = rows.take(rows.fold == 1)
+    expected = np.vstack([known.validation, known.validation_anomalies])
+    np.testing.assert_array_equal(judged.X, expected)
+    np.testing.assert_allclose(judged.S, labelled.pool.score_samples(expected), rtol=1e-10)
+    # training rows are scored by members that have not seen them
+    np.testing.assert_array_equal(learned.S[: len(known.train)], labelled.pool.honest_scores_)
+
+
+@pytest.mark.parametrize("criterion", ["rpau", "pseudo-negatives"])
+def test_one_of_each_family_is_chosen(pure, criterion):
+    chosen = pure.chosen(criterion)
+    assert [family(name) for name in chosen.names] == ["svdd", "gp", "kpca", "gmm"]
+    assert pure.chosen(criterion) is chosen
+    X = pure.known.validation
+    assert chosen.scores(X) is chosen.scores(X)
+    columns = [pure.pool.names_.index(name) for name in chosen.names]
+    np.testing.assert_allclose(chosen.scores(X), pure.pool.score_samples(X)[:, columns])
+
+
+@pytest.mark.parametrize("criterion", ["pseudo-negatives", "labels"])
+def test_chosen_has_the_best_area_of_its_family(pure, labelled, criterion):
+    found = pure if criterion == "pseudo-negatives" else labelled
+    rows = found.rows.take(found.rows.fold == (-1 if found is pure else 1))
+    normals = found.rows.take((found.rows.fold == 1) & (found.rows.y > 0))
+    anomalies = rows.take(rows.y < 0)
+    y = np.repeat([1, -1], [len(normals.y), len(anomalies.y)])
+    names = found.pool.names_
+    areas = [auc(y, s) for s in np.vstack([normals.S, anomalies.S]).T]
+    chosen = found.chosen(criterion)
+    for name, (value, _) in zip(chosen.names, chosen.verdicts, strict=True):
+        best = max(a for n, a in zip(names, areas, strict=True) if family(n) == family(name))
+        assert value == pytest.approx(best, abs=1e-9)
+        assert areas[names.index(name)] == pytest.approx(best, abs=1e-9)
+
+
+def test_judged_rows_are_not_learned_from(labelled):
+    (split,) = OnValidation("labels").splits(labelled.rows)
+    assert (split.learned.fold == 0).all()
+    assert (split.rows.fold != 0).all()
+    assert len(split.learned.y) + len(split.rows.y) == len(labelled.rows.y)

@@ -1,0 +1,74 @@
+"""The paper's split: shares, disjoint, the same for the same seed."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocfuse.bench.splits import PROTOCOLS, Split, draw
+from ocfuse.exceptions import InvalidInputError
+
+PARTS = (
+    "train",
+    "validation",
+    "test",
+    "train_anomalies",
+    "validation_anomalies",
+    "test_anomalies",
+)
+
+
+def labels(n, m):
+    return np.random.default_rng(n + m).permutation(np.repeat([1, -1], [n, m]))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    n=st.integers(10, 400),
+    m=st.integers(5, 300),
+    seed=st.integers(0, 10**6),
+    protocol=st.sampled_from(PROTOCOLS),
+)
+def test_every_row_is_in_one_part(n, m, seed, protocol):
+    y = labels(n, m)
+    split = draw(y, "any", protocol, seed)
+    rows = [row for part in PARTS for row in getattr(split, part)]
+    assert sorted(rows) == list(range(n + m))
+    for part in PARTS:
+        assert (y[getattr(split, part)] == (-1 if "anomalies" in part else 1)).all()
+    assert len(split.train) == round(0.7 * n)
+    assert abs(len(split.validation) - 0.2 * n) <= 1
+    known = 0 if protocol == "pure" else round(0.2 * m)
+    assert len(split.train_anomalies) == known // 2
+    assert len(split.train_anomalies) + len(split.validation_anomalies) == known
+
+
+def test_protocols_share_their_normals():
+    y = labels(100, 50)
+    pure, other = (draw(y, "any", protocol, 3) for protocol in PROTOCOLS)
+    assert (pure.train, pure.validation, pure.test) == (other.train, other.validation, other.test)
+
+
+def test_split_depends_on_seed_and_set_only():
+    y = labels(100, 50)
+    assert draw(y, "any", "pure", 3) == draw(y, "any", "pure", 3)
+    assert draw(y, "any", "pure", 3).train != draw(y, "any", "pure", 4).train
+    assert draw(y, "any", "pure", 3).train != draw(y, "other", "pure", 3).train
+
+
+def test_split_is_the_same_for_ever():
+    split = draw([1] * 10 + [-1] * 10, "toy", "non-pure", 0)
+    assert split.train == [9, 4, 2, 3, 5, 6, 8]
+    assert split.train_anomalies == [16]
+
+
+def test_record_is_read_again():
+    split = draw(labels(30, 20), "any", "non-pure", 1)
+    assert Split.read(json.loads(json.dumps(split.record()))) == split
+
+
+def test_unknown_protocol():
+    with pytest.raises(InvalidInputError, match="protocol must be one of"):
+        draw([1, -1], "any", "dirty", 0)

@@ -1,0 +1,148 @@
+"""Downloads against a small server of our own: whole, broken, wrong, absent."""
+
+import socket
+
+import pytest
+
+from ocfuse.datasets import optional
+from ocfuse.datasets.download import download
+from ocfuse.exceptions import DatasetError, DatasetUnavailableError, MissingPackageError
+
+BODY = bytes(range(256)) * 1000
+
+
+def accept(path):
+    """Verify by content."""
+    if path.read_bytes() != BODY:
+        raise DatasetError(f"expected {len(BODY)} bytes, got {path.stat().st_size} other ones")
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "cache" / "set.zip"
+
+
+@pytest.fixture
+def part(target):
+    return target.with_name("set.zip.part")
+
+
+def get(server, target, timeout=5.0):
+    download(server.url("set.zip"), target, accept, timeout)
+
+
+def test_good_file(server, target, part):
+    server.body = BODY
+    get(server, target)
+    assert target.read_bytes() == BODY
+    assert server.asked == [None]
+    assert not part.exists()
+
+
+def test_what_is_here_is_not_asked_for(server, target):
+    server.body = BODY
+    get(server, target)
+    get(server, target)
+    assert server.asked == [None]
+
+
+def test_wrong_content_is_removed_and_told(server, target, part):
+    server.body = b"something else"
+    with pytest.raises(DatasetError, match=r"set.zip sent was removed. expected 256000 bytes, got"):
+        get(server, target)
+    assert list(target.parent.iterdir()) == []
+    server.body = BODY
+    get(server, target)
+    assert target.read_bytes() == BODY
+
+
+def test_broken_connection_is_resumed_in_the_same_call(server, target):
+    server.body = BODY
+    server.faults = {1: "cut", 2: "cut"}
+    get(server, target)
+    assert target.read_bytes() == BODY
+    assert server.asked == [None, "bytes=128000-", "bytes=192000-"]
+
+
+def test_broken_connection_is_resumed_by_a_later_call(server, target, part):
+    server.body = BODY
+    server.faults = {1: "cut", 2: "cut", 3: "cut"}
+    with pytest.raises(
+        DatasetUnavailableError, match=r"of 256000 bytes arrived. A later call goes"
+    ):
+        get(server, target)
+    assert not target.exists()
+    kept = part.stat().st_size
+    assert kept == 224000
+    get(server, target)
+    assert target.read_bytes() == BODY
+    assert server.asked[-1] == f"bytes={kept}-"
+
+
+def test_server_that_resumes_nothing(server, target, part):
+    server.body = BODY
+    server.faults = {1: "cut", "always": "no range"}
+    get(server, target)
+    assert target.read_bytes() == BODY
+
+
+def test_part_that_is_already_whole(server, target, part):
+    server.body = BODY
+    part.parent.mkdir()
+    part.write_bytes(BODY)
+    get(server, target)
+    assert target.read_bytes() == BODY
+    assert server.asked == ["bytes=256000-"]
+
+
+def test_part_of_a_longer_file_is_dropped(server, target, part):
+    server.body = BODY
+    part.parent.mkdir()
+    part.write_bytes(BODY + b"x")
+    get(server, target)
+    assert target.read_bytes() == BODY
+    assert server.asked == ["bytes=256001-", None]
+
+
+def test_part_of_another_file_is_found_out(server, target, part):
+    server.body = BODY
+    part.parent.mkdir()
+    part.write_bytes(b"y" * 1000)
+    with pytest.raises(DatasetError, match="removed"):
+        get(server, target)
+    get(server, target)
+    assert target.read_bytes() == BODY
+
+
+def test_404(server, target):
+    server.faults = {"always": 404}
+    with pytest.raises(DatasetUnavailableError, match=r"set.zip cannot be fetched: .* 404 Not Fo"):
+        get(server, target)
+    assert len(server.asked) == 1
+    assert list(target.parent.iterdir()) == []
+
+
+def test_timeout(server, target):
+    server.faults = {"always": "silent"}
+    with pytest.raises(DatasetUnavailableError, match=r"set.zip does not answer in time"):
+        get(server, target, timeout=0.1)
+    assert len(server.asked) == 3
+
+
+def test_offline(target, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/set.zip"
+        with pytest.raises(DatasetUnavailableError, match=r"set.zip cannot be reached .*network"):
+            download(url, target, accept, timeout=1.0)
+
+
+def test_missing_pooch_names_the_extra(target, monkeypatch):
+    monkeypatch.setattr(optional.importlib, "import_module", _refuse)
+    with pytest.raises(MissingPackageError, match=r"pooch is needed .* 'ocfuse\[tool\]'"):
+        download("http://127.0.0.1/set.zip", target, accept)
+
+
+def _refuse(name):
+    raise ImportError(name)
