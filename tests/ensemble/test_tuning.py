@@ -80,6 +80,13 @@ def test_labels(labelled):
     assert detector.search_.best_value_ > 0.9
 
 
+def test_stability_with_a_lone_anomaly_in_a_fold(labelled):
+    rows, y = labelled
+    groups = np.r_[np.arange(120) // 10, np.full(11, 20), 21]
+    search = FusedDetector(FEW, tune="stability", random_state=0).fit(rows, y, groups).search_
+    assert np.isfinite(search.results_["value"]).all()
+
+
 def test_what_is_missing(X):
     with pytest.raises(InvalidInputError, match="needs labelled anomalies"):
         FusedDetector(FEW, tune="labels").fit(X)

@@ -38,11 +38,11 @@ class Stability(Criterion):
         splits = []
         for seed, split in enumerate(fold_splits(rows)):
             order = np.random.RandomState(seed).permutation(rows.S.shape[1])
-            half = _halves(split.learned.y)
+            halves = _halves(split.learned)
             normals = split.rows.take(split.rows.y > 0)
             for h in (0, 1):
                 members = np.sort(order[h::2])
-                learned = split.learned.take(half == h)
+                learned = split.learned.take(halves[h])
                 splits.append(Split(learned.only(members), normals.only(members)))
         return splits
 
@@ -52,13 +52,13 @@ class Stability(Criterion):
         return float(np.mean([_agreement(a.scores, b.scores) for a, b in pairs])), 0.0
 
 
-def _halves(y: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Deal rows out to two halves, each class in turn."""
-    half = np.zeros(len(y), dtype=np.intp)
-    for label in np.unique(y):
-        chosen = np.flatnonzero(y == label)
-        half[chosen] = np.arange(len(chosen)) % 2
-    return half
+def _halves(rows: ScoredRows) -> list[NDArray[np.bool_]]:
+    """Deal rows out to two halves, each sort in turn; a lone known anomaly goes to both."""
+    half = np.zeros(len(rows.y), dtype=np.intp)
+    for chosen in (rows.y > 0, rows.kind >= 0, rows.known):
+        half[chosen] = np.arange(chosen.sum()) % 2
+    lone = rows.known & (rows.known.sum() == 1)
+    return [(half == h) | lone for h in (0, 1)]
 
 
 def _agreement(a: FloatArray, b: FloatArray) -> float:
