@@ -3,21 +3,28 @@
 import json
 import math
 import os
-import platform
 import subprocess
-import time
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import ocfuse
-from ocfuse.solvers.native import describe
+from ocfuse.bench.facts import facts as library_facts
 
 Data = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn", "pyod", "suod", "cvxpy", "clarabel")
+PACKAGES = (
+    "ocfuse",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pyod",
+    "suod",
+    "xgboost-cpu",
+    "cvxpy",
+    "clarabel",
+)
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -79,19 +86,12 @@ def number(value: float, digits: int = 3) -> str:
 
 def facts(command: str, seconds: float) -> dict[str, str]:
     """Return what a reader needs to know to repeat a run."""
-    found = {
-        "command": f"`{command}`",
-        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC",
+    return library_facts(command, PACKAGES) | {
         "took": f"{seconds:.0f} s",
         "commit": _commit(),
-        "kernel": describe(),
-        "processor": _processor(),
-        "cores": str(len(os.sched_getaffinity(0))),
         "load average at the end": f"{os.getloadavg()[0]:.1f}",
         "threads": ", ".join(f"{name}={os.environ.get(name)}" for name in THREAD_VARIABLES),
-        "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
-    return found | {name: _installed(name) for name in PACKAGES}
 
 
 def write(folder: Path, suite: str, part: str, report: Report, about: dict[str, str]) -> None:
@@ -126,22 +126,6 @@ def _index(folder: Path, suite: str) -> str:
         f"# Benchmark: {suite}\n\nMade by `make bench-{suite}`; do not edit. Each part has its "
         f"tables in Markdown and its raw numbers in JSON.\n\n{table.markdown()}\n"
     )
-
-
-def _installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
 
 
 def _commit() -> str:

@@ -1,7 +1,6 @@
 """What the systems of one cell share: the split, the fitted pool, PyOD's detectors."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -107,8 +106,6 @@ class Context:
 def recipe(seed: int) -> Recipe:
     """Return the recipe of `FusedDetector(fusion="sum")`: the cheapest way to its members."""
     params = FusedDetector(fusion="sum").get_params(deep=False)
-    known: dict[str, Callable[..., Any] | Any] = {
-        field.name: params[field.name] for field in fields(Recipe) if field.name in params
-    }
+    known: dict[str, Any] = {f.name: params[f.name] for f in fields(Recipe) if f.name in params}
     drawn = int(check_random_state(seed).randint(np.iinfo(np.int32).max))
     return Recipe(**known, seed=drawn, progress=silent)

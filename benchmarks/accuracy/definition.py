@@ -1,38 +1,25 @@
-"""Keys of stored results: a changed definition has a new key, and is measured again."""
+"""Keys of stored results: which code each kind of system depends on."""
 
-import ast
-import hashlib
-from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 import benchmarks
-import ocfuse
+from ocfuse.bench.definition import PACKAGE, code_digest, definition_key, package_sources
 
-PACKAGE = Path(ocfuse.__file__).parent
 BENCHMARKS = Path(benchmarks.__file__).parent
-#: What neither scores nor fits.
-ASIDE = {
-    "__init__.py",
-    "bench",
-    "cli",
-    "datasets",
-    "explain.py",
-    "persistence.py",
-    "progress.py",
-    "stats",
-    "versions.py",
-}
-#: Which data, and how they are split, scored and measured.
+#: How rows are split, scored and measured.
 FRAME = (
-    "accuracy/sets.py",
-    "accuracy/splits.py",
-    "accuracy/measures.py",
-    "accuracy/context.py",
-    "estimator/tables.py",
+    BENCHMARKS / "accuracy" / "splits.py",
+    BENCHMARKS / "accuracy" / "measures.py",
+    BENCHMARKS / "accuracy" / "context.py",
+    BENCHMARKS / "estimator" / "tables.py",
+    PACKAGE / "bench" / "measures.py",
+    PACKAGE / "metrics.py",
 )
-RIVALS = ("accuracy/rivals.py", "estimator/systems.py")
+RIVALS = (BENCHMARKS / "accuracy" / "rivals.py", BENCHMARKS / "estimator" / "systems.py")
+#: Parts of the package that the scores of the members come from.
+MEMBERS = ("detectors", "ensemble", "features.py", "solvers")
 
 
 def key(kind: str, definition: str) -> str:
@@ -40,41 +27,16 @@ def key(kind: str, definition: str) -> str:
 
     Kinds are "members", "ours", "rival", and "both" for rivals on our members' scores.
     """
-    return _digest([_code(kind), definition])
+    return definition_key(_code(kind), definition)
 
 
 @cache
 def _code(kind: str) -> str:
     """Return a digest of all code that the results of this kind depend on."""
-    parts = [_source(BENCHMARKS / name) for name in FRAME]
+    paths, versions = [*FRAME], []
     if kind in ("rival", "both"):
-        parts += [_source(BENCHMARKS / name) for name in RIVALS]
-        parts += [version("pyod"), version("scikit-learn")]
+        paths += RIVALS
+        versions = [version("pyod"), version("scikit-learn")]
     if kind != "rival":
-        paths = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.[ch]pp")]
-        parts += [_source(path) for path in sorted(paths) if _counts(path, kind)]
-    return _digest(parts)
-
-
-def _counts(path: Path, kind: str) -> bool:
-    first = path.relative_to(PACKAGE).parts[0]
-    if kind == "members":
-        return first in {"detectors", "features.py", "ensemble", "solvers"}
-    return first not in ASIDE
-
-
-def _source(path: Path) -> str:
-    """Return the code without comments and docstrings, which change no result."""
-    if path.suffix != ".py":
-        return path.read_text()
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        first = body[0] if isinstance(body, list) and body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-            first.value.value = ""
-    return ast.dump(tree)
-
-
-def _digest(parts: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        paths += package_sources(MEMBERS if kind == "members" else None)
+    return definition_key(code_digest(paths), *versions)

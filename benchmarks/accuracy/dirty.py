@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from benchmarks.accuracy.cells import Cell
 from benchmarks.accuracy.results import Results, means, run_variants
 from benchmarks.accuracy.sets import all_sets
 from benchmarks.accuracy.splits import can_be_dirty
 from benchmarks.accuracy.systems import DEFAULT
 from benchmarks.accuracy.tables import against_default, failure_table
 from benchmarks.report import Report, Table, Target
+from ocfuse.bench import Cell
 from ocfuse.stats import mean_ranks
 
 SHARES = (0.0, 0.01, 0.05, 0.10)

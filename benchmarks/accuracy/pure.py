@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from benchmarks.accuracy.cells import Cell, run_cells
 from benchmarks.accuracy.choice import choice_table, share_closed
-from benchmarks.accuracy.results import Results, gather
+from benchmarks.accuracy.results import Results, run_variants
 from benchmarks.accuracy.sets import all_sets
 from benchmarks.accuracy.systems import DEFAULT, SUM
 from benchmarks.accuracy.tables import failure_table, overview, per_set, shown_systems
 from benchmarks.report import Report, Target
+from ocfuse.bench import Cell
 from ocfuse.bench.diagram import critical_difference_diagram
 from ocfuse.stats import compare, mean_ranks
 
@@ -35,7 +35,7 @@ def report(protocol: str, title: str, quick: bool, jobs: int) -> Report:
     """Run one protocol and report on it."""
     seeds = range(1 if quick else SEEDS)
     cells = [Cell("pure", protocol, name, seed) for name in all_sets(quick) for seed in seeds]
-    results = gather(run_cells(cells, jobs))
+    results = run_variants(cells, jobs)[protocol]
     names = shown_systems(results)
     heading = f"Mean ranks in AUC over {len(results.sets)} sets, {protocol}"
     picture = critical_difference_diagram(

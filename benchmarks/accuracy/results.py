@@ -2,13 +2,18 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy.cells import Cell, Stored, run_cells
+from benchmarks.accuracy.experiment import Accuracy
 from benchmarks.estimator.tables import UCI, FloatArray
 from benchmarks.report import Data
+from ocfuse import show_progress
+from ocfuse.bench import Cell, run_cells
+from ocfuse.bench.cells import Stored
 
+CACHE = Path(__file__).parents[2] / ".bench-cache" / "accuracy"
 KEPT = ("auc", "auc_new", "ap", "gmean", "best_gmean", "false_alarms", "fit", "score")
 #: What is written down of every system on every set; of the others the mean is.
 WRITTEN = ("auc", "auc_new", "ap", "gmean")
@@ -79,12 +84,12 @@ def means(table: FloatArray) -> FloatArray:
 
 def run_variants(cells: list[Cell], jobs: int) -> dict[str, Results]:
     """Run cells of several variants together, and return the results of each."""
-    # a set is read once for all its seeds and variants
-    order = sorted(cells, key=lambda cell: cell.name)
+    with show_progress():
+        stored = run_cells(Accuracy(), cells, CACHE, jobs)
     found: defaultdict[str, list[Stored]] = defaultdict(list)
-    for cell, stored in zip(order, run_cells(order, jobs), strict=True):
-        found[cell.variant].append(stored)
-    return {variant: gather(stored) for variant, stored in found.items()}
+    for cell, results in zip(cells, stored, strict=True):
+        found[cell.variant].append(results)
+    return {variant: gather(results) for variant, results in found.items()}
 
 
 def gather(cells: list[Stored]) -> Results:

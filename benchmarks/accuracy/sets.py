@@ -1,10 +1,10 @@
 """The 34 data sets: 24 of ADBench, on which defaults are chosen, and the ten of the paper."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
-import numpy as np
-
-from benchmarks.estimator.tables import UCI, FloatArray, data_folder, uci_rows
+from benchmarks.estimator.tables import UCI, FloatArray, data_folder
+from ocfuse.bench.definition import data_digest
+from ocfuse.datasets import Dataset, load_adbench, load_uci
 
 #: A smoke run: a table, one with few rows for its columns, and one with gaps.
 QUICK = ("6_cardio", "46_WPBC", "D10_hepatitis")
@@ -41,12 +41,19 @@ def family(name: str) -> str:
     return FAMILIES.get(name, name)
 
 
-@lru_cache(maxsize=1)  # seeds of one set follow each other
 def rows(name: str) -> tuple[FloatArray, FloatArray]:
     """Return the normal rows and the anomalies of a set."""
-    if name in UCI:
-        X, is_normal = uci_rows(name)
-    else:
-        data = np.load(data_folder() / "adbench" / f"{name}.npz")
-        X, is_normal = data["X"].astype(float), data["y"] == 0
-    return X[is_normal], X[~is_normal]
+    data = _loaded(name)
+    return data.X[data.y > 0], data.X[data.y < 0]
+
+
+@cache
+def content(name: str) -> str:
+    """Return a digest of a set."""
+    data = _loaded(name)
+    return data_digest(data.X, data.y)
+
+
+@lru_cache(maxsize=1)  # seeds of one set follow each other
+def _loaded(name: str) -> Dataset:
+    return load_uci(UCI[name]) if name in UCI else load_adbench(name)

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.accuracy import rivals
 from benchmarks.accuracy.context import Context, recipe
 from benchmarks.accuracy.definition import key
-from benchmarks.accuracy.measures import Scores
+from benchmarks.accuracy.measures import Measures, Scores, measure
 from ocfuse import FusedDetector
+from ocfuse.bench import System
 from ocfuse.fusion import LocalLpFusion, LpFusion
 from ocfuse.tuning import Search
 
@@ -42,16 +43,6 @@ DETECTORS: dict[str, FusedDetector] = {
 }
 
 
-@dataclass(frozen=True)
-class System:
-    """What is run on a cell: one result by its name, or several, as those of the members."""
-
-    name: str
-    group: str
-    key: str
-    run: Callable[[Context], dict[str, Scores]]
-
-
 def pure() -> list[System]:
     """Return everything that learns from normals only."""
     ours = [*_fused("rule", RULES), *_fused("fusion", FUSIONS), *_tuned(), *_ours()]
@@ -75,11 +66,12 @@ def labelled() -> list[System]:
 
 
 def _members() -> System:
-    def run(context: Context) -> dict[str, Scores]:
+    def run(context: Context) -> dict[str, Measures]:
         fitted = context.fitted
         names = fitted.learned.pool.names_
         share = fitted.fit / len(names), fitted.score / len(names)
-        return {name: context.scores(fitted.S[:, j], *share) for j, name in enumerate(names)}
+        scores = (context.scores(column, *share) for column in fitted.S.T)
+        return {name: measure(s, context.split) for name, s in zip(names, scores, strict=True)}
 
     return System(MEMBERS, "member", key("members", repr(recipe(0).pool())), run)
 
@@ -128,4 +120,4 @@ def _without_labels(context: Context) -> Scores:
 
 
 def _alone(name: str, group: str, digest: str, run: Callable[..., Scores]) -> System:
-    return System(name, group, digest, lambda context: {name: run(context)})
+    return System(name, group, digest, lambda c: {name: measure(run(c), c.split)})

@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.estimator.tables import data_folder
+from benchmarks.accuracy.sets import adbench
+from benchmarks.accuracy.sets import rows as rows_of
 from benchmarks.report import Report, Table, Target
 from ocfuse import FusedDetector
 
@@ -16,15 +17,14 @@ WITHIN = 1.25
 
 
 def run(quick: bool) -> Report:
-    files = sorted((data_folder() / "adbench").glob("*.npz"))[: 3 if quick else None]
+    names = adbench()[: 3 if quick else None]
     rows, found = [], []
-    for path in files:
-        X = np.load(path)
-        normal = X["X"][X["y"] == 0].astype(float)
+    for name in names:
+        normal, _ = rows_of(name)
         shares = np.array([one_split(normal, seed) for seed in range(1 if quick else SEEDS)])
-        found.append({"set": path.stem, "n": len(normal), "shares": shares.tolist()})
+        found.append({"set": name, "n": len(normal), "shares": shares.tolist()})
         mean = 100 * shares.mean(axis=0)
-        rows.append([path.stem, str(len(normal)), *(f"{value:.2f}" for value in mean.ravel())])
+        rows.append([name, str(len(normal)), *(f"{value:.2f}" for value in mean.ravel())])
         print(rows[-1], flush=True)
     overall = np.mean([np.mean(each["shares"], axis=0) for each in found], axis=0)
     rows.append(["**mean**", "", *(f"**{100 * value:.2f}**" for value in overall.ravel())])

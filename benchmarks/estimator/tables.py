@@ -5,26 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+from ocfuse.bench.trial import fill, standardise
+from ocfuse.datasets import load_uci
+from ocfuse.datasets.uci_sets import UCI_SETS
 
 FloatArray = NDArray[np.float64]
 
-#: File and normal class.
-UCI = {
-    "D1_banknotes": "0",
-    "D2_ionosphere": "good",
-    "D3_voting": "democrat",
-    "D4_glass": "building_windows_non_float_processed",
-    "D5_iris": "Iris-virginica",
-    "D6_breastw": "benign",
-    "D7_wine": "2",
-    "D8_australian": "0",
-    "D9_haberman": "survived_5_years_or_longer",
-    "D10_hepatitis": "live",
-}
+#: Names such as "D1_banknotes", and those of the registry.
+UCI = {f"{uci_set.paper_id}_{name}": name for name, uci_set in UCI_SETS.items()}
 TRAIN_SHARE = 0.7
-ANSWERS = {"y": 1.0, "n": 0.0}
 
 
 @dataclass(frozen=True)
@@ -50,11 +41,8 @@ def uci_task(name: str, seed: int) -> Task:
 
 def uci_rows(name: str) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the rows of one set as numbers, perhaps with gaps, and which are normal."""
-    table = pd.read_csv(data_folder() / "uci" / f"{name}.csv", dtype={"label": str})
-    X = table.drop(columns="label").replace(ANSWERS).astype(float).to_numpy()
-    if name == "D3_voting":
-        X = np.where(np.isnan(X), 0.5, X)
-    return X, (table["label"] == UCI[name]).to_numpy()
+    data = load_uci(UCI[name])
+    return data.X, data.y > 0
 
 
 def synthetic_task(n: int, m: int = 10, seed: int = 0) -> Task:
@@ -80,14 +68,11 @@ def data_folder() -> Path:
     return Path(folder)
 
 
-def filled(train: FloatArray, *others: FloatArray) -> list[FloatArray]:
-    """Fill gaps by the medians of the training rows: PyOD does not take them."""
-    median = np.nanmedian(train, axis=0)
-    return [np.where(np.isnan(X), median, X) for X in (train, *others)]
+def filled(known: FloatArray, *others: FloatArray) -> list[FloatArray]:
+    """Fill gaps by the medians of the known rows, in these too: PyOD does not take gaps."""
+    return [fill(X, known) for X in (known, *others)]
 
 
-def standardised(train: FloatArray, *others: FloatArray) -> list[FloatArray]:
-    """Standardise by the training rows: PyOD does not."""
-    centre, scale = train.mean(axis=0), train.std(axis=0)
-    scale[scale == 0] = 1.0
-    return [(X - centre) / scale for X in (train, *others)]
+def standardised(known: FloatArray, *others: FloatArray) -> list[FloatArray]:
+    """Standardise by the known rows, these too: PyOD does not."""
+    return [standardise(X, known) for X in (known, *others)]

@@ -1,7 +1,15 @@
 """Keys: code counts, comments and docstrings do not."""
 
+import numpy as np
+
 from ocfuse.bench import definition
-from ocfuse.bench.definition import PACKAGE, code_digest, definition_key, package_sources
+from ocfuse.bench.definition import (
+    PACKAGE,
+    code_digest,
+    data_digest,
+    definition_key,
+    package_sources,
+)
 
 CODE = '"""Words."""\n\n\ndef f(x):\n    """Add one."""\n    return x + 1  # why\n'
 
@@ -36,3 +44,12 @@ def test_package_has_what_scores_and_not_what_tells():
     assert {"fusion/local.py", "detectors/kpca.py", "metrics.py"} <= names
     assert not any(name.startswith(("bench/", "cli/", "datasets/", "stats/")) for name in names)
     assert any(name.endswith(".cpp") for name in names)
+    some = package_sources(["detectors", "metrics.py"])
+    assert {path.relative_to(PACKAGE).parts[0] for path in some} == {"detectors", "metrics.py"}
+
+
+def test_digest_of_data_is_that_of_the_values():
+    X, y = np.arange(6.0).reshape(3, 2), np.array([1, 1, -1])
+    assert data_digest(X, y) == data_digest(np.asfortranarray(X), np.repeat(y, 2)[::2])
+    assert data_digest(X, y) != data_digest(X, -y)
+    assert data_digest(X, y) != data_digest(X[::-1], y)

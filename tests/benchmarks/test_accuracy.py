@@ -5,11 +5,12 @@ import pytest
 
 pytest.importorskip("pyod")
 
-from benchmarks.accuracy import cells, definition, splits
+from benchmarks.accuracy import experiment, rivals, splits, systems
 from benchmarks.accuracy.choice import chosen_elsewhere, oracle, share_closed
+from benchmarks.accuracy.definition import key
 from benchmarks.accuracy.measures import Scores, measure
 from benchmarks.accuracy.results import gather
-from benchmarks.accuracy.systems import System
+from ocfuse.bench import Cell, run_cells
 
 BLOBS = 20.0 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
 
@@ -91,58 +92,70 @@ def test_measures_of_a_perfect_and_of_an_inverted_score(data):
     assert (found["auc"], found["gmean"], found["ap"], found["false_alarms"]) == (100, 100, 100, 0)
     assert found["auc_new"] is None
     assert measure(Scores(validation, -perfect, 0.0, 0.0), split)["auc"] == 0
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ValueError, match="must be finite"):
         measure(Scores(validation, perfect * np.nan, 0.0, 0.0), split)
 
 
-class Counted:
-    """A system that counts its runs, and may fail."""
+class Nearness:
+    """Score rows by minus their squared distance from the origin."""
 
-    def __init__(self, fails=False):
-        self.runs, self.fails = 0, fails
+    def fit(self, X):
+        return self
 
-    def __call__(self, context):
-        self.runs += 1
-        if self.fails:
-            raise RuntimeError("no luck")
-        n = len(context.split.test)
-        return {"made": Scores(np.zeros(len(context.split.validation)), np.zeros(n), 0.0, 0.0)}
+    def score_samples(self, X):
+        return -(X**2).sum(axis=1)
 
 
-def test_a_cell_is_run_once_until_its_key_changes(data, tmp_path, monkeypatch):
-    made, broken = Counted(), Counted(fails=True)
-    systems = [System("made", "rule", "1", made), System("broken", "rule", "1", broken)]
-    monkeypatch.setattr(cells, "CACHE", tmp_path)
-    monkeypatch.setitem(cells.SYSTEMS, "pure", lambda: systems)
-    cell = cells.Cell("pure", "60/20/20", "any", 0)
-    first, fresh = cells.run_cell(cell)
-    again, stale = cells.run_cell(cell)
-    assert (fresh, stale, made.runs) == (True, False, 1)
-    assert first == again
-    assert first["runs"]["made"]["results"]["made"]["auc"] == 50
-    assert first["runs"]["broken"]["results"] == {"broken": {"failure": "RuntimeError: no luck"}}
-    systems[0] = System("made", "rule", "2", made)
-    cells.run_cell(cell)
-    assert (made.runs, broken.runs) == (2, 1)
-    del systems[1]
-    assert list(cells.run_cell(cell)[0]["runs"]) == ["made"]
-    cell.path().write_text("{half")
-    cells.run_cell(cell)
-    assert made.runs == 3
-    assert [path.name for path in cell.path().parent.iterdir()] == ["any.0.json"]
+class Asserting:
+    """Fail as LSCP does."""
+
+    def fit(self, X):
+        raise AssertionError("few neighbours")
 
 
-def test_keys_change_with_code_and_not_with_words(tmp_path):
-    path = tmp_path / "module.py"
+def test_experiment_runs_once_until_definition_or_data_change(data, tmp_path, monkeypatch):
+    def run(digest="1", content="rows"):
+        def near(context):
+            runs.append(digest)
+            return context.run(Nearness(), scaled=False)
 
-    def source(text):
-        path.write_text(text)
-        return definition._source(path)
+        made = [
+            systems._alone("nearness", "rule", digest, near),
+            systems._alone("broken", "rival", "1", rivals.whole(lambda seed: Asserting())),
+        ]
+        monkeypatch.setitem(experiment.SYSTEMS, "pure", lambda: made)
+        monkeypatch.setattr(experiment, "content", lambda name: content)
+        return run_cells(experiment.Accuracy(), [cell], tmp_path)
 
-    assert source('"""One."""\nx = 1  # why') == source('"""Two."""\nx = 1')
-    assert source("x = 1") != source("x = 2")
-    assert definition.key("ours", "a") != definition.key("ours", "b")
-    assert definition.key("ours", "a") != definition.key("rival", "a")
+    runs = []
+    cell = Cell("pure", "60/20/20", "any", 0)
+    first = run()
+    assert run() == first
+    assert runs == ["1"]
+    results = gather(first)
+    assert results.column("nearness") > 99
+    split = splits.pure("any", "60/20/20", 0)
+    assert results.prevalence == pytest.approx(100 * np.mean(~split.is_normal))
+    assert results.failures == {
+        ("broken", "any", "RuntimeError: AssertionError: few neighbours"): 1
+    }
+    run("2")
+    assert runs == ["1", "2"]
+    run("2", "other rows")
+    assert runs == ["1", "2", "2"]
+
+
+@pytest.mark.parametrize("part", experiment.SYSTEMS)
+def test_systems_have_names_and_keys_of_their_own(part, monkeypatch):
+    monkeypatch.setattr(experiment, "content", lambda name: name)
+    found, other = (experiment.Accuracy().systems(Cell(part, "0", name, 0)) for name in "ab")
+    assert len({system.name for system in found}) == len(found)
+    assert not {system.key for system in found} & {system.key for system in other}
+
+
+def test_keys_depend_on_kind_and_definition():
+    keys = {key(kind, name) for kind in ("members", "ours", "rival", "both") for name in "ab"}
+    assert len(keys) == 8
 
 
 def stored(name, seed, **auc):

@@ -5,6 +5,10 @@ import hashlib
 from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 import ocfuse
 
@@ -36,10 +40,18 @@ def code_digest(paths: Iterable[Path]) -> str:
     return definition_key(*(_source(path) for path in sorted(paths)))
 
 
-def package_sources(aside: Collection[str] = ASIDE) -> list[Path]:
-    """Return the sources of this package, Python and C++, without some of its parts."""
-    found = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.[ch]pp")]
-    return sorted(path for path in found if path.relative_to(PACKAGE).parts[0] not in aside)
+def data_digest(*arrays: NDArray[Any]) -> str:
+    """Return a digest of the values of arrays, in their order."""
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
+
+
+def package_sources(parts: Collection[str] | None = None) -> list[Path]:
+    """Return sources of this package, Python and C++: some parts, or all that fits or scores."""
+    found = sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.[ch]pp")])
+    first = {path: path.relative_to(PACKAGE).parts[0] for path in found}
+    if parts is None:
+        return [path for path in found if first[path] not in ASIDE]
+    return [path for path in found if first[path] in parts]
 
 
 @cache

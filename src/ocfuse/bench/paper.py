@@ -4,14 +4,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ocfuse.bench.cells import Cell, Results, Stored, System, run_cells
-from ocfuse.bench.definition import definition_key
+from ocfuse.bench.definition import data_digest, definition_key
 from ocfuse.bench.measures import measure
 from ocfuse.bench.members import Candidates
 from ocfuse.bench.recipes import Recipe
@@ -210,5 +207,4 @@ def _loaded(load: Callable[[str], Dataset], name: str) -> Dataset:
 @lru_cache(maxsize=len(SETS))
 def _digest(load: Callable[[str], Dataset], name: str) -> str:
     data = _loaded(load, name)
-    content = np.ascontiguousarray(data.X).tobytes() + np.ascontiguousarray(data.y).tobytes()
-    return sha256(content).hexdigest()
+    return data_digest(data.X, data.y)

@@ -65,7 +65,8 @@ def prepare(X: FloatArray, split: Split) -> Trial:
     Trial
         The rows.
     """
-    scaled = standardise(fill(X, split.train), split.train)
+    complete = fill(X, X[split.train])
+    scaled = standardise(complete, complete[split.train])
     known = Known(
         scaled[split.train],
         scaled[split.validation],
@@ -77,15 +78,14 @@ def prepare(X: FloatArray, split: Split) -> Trial:
     return Trial(known, test, np.arange(len(test)) < len(split.test))
 
 
-def fill(X: FloatArray, rows: list[int]) -> FloatArray:
-    """Fill gaps by the medians of some rows, or by 0 in a column that they lack."""
-    known = X[rows]
+def fill(X: FloatArray, known: FloatArray) -> FloatArray:
+    """Fill gaps by the medians of known rows, or by 0 in a column that they lack."""
     empty = np.isnan(known).all(axis=0)
     median = np.nanmedian(np.where(empty, 0.0, known), axis=0)
     return np.where(np.isnan(X), median, X)
 
 
-def standardise(X: FloatArray, rows: list[int]) -> FloatArray:
-    """Bring some rows to mean 0 and variance 1; a constant column is only shifted."""
-    centre, scale = X[rows].mean(axis=0), X[rows].std(axis=0)
+def standardise(X: FloatArray, known: FloatArray) -> FloatArray:
+    """Bring known rows to mean 0 and variance 1; a constant column is only shifted."""
+    centre, scale = known.mean(axis=0), known.std(axis=0)
     return np.asarray((X - centre) / np.where(scale > 0, scale, 1.0))

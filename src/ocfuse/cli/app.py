@@ -1,9 +1,11 @@
 """The command with its groups; errors become one line and an exit code."""
 
+import importlib
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ocfuse import __version__
 from ocfuse.cli import data
@@ -14,8 +16,34 @@ from ocfuse.exceptions import MissingPackageError, OcfuseError
 #: If set, errors come with their traceback.
 TRACEBACK_VARIABLE = "OCFUSE_TRACEBACK"
 
+#: Groups that need scikit-learn, which takes long to import: their modules, and what help says.
+LATE = {"bench": ("ocfuse.cli.bench", "Run the paper's experiment again.")}
+
+
+class LateGroup(TyperGroup):
+    """A group that imports some of its groups only when they are called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name all commands."""
+        return [*super().list_commands(ctx), *LATE]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; for the help, a late one is only a name with its help."""
+        if cmd_name not in LATE:
+            return super().get_command(ctx, cmd_name)
+        return TyperGroup(name=cmd_name, help=LATE[cmd_name][1])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is called, imported if it is late."""
+        if not args or args[0] not in LATE:
+            return super().resolve_command(ctx, args)
+        module = importlib.import_module(LATE[args[0]][0])
+        return args[0], typer.main.get_command(module.app), args[1:]
+
+
 app = typer.Typer(
     name="ocfuse",
+    cls=LateGroup,
     help="Anomaly detection by fusing one-class classifiers.",
     no_args_is_help=True,
     add_completion=False,

@@ -6,13 +6,20 @@ from typing import Annotated
 
 import typer
 
+from ocfuse.bench.facts import facts
+from ocfuse.bench.hindsight import SEEDS as HINDSIGHT_SEEDS
+from ocfuse.bench.hindsight import run_hindsight
 from ocfuse.bench.paper import QUICK_SEEDS, SEEDS, SETS, rerun, run_paper
+from ocfuse.bench.tables import ABLATION, write
 from ocfuse.cli.output import print_json, print_line
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.progress import show_progress
 
 app = typer.Typer(
-    help="Run the paper's experiment again.", no_args_is_help=True, pretty_exceptions_enable=False
+    help="Run the paper's experiment again.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 
 
@@ -25,14 +32,20 @@ def paper_command(
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = SEEDS,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.", min=1)] = 2,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("ocfuse-paper"),
+    ablation: Annotated[
+        Path, typer.Option(help="Results of the benchmark of the solvers, if there are any.")
+    ] = ABLATION,
 ) -> None:
     """Run every system of the paper's tables; a run that was stopped goes on where it was."""
     n_seeds = min(seeds, QUICK_SEEDS) if quick else seeds
+    names = [name.strip() for name in sets.split(",")]
     with show_progress():
-        results = run_paper(out, [name.strip() for name in sets.split(",")], n_seeds, jobs)
-    # the tables come here: ocfuse.bench.tables.write(results, out)
+        results = run_paper(out, names, n_seeds, jobs)
+        bounds = run_hindsight(out, names, min(n_seeds, HINDSIGHT_SEEDS), jobs)
+    command = f"ocfuse bench paper --sets {','.join(names)} --seeds {n_seeds}"
+    index, *_ = write(results, out, about=facts(command), bounds=bounds, ablation=ablation)
     n_failed = sum("failure" in record for record in results)
-    print_line(f"{len(results)} results, {n_failed} of them failures, in {out}")
+    print_line(f"{len(results)} results, {n_failed} of them failures, in {out}; see {index}")
 
 
 @app.command("cell")

@@ -1,0 +1,40 @@
+"""The experiment: how the rows of every part are split, and what is run on them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from benchmarks.accuracy import splits, systems
+from benchmarks.accuracy.context import Context
+from benchmarks.accuracy.sets import content
+from benchmarks.accuracy.splits import Split
+from ocfuse.bench import Cell, System
+from ocfuse.bench.cells import Stored
+from ocfuse.bench.definition import definition_key
+
+#: By set, variant (protocol, number of labels or share of hidden anomalies) and seed.
+SPLITS: dict[str, Callable[[str, str, int], Split]] = {
+    "pure": splits.pure,
+    "labels": lambda name, count, seed: splits.labelled(name, int(count), seed),
+    "dirty": lambda name, share, seed: splits.dirty(name, float(share), seed),
+}
+SYSTEMS: dict[str, Callable[[], list[System]]] = {
+    "pure": systems.pure,
+    "labels": systems.labelled,
+    "dirty": systems.dirty,
+}
+
+
+class Accuracy:
+    """All parts, as `ocfuse.bench.run_cells` takes them."""
+
+    def systems(self, cell: Cell) -> list[System]:
+        """Return everything that is run on a cell; the keys depend on the data too."""
+        data = content(cell.name)
+        found = SYSTEMS[cell.part]()
+        return [replace(system, key=definition_key(system.key, data)) for system in found]
+
+    def prepare(self, cell: Cell) -> tuple[Context, Stored]:
+        """Draw the split of a cell."""
+        split = SPLITS[cell.part](cell.name, cell.variant, cell.seed)
+        prevalence = 100 * int((~split.is_normal).sum()) / len(split.test)
+        return Context(split, cell.seed), {"set": cell.name, "prevalence": prevalence}

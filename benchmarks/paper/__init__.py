@@ -1,0 +1,1 @@
+"""Pictures of the account of the reproduction, docs/reproduction.md."""

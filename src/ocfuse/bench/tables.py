@@ -1,0 +1,230 @@
+"""Every table of the paper, recomputed, as Markdown, CSV and LaTeX."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ocfuse.bench.ablation import ablation_sheets
+from ocfuse.bench.account import MEASURE_NAMES, account_page, deviation_sheets
+from ocfuse.bench.beside import beside, plain_sheet, sheet_beside
+from ocfuse.bench.deviations import FAR, FLOOR, Difference, differences
+from ocfuse.bench.diagram import critical_difference_diagram
+from ocfuse.bench.index import index
+from ocfuse.bench.published import published_table
+from ocfuse.bench.ranking import Ranking, omnibus_sheet, pair_sheet, rank_sheet
+from ocfuse.bench.sheet import Sheet
+from ocfuse.bench.summary import summarise
+from ocfuse.bench.systems import TABLES
+
+Records = Sequence[dict[str, Any]]
+
+TITLES = {
+    "rpau": "Members and fusions tuned by RPAU",
+    "pseudo-negative": "Members and fusions tuned by pseudo-negatives",
+    "comparison": "Comparison with other work",
+}
+NOTE = (
+    "Mean ± standard deviation over the repetitions, in %; the paper's as printed. Bold: the best "
+    "of our figures on the set, our own rows included."
+)
+#: Where the repository keeps the benchmark of the solvers.
+ABLATION = Path("benchmarks/results/solvers/ablation.json")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A file of Markdown with the sheets that it shows.
+
+    Parameters
+    ----------
+    name, title : str
+        Name of the file without suffix, and heading.
+    text : str
+        Markdown that comes first.
+    sheets : list of Sheet
+        Tables; each is also written as CSV and LaTeX.
+    pictures : dict
+        SVG by name of file.
+    """
+
+    name: str
+    title: str
+    text: str
+    sheets: list[Sheet]
+    pictures: dict[str, str] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write all files."""
+        shown = [f"![{Path(name).stem}]({name})" for name in self.pictures]
+        parts = [f"# {self.title}", self.text, *shown, *(s.markdown() for s in self.sheets)]
+        text = "\n\n".join(part for part in parts if part) + "\n"
+        (folder / f"{self.name}.md").write_text(text, encoding="utf-8")
+        for sheet in self.sheets:
+            sheet.write(folder)
+        for name, picture in self.pictures.items():
+            (folder / name).write_text(picture, encoding="utf-8")
+
+
+def write(
+    results: Records,
+    out: Path,
+    *,
+    about: Mapping[str, str] | None = None,
+    bounds: Mapping[tuple[str, str], float] | None = None,
+    ablation: Path = ABLATION,
+) -> list[Path]:
+    """Write all tables, the deviations with their reasons, the account and an index.
+
+    Parameters
+    ----------
+    results : sequence of dict
+        Records as `run_paper` returns them.
+    out : Path
+        The folder.
+    about : mapping, default=None
+        Facts about the run, as `facts` returns them.
+    bounds : mapping, default=None
+        What `run_hindsight` returns; without it some reasons are not known.
+    ablation : Path, default=ABLATION
+        Results of the benchmark of the solvers, if there are any.
+
+    Returns
+    -------
+    list of Path
+        The Markdown files, the index first.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    made = pages(results, bounds, ablation)
+    for page in made:
+        page.write(out)
+    listed = [(page.name, page.title) for page in made]
+    (out / "README.md").write_text(index(results, listed, about or {}), encoding="utf-8")
+    return [out / "README.md", *(out / f"{page.name}.md" for page in made)]
+
+
+def pages(
+    results: Records,
+    bounds: Mapping[tuple[str, str], float] | None = None,
+    ablation: Path = ABLATION,
+) -> list[Page]:
+    """Return everything but the index.
+
+    Parameters
+    ----------
+    results : sequence of dict
+        Records as `run_paper` returns them.
+    bounds : mapping, default=None
+        What `run_hindsight` returns.
+    ablation : Path, default=ABLATION
+        Results of the benchmark of the solvers.
+
+    Returns
+    -------
+    list of Page
+        The pages.
+    """
+    names = [name for name in TABLES if any(record["table"] == name for record in results)]
+    cells = differences(results, bounds)
+    text, sheets = account_page(results, cells)
+    return [
+        Page("account", "The account in numbers", text, sheets),
+        *(_main_page(results, name) for name in names),
+        *(_rank_page(results, name) for name in names),
+        _deviation_page(cells),
+        _oracle_page(results, names),
+        _precision_page(results, names),
+        _solver_page(ablation),
+    ]
+
+
+def _main_page(results: Records, name: str) -> Page:
+    sheets = [
+        sheet_beside(
+            beside(summarise(results, name, measure), published_table(name, measure)),
+            f"{name}-{measure}",
+            words,
+            NOTE,
+        )
+        for measure, words in MEASURE_NAMES.items()
+    ]
+    return Page(name, TITLES[name], "", sheets)
+
+
+def _rank_page(results: Records, name: str) -> Page:
+    sheets, pictures = [], {}
+    for measure, words in MEASURE_NAMES.items():
+        ranking = Ranking(summarise(results, name, measure), published_table(name, measure))
+        stem = f"{name}-{measure}"
+        sheets += [
+            rank_sheet(ranking, f"ranks-{stem}", f"Mean ranks, {words}"),
+            omnibus_sheet(ranking, f"test-{stem}", f"Skillings and Mack's test, {words}"),
+            pair_sheet(ranking, f"pairs-{stem}", f"Which systems differ, {words}"),
+        ]
+        highlight = [system for system in ranking.systems if system.startswith("Pure2")]
+        pictures[f"ranks-{stem}.svg"] = critical_difference_diagram(
+            ranking.table,
+            ranking.systems,
+            highlight=highlight,
+            title=f"{TITLES[name]}: mean ranks in {words}, our results",
+        )
+    return Page(
+        f"ranks-{name}", f"Ranks: {TITLES[name][0].lower()}{TITLES[name][1:]}", "", sheets, pictures
+    )
+
+
+def _deviation_page(cells: Sequence[Difference]) -> Page:
+    far = sum(cell.is_far for cell in cells)
+    text = (
+        f"{far} of {len(cells)} cells differ by more than {FAR:g} standard deviations. Deviation: "
+        "the root mean square of ours and of the printed one, each of a single repetition; ours "
+        f"alone where none is printed; at least {FLOOR} points, because printed ones of 0.0 are "
+        "implausible with so few normals in the test. The reason is the first that fits of the "
+        "rules in `ocfuse.bench.reasons`; it is the most likely one that we know of, not a "
+        "proof. A system in two tables is listed once."
+    )
+    title = "Cells that differ by more than two standard deviations"
+    return Page("deviations", title, text, deviation_sheets(cells))
+
+
+def _oracle_page(results: Records, names: Sequence[str]) -> Page:
+    sheets = [
+        sheet_beside(
+            beside(summarise(results, name, "best_gmean"), published_table(name, "gmean")),
+            f"oracle-{name}",
+            TITLES[name],
+            NOTE,
+        )
+        for name in names
+    ]
+    text = (
+        "The G-mean of our scores at the threshold that is best on the test itself. Nobody has it "
+        "beforehand: it is here only because the printed G-means are close to it."
+    )
+    return Page("oracle-gmean", "G-mean at the best threshold in hindsight", text, sheets)
+
+
+def _precision_page(results: Records, names: Sequence[str]) -> Page:
+    sheets = []
+    for name in names:
+        ap = summarise(results, name, "ap")
+        sheets.append(plain_sheet(ap, f"auc-pr-{name}", TITLES[name], NOTE))
+    for name in names[-1:]:
+        share = summarise(results, name, "prevalence")
+        sheets.append(plain_sheet(share, "prevalence", "Prevalence", "What a random order has."))
+    text = (
+        "Area under precision and recall of the anomalies (average precision). It depends on their "
+        "share of the test, so it can only be read beside the prevalence, and not compared between "
+        "the protocols: some anomalies are known in the non-pure one, and not in its test."
+    )
+    return Page("auc-pr", "AUC-PR and prevalence", text, sheets)
+
+
+def _solver_page(ablation: Path) -> Page:
+    sheets = ablation_sheets(ablation)
+    text = (
+        "From the benchmark of the solvers, `make bench-solvers`, explained in `docs/solvers.md`."
+        if sheets
+        else "Left out: there is no result of the benchmark of the solvers (`make bench-solvers`)."
+    )
+    return Page("solvers", "Speed of the solvers", text, sheets)
