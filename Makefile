@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test check format check-native bench-solvers bench-members bench-estimator bench-accuracy docs clean
+.PHONY: help demo test check format check-native bench-solvers bench-members bench-estimator bench-accuracy bench-paper docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -70,6 +70,11 @@ bench-estimator: $(STAMP)  ## compare FusedDetector with PyOD's ensembles
 
 bench-accuracy: $(STAMP)  ## compare everything on 34 data sets (hours; resumes)
 	$(RUN) -m benchmarks.accuracy
+
+# Results go on where they were after an interruption. Then the pictures of the account.
+bench-paper: $(STAMP)  ## compute every table of the paper again, beside its figures (resumes)
+	.venv/bin/ocfuse bench paper --out benchmarks/results/paper --jobs 2
+	$(RUN) -m benchmarks.paper
 
 docs: $(STAMP) .venv/.docs  ## build the documentation into build/docs
 	$(RUN) -m sphinx -W --keep-going -q docs build/docs
