@@ -14,11 +14,13 @@ The tree::
 
     OcfuseWarning (UserWarning)
     ├── ConvergenceWarning                     a solver stopped before its tolerance
+    ├── DatasetWarning                         a damaged data set was left out
     ├── EqualWeightsWarning                    a fusion found nothing to learn
     ├── FewSamplesWarning                      too few rows for what was asked
     ├── MemberWarning                          a failing member was left out
     ├── ModelVersionWarning                    a model file comes from other versions
     ├── PseudoNegativeWarning                  pseudo-anomalies cannot tell members apart
+    ├── SuspectRowsWarning                     many training rows lie far from the others
     └── ThresholdWarning                       alarms may be more or fewer than stated
 """
 
@@ -65,6 +67,10 @@ class OcfuseWarning(UserWarning):
 
 class ConvergenceWarning(OcfuseWarning):
     """Tell that a solver stopped before its tolerance, with status and gap."""
+
+
+class DatasetWarning(OcfuseWarning):
+    """Name the file of a data set that was left out, and say why."""
 
 
 class EqualWeightsWarning(OcfuseWarning):

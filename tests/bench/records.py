@@ -21,9 +21,10 @@ def record(table, row, set_name, seed, **measures):
         "set": set_name,
         "seed": seed,
         "n_train": 10,
+        "n_validation": 99,
         "n_normals": 5,
         "n_anomalies": 20,
-        "seconds": 1.5,
+        "repeated": {"normals": 20.0, "anomalies": 0.0},
         **measures,
     }
 
@@ -31,7 +32,7 @@ def record(table, row, set_name, seed, **measures):
 def failure(table, row, set_name, seed):
     """Return the record of a run that failed."""
     found = record(table, row, set_name, seed)
-    kept = {name: found[name] for name in list(found)[: list(found).index("seconds") + 1]}
+    kept = {name: found[name] for name in list(found)[: list(found).index("repeated") + 1]}
     return kept | {"failure": "ValueError: no_such & luck"}
 
 

@@ -9,6 +9,7 @@ pytest.importorskip("typer")
 
 from typer.testing import CliRunner
 
+from ocfuse.cli.app import run
 from ocfuse.cli.bench import app
 from ocfuse.exceptions import InvalidInputError
 
@@ -34,8 +35,15 @@ def test_one_set_and_one_cell_again(tmp_path):
     cell = tmp_path / "cells" / "paper" / "pure" / "D5.0.json"
     again = runner.invoke(app, ["cell", str(cell), "Sum rule RPAU"])
     assert json.loads(again.output)["is_same"]
+    assert again.exit_code == 0
     wrong = runner.invoke(app, ["cell", str(cell), "Sum"])
     assert isinstance(wrong.exception, InvalidInputError)
+    changed = json.loads(cell.read_text())
+    changed["runs"]["Sum rule RPAU"]["results"]["Sum rule RPAU"]["auc"] = 1.0
+    (tmp_path / "changed.json").write_text(json.dumps(changed))
+    other = runner.invoke(app, ["cell", str(tmp_path / "changed.json"), "Sum rule RPAU"])
+    assert other.exit_code == 1
+    assert not json.loads(other.output)["is_same"]
 
 
 @pytest.mark.parametrize(
@@ -45,3 +53,21 @@ def test_impossible_wishes(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, arguments)
     assert isinstance(result.exception, InvalidInputError)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "3", '{"runs": []}', '{"runs": {}}', "{"])
+def test_wrong_file_of_a_cell(tmp_path, capsys, text):
+    file = tmp_path / "cell.json"
+    file.write_text(text)
+    with pytest.raises(SystemExit) as exit_info:
+        run(["bench", "cell", str(file), "IF"])
+    assert exit_info.value.code == 3
+    assert capsys.readouterr().err.startswith("Error: ")
+
+
+def test_folder_that_cannot_be_written(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit) as exit_info:
+        run(["bench", "paper", "--sets", "D5", "--out", str(tmp_path / "file" / "out")])
+    assert exit_info.value.code == 3
+    assert "out' must be one to write to" in capsys.readouterr().err

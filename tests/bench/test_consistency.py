@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from ocfuse.bench.consistency import (
+    BestOfAll,
     Contradiction,
     auc_below_gmean,
     published_contradictions,
+    published_single_above_members,
     worst_average_precision,
 )
 from ocfuse.bench.published import published_table
@@ -55,6 +57,20 @@ def test_the_paper_breaks_it_once():
     assert published_contradictions() == [
         Contradiction(name, "D5", "ALP", 92.2, 97.88) for name in ("rpau", "pseudo-negative")
     ]
+
+
+def test_printed_single_best_is_above_all_members():
+    found = published_single_above_members()
+    assert found[:2] == [
+        BestOfAll("rpau", "D1", 99.9, 95.89),
+        BestOfAll("rpau", "D2", 97.49, 92.13),
+    ]
+    assert len(found) == 16
+    for cell in found:
+        table = published_table(cell.table, "auc")
+        members = [table.cell(cell.set_name, name)[0] for name in ("GMM", "SVDD", "GP", "KPCA")]
+        assert cell.member == max(members) < cell.single
+    assert {"D4", "D9"}.isdisjoint(cell.set_name for cell in found)
 
 
 def test_worst_order_of_the_hsr_test_set():

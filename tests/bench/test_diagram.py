@@ -108,3 +108,6 @@ def test_refuses_names_that_do_not_fit():
         critical_difference_diagram(table, ["a", "b"], highlight=["c"])
     with pytest.raises(InvalidTypeError, match="lists of names"):
         critical_difference_diagram(table, ["a", "b"], highlight="a")
+    for names, highlight in (([1, 2], ()), (["a", None], ()), (["a", "b"], [3])):
+        with pytest.raises(InvalidTypeError, match="must hold strings"):
+            critical_difference_diagram(table, names, highlight=highlight)

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocfuse.bench.measures import measure, require_consistent
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.bench import measures
+from ocfuse.bench.measures import InconsistentMeasuresError, measure, require_consistent
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.metrics import auc
 
 
@@ -38,15 +39,39 @@ def test_bound_is_reached():
     assert found["gmean"] == 50.0
 
 
-@pytest.mark.parametrize(("auc_percent", "gmean_percent"), [(92.20, 97.88), (24.0, 50.0)])
-def test_contradiction_is_raised(auc_percent, gmean_percent):
-    with pytest.raises(AssertionError, match="not of the same scores"):
-        require_consistent(auc_percent, gmean_percent)
+@pytest.mark.parametrize(("area", "mean"), [(0.9220, 0.9788), (0.24, 0.5), (0.25 - 1e-6, 0.5)])
+def test_contradiction_is_raised(area, mean):
+    with pytest.raises(InconsistentMeasuresError, match="not of the same scores"):
+        require_consistent(area, mean)
 
 
 def test_consistent_figures_pass():
-    require_consistent(25.0, 50.0)
-    require_consistent(100.0, 100.0)
+    require_consistent(0.25, 0.5)
+    require_consistent(1.0, 1.0)
+
+
+def test_inconsistent_measures_are_not_returned(monkeypatch):
+    monkeypatch.setattr(measures, "gmean", lambda y, predicted: 1.0)
+    with pytest.raises(InconsistentMeasuresError):
+        measure(np.zeros(5), np.array([0.0, 1.0]), np.array([True, False]))
+
+
+@pytest.mark.parametrize("is_normal", [[1, 1, -1, -1], [1, 1, 0, 0], [1.0, 1.0, 0.0, 0.0]])
+def test_truth_must_be_boolean(is_normal):
+    # of +1 and -1 all would count as normal
+    with pytest.raises(InvalidTypeError, match=r"is_normal must be booleans.*y > 0"):
+        measure(np.zeros(5), np.arange(4.0), np.array(is_normal))
+
+
+def test_truth_must_fit_the_scores():
+    with pytest.raises(InvalidInputError, match="one shape"):
+        measure(np.zeros(5), np.arange(4.0), np.array([True, False]))
+
+
+def test_truth_may_be_a_list():
+    truth = [True, True, False, False]
+    found = measure(np.zeros(5), np.arange(4.0), truth)
+    assert found == measure(np.zeros(5), np.arange(4.0), np.array(truth))
 
 
 def test_threshold_comes_from_validation_normals():

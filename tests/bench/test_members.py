@@ -91,3 +91,19 @@ def test_judged_rows_are_not_learned_from(labelled):
     assert (split.learned.fold == 0).all()
     assert (split.rows.fold != 0).all()
     assert len(split.learned.y) + len(split.rows.y) == len(labelled.rows.y)
+
+
+def test_ties_and_spread_of_the_criterion(labelled):
+    chosen, names = labelled.chosen("labels"), labelled.pool.names_
+    rows = labelled.rows.take(labelled.rows.fold == 1)
+    areas = [round(auc(rows.y, s), 9) for s in rows.S.T]
+    assert chosen.spread[0] == pytest.approx(min(areas))
+    assert chosen.spread[1] == pytest.approx(np.median(areas))
+    assert chosen.spread[2] == pytest.approx(max(areas))
+    assert max(chosen.ties) > 0  # few anomalies: the AUC has few values
+    for name, ties in zip(chosen.names, chosen.ties, strict=True):
+        best = areas[names.index(name)]
+        level = [n for n, a in zip(names, areas, strict=True) if a == best]
+        level = [n for n in level if family(n) == family(name)]
+        assert ties == len(level) - 1
+        assert name == level[(len(level) - 1) // 2]

@@ -3,20 +3,24 @@
 import json
 from dataclasses import replace
 from functools import lru_cache
+from importlib.metadata import version
 
 import numpy as np
 import pytest
 
-from ocfuse.bench import paper
+from ocfuse.bench import context as running
+from ocfuse.bench import paper, systems
 from ocfuse.bench.cells import Cell, run_cells
+from ocfuse.bench.context import Context, run_recipe
 from ocfuse.bench.members import Candidates
-from ocfuse.bench.paper import Context, Paper, paper_cells, records, rerun
+from ocfuse.bench.paper import Paper, paper_cells, records, rerun, run_paper
 from ocfuse.bench.published import published_table
 from ocfuse.bench.splits import PROTOCOLS, draw
 from ocfuse.bench.systems import SYSTEMS, TABLES
 from ocfuse.bench.trial import prepare
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.scores import conformal_threshold
+from ocfuse.solvers.native import is_available
 from tests.bench.cases import load_toy
 
 EVERY = [(protocol, name) for protocol in PROTOCOLS for name in SYSTEMS[protocol]]
@@ -39,8 +43,8 @@ def context(protocol, poison="none"):
 def outcome(protocol, name, poison, monkeypatch):
     """Return choices, scores and threshold of a system as the experiment computes them."""
     given = []
-    monkeypatch.setattr(paper, "measure", lambda *scores: given.extend(scores) or {})
-    found = paper._run(name, SYSTEMS[protocol][name].recipe)(context(protocol, poison))
+    monkeypatch.setattr(running, "measure", lambda *scores: given.extend(scores) or {})
+    found = run_recipe(name, SYSTEMS[protocol][name].recipe)(context(protocol, poison))
     validation, test, _ = given
     return found[name]["choices"], conformal_threshold(validation, 0.05), validation, test
 
@@ -89,7 +93,8 @@ def test_every_system_runs_and_is_consistent(stored):
     for record in found:
         assert record["auc"] >= record["gmean"] ** 2 / 100 - 1e-5
         assert 0 < record["prevalence"] < 100
-        assert record["n_train"] == 42
+        assert (record["n_train"], record["n_validation"]) == (42, 12)
+        assert record["repeated"] == {"normals": 0.0, "anomalies": 0.0}
         assert record["set"] == "toy"
     json.dumps(found, allow_nan=False)
 
@@ -97,8 +102,10 @@ def test_every_system_runs_and_is_consistent(stored):
 def test_tuned_systems_say_what_they_chose(stored):
     runs = stored[0]["runs"]
     choices = runs["Pure2 RPAU"]["results"]["Pure2 RPAU"]["choices"]
-    assert len(choices["members"]) == 4
+    assert len(choices["members"]) == len(choices["values"]) == len(choices["ties"]) == 4
     assert choices["p"] >= 1
+    assert choices["solved"] == 1.0
+    assert choices["gap"] <= 1e-4
     single = runs["Single-best RPAU"]["results"]["Single-best RPAU"]["choices"]
     assert single["member"] in choices["members"]
 
@@ -143,5 +150,114 @@ def test_impossible_cells(sets, seeds):
 
 
 def test_unknown_system(stored):
-    with pytest.raises(InvalidInputError, match="system must be one of"):
+    with pytest.raises(InvalidInputError, match="system must be one of 'Pure1 RPAU', "):
         rerun(stored[0], "Sum", load_toy)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"runs": []},
+        {"split": None},
+        {"split": {}},
+        {"split": {"protocol": "dirty"}},
+        {"split": {"train": [90]}},
+    ],
+)
+def test_what_is_no_cell_is_not_run(stored, change):
+    split = change.get("split")
+    if split:
+        change = {"split": stored[0]["split"] | split}
+    with pytest.raises(InvalidInputError, match=r"must be|not one of"):
+        rerun(stored[0] | change, "IF", load_toy)
+    for wrong in ([], None, 3, {}):
+        with pytest.raises(InvalidInputError, match="file of a cell"):
+            rerun(wrong, "IF", load_toy)
+
+
+def test_every_system_is_in_a_table():
+    shown = {system for rows in TABLES.values() for system in rows.values()}
+    assert shown == {name for _, name in EVERY}
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"sets": None},
+        {"sets": "D5"},
+        {"sets": 5},
+        {"seeds": 1.5},
+        {"seeds": "3"},
+        {"seeds": True},
+        {"jobs": 0},
+        {"jobs": 1.0},
+    ],
+)
+def test_impossible_wishes(tmp_path, wish):
+    with pytest.raises(InvalidInputError, match=f"{next(iter(wish))} must be"):
+        run_paper(tmp_path / "out", **({"sets": ["D5"], "seeds": 1} | wish))
+    assert not (tmp_path / "out").exists()
+
+
+def test_sets_are_taken_once_and_in_any_case():
+    assert paper_cells(["d5", " D5", "D10"], 1) == paper_cells(["D5", "D10"], 1)
+
+
+def test_large_sets_are_spread_over_the_run():
+    cells = paper_cells(["D1", "D5"], 3)
+    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
+
+
+def test_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(paper, "run_cells", None)  # nothing is computed
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInputError, match="file' must be one to write to"):
+        run_paper(tmp_path / "file", ["D5"], 1)
+
+
+@pytest.fixture
+def instant(monkeypatch):
+    """Replace the runs: what is tested is which results are written."""
+
+    def run(experiment, cells, folder, jobs):
+        return [{"set": cell.name, "seed": cell.seed} for cell in cells]
+
+    monkeypatch.setattr(paper, "run_cells", run)
+    monkeypatch.setattr(paper, "records", list)
+
+
+@pytest.mark.usefixtures("instant")
+@pytest.mark.parametrize(("sets", "seeds"), [(["D5"], 2), (["D5", "D9"], 1), (["D1"], 9)])
+def test_results_are_not_replaced_by_fewer(tmp_path, sets, seeds):
+    run_paper(str(tmp_path), ["D5", "D9"], 2)
+    before = (tmp_path / "results.json").read_text()
+    with pytest.raises(InvalidInputError, match="the sets D5,D9 and 2 repetitions"):
+        run_paper(tmp_path, sets, seeds)
+    assert (tmp_path / "results.json").read_text() == before
+    assert len(run_paper(tmp_path, ["D9", "D1", "D5"], 3)) == 18
+    assert len(json.loads((tmp_path / "results.json").read_text())) == 18
+
+
+@pytest.mark.usefixtures("instant")
+@pytest.mark.parametrize("text", ["", "[3]", "{}", "null", '[{"set": "D1"}]'])
+def test_spoilt_results_are_replaced(tmp_path, text):
+    (tmp_path / "results.json").write_text(text)
+    assert run_paper(tmp_path, ["D5"], 1) == json.loads((tmp_path / "results.json").read_text())
+
+
+def test_keys_depend_on_versions_and_kernel(monkeypatch):
+    def key():
+        systems._code.cache_clear()
+        return SYSTEMS["pure"]["IF"].key
+
+    before = key()
+    for package in ("numpy", "scipy", "scikit-learn"):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                systems, "version", lambda name, p=package: "0" if name == p else version(name)
+            )
+            assert key() != before
+    with monkeypatch.context() as patch:
+        patch.setattr(systems, "is_available", lambda: not is_available())
+        assert key() != before
+    assert key() == before

@@ -27,7 +27,7 @@ def labels(n, m):
 @settings(deadline=None, max_examples=60)
 @given(
     n=st.integers(10, 400),
-    m=st.integers(5, 300),
+    m=st.integers(8, 300),
     seed=st.integers(0, 10**6),
     protocol=st.sampled_from(PROTOCOLS),
 )
@@ -72,3 +72,59 @@ def test_record_is_read_again():
 def test_unknown_protocol():
     with pytest.raises(InvalidInputError, match="protocol must be one of"):
         draw([1, -1], "any", "dirty", 0)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([[1, -1]], "the shape"),
+        ([1, 0, 1, 0], r"Got \[0\] too"),
+        ([1.5, -1], "1.5"),
+        (["normal", "odd"], "must hold"),
+        ([], "Every part"),
+        ([1] * 5 + [-1] * 9, "validation"),
+        ([1] * 20, "test_anomalies"),
+    ],
+)
+def test_labels_that_cannot_be_split(y, words):
+    with pytest.raises(InvalidInputError, match=words):
+        draw(y, "any", "pure", 0)
+
+
+def test_few_anomalies_cannot_be_known():
+    y = [1] * 10 + [-1] * 7
+    with pytest.raises(InvalidInputError, match="none for train_anomalies"):
+        draw(y, "any", "non-pure", 0)
+    assert len(draw(y, "any", "pure", 0).test_anomalies) == 7
+    assert len(draw([*y, -1], "any", "non-pure", 0).train_anomalies) == 1
+    assert len(draw(y[4:], "any", "pure", 0).validation) == 1
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "3", None, True])
+def test_seed_must_be_a_count(seed):
+    with pytest.raises(InvalidInputError, match="seed must be"):
+        draw(labels(20, 10), "any", "pure", seed)
+
+
+def test_seed_of_numpy_is_stored_as_a_number():
+    split = draw(labels(20, 10), "any", "pure", np.int64(3))
+    assert split == draw(labels(20, 10), "any", "pure", 3)
+    json.dumps(split.record())
+
+
+@pytest.mark.parametrize(
+    "change", [{"train": 3}, {"train": ["a"]}, {"test": [-1]}, {"seed": "0"}, {"name": None}]
+)
+def test_what_is_no_split_is_not_read(change):
+    record = draw(labels(20, 10), "any", "pure", 0).record()
+    for wrong in (record | change, {}, [], None):
+        with pytest.raises(InvalidInputError, match="must be a split"):
+            Split.read(wrong)
+
+
+@pytest.mark.parametrize("change", [{"train": []}, {"test_anomalies": []}, {"protocol": "dirty"}])
+def test_impossible_split_is_not_read(change):
+    record = draw(labels(20, 10), "any", "pure", 0).record()
+    assert Split.read(record).train_anomalies == []
+    with pytest.raises(InvalidInputError, match=r"must have rows|protocol must be"):
+        Split.read(record | change)

@@ -125,12 +125,14 @@ def test_account(out):
 
 def test_checks_find_what_is_wrong():
     results = hand_made()
-    fine, failures = checks(results)
+    fine, single, solved, failures = checks(results)
+    assert "in 16 of 20 cells, by up to 12.3 points (rpau on D3: 90.34, at most 78.04)" in single
+    assert solved.startswith("0 of 0 fits")
     assert f"in {2 * len(results)} of {2 * len(results)} results" in fine
     assert failures == f"0 of {len(results)} results are failures."
     results[0]["gmean"] = 99.0
     results[1] = failure("rpau", "LOF", "D1", 0)
-    broken, failures = checks(results)
+    broken, *_, failures = checks(results)
     assert f"in {2 * len(results) - 3} of {2 * len(results) - 2} results" in broken
     assert "1 of" in failures
     assert "LOF on D1: ValueError: no_such & luck." in failures

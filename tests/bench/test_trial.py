@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ocfuse.bench.splits import draw
-from ocfuse.bench.trial import fill, prepare, standardise
+from ocfuse.bench.trial import Known, Trial, fill, prepare, repeated, standardise
 from tests.bench.cases import load_toy
 
 
@@ -42,3 +42,23 @@ def test_column_without_values_or_spread():
     filled = fill(X, X[:2])
     np.testing.assert_array_equal(filled, [[0, 2], [0, 2], [5, 3], [0, 2]])
     np.testing.assert_array_equal(standardise(filled, filled[:2])[2], [5.0, 1.0])
+
+
+@pytest.mark.parametrize("value", [0.1, 1e8 / 3, -1e-9 / 7])
+def test_rounding_is_no_spread(value):
+    known = np.full((67, 1), value)
+    assert known.std() > 0  # the mean is off in the last bits
+    other = np.array([[value + 1.0]])
+    np.testing.assert_allclose(standardise(other, known), 1.0, rtol=1e-6)
+
+
+def test_little_spread_is_spread():
+    known = 1.0 + 1e-9 * np.arange(10.0)[:, np.newaxis]
+    np.testing.assert_allclose(standardise(known, known).std(), 1.0, rtol=1e-5)
+
+
+def test_rows_that_repeat_training_rows_are_counted():
+    train = np.array([[0.0, 1.0], [2.0, 3.0]])
+    test = np.array([[-0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [2.0, 3.5], [2.0, 3.0], [5.0, 5.0]])
+    trial = Trial(Known(train, train, train[:0], train[:0], 0), test, np.arange(6) < 4)
+    assert repeated(trial) == {"normals": 50.0, "anomalies": 50.0}

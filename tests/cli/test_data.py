@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 
 import pytest
 from typer.testing import CliRunner
@@ -79,16 +80,39 @@ def test_show_gaps_sequences_and_many_columns(data):
 def test_fetch(folder):
     assert invoke("fetch", "D7", "uci/wine").split() == [
         *("name", "here"),
-        *("D7", "scikit-learn"),
+        *("uci/wine", "scikit-learn"),
         *("uci/wine", "scikit-learn"),
     ]
+
+
+def test_fetch_tells_full_names_and_places(data):
+    results = json.loads(invoke("fetch", "D1", "Iris", "skab/valve1/0", "--json"))
+    assert results == [
+        {"name": "uci/banknotes", "here": str(data / "uci" / "D1_banknotes.csv")},
+        {"name": "uci/iris", "here": str(data / "uci" / "D5_iris.csv")},
+        {"name": "skab/valve1/0", "here": str(data / "sequences/skab/valve1/0.csv")},
+    ]
+
+
+def test_damaged_set_is_left_out_of_the_list(folder, capsys):
+    (folder / "adbench").mkdir()
+    damaged = folder / "adbench" / "7_damaged.npz"
+    damaged.write_bytes(b"no")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, out, err = failing(capsys, "list")
+    assert code == 0
+    assert "uci/wine" in out
+    assert "7_damaged" not in out
+    assert err.startswith(f"Warning: A set is left out. {damaged} cannot be read as npz")
+    assert err.count("\n") == 1
 
 
 def test_fetch_goes_on_after_a_failure(folder, capsys):
     code, out, err = failing(capsys, "fetch", "iris", "wine", "--json")
     assert code == 3
     iris, wine = json.loads(out)
-    assert wine == {"name": "wine", "here": "scikit-learn"}
+    assert wine == {"name": "uci/wine", "here": "scikit-learn"}
     assert "cannot be reached" in iris["error"]
     assert f"put it at {folder}/uci/iris.zip" in err
 
@@ -121,6 +145,13 @@ def test_unknown_name(folder, capsys, command):
     code, out, err = failing(capsys, command, "irsi")
     assert (code, out) == (3, "")
     assert err == "Error: name must be a known name. Got 'irsi'. Did you mean 'uci/iris'?\n"
+
+
+def test_unknown_number_of_the_paper(folder, capsys):
+    code, out, err = failing(capsys, "show", "D99")
+    assert (code, out) == (3, "")
+    assert "Got 'D99'" in err
+    assert "D1 to D10" in err
 
 
 def test_broken_file(data, folder, capsys):

@@ -77,8 +77,8 @@ class Handler(BaseHTTPRequestHandler):
         server, wanted = self.server, self.headers.get("Range")
         server.asked.append(wanted)
         fault = server.faults.get(len(server.asked), server.faults.get("always"))
-        if fault == 404:
-            return self.send_error(404)
+        if isinstance(fault, int):
+            return self.send_error(fault)
         if fault == "silent":
             return time.sleep(1.0)
         start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
@@ -92,6 +92,10 @@ class Handler(BaseHTTPRequestHandler):
         rest = server.body[start:]
         self.send_header("Content-Length", str(len(rest)))
         self.end_headers()
+        if fault == "slow":
+            self.wfile.write(rest[: len(rest) // 2])
+            time.sleep(0.3)
+            rest = rest[len(rest) // 2 :]
         self.wfile.write(rest[: len(rest) // 2] if fault == "cut" else rest)
         return None
 

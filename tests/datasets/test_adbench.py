@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from ocfuse.datasets import find, list_datasets, load_adbench, locate
-from ocfuse.exceptions import DatasetError, DatasetUnavailableError, InvalidInputError
+from ocfuse.datasets import find, list_datasets, load, load_adbench, locate
+from ocfuse.exceptions import (
+    DatasetError,
+    DatasetUnavailableError,
+    DatasetWarning,
+    InvalidInputError,
+)
 
 
 @pytest.fixture
@@ -55,6 +60,37 @@ def test_bad_files(adbench):
     np.savez(adbench, X=np.ones((2, 2)), y=[0, 2])
     with pytest.raises(DatasetError, match=r"must hold 0 and 1. Got 0, 2"):
         load_adbench("6_cardio")
-    adbench.write_bytes(b"no")
-    with pytest.raises(DatasetError, match="must be an npz file"):
-        list_datasets()
+    np.savez(adbench, X=np.array([[1.0], [np.inf]]), y=[0, 1])
+    with pytest.raises(DatasetError, match=r"'x0' of .* finite numbers. Got inf in row 2"):
+        load_adbench("6_cardio")
+
+
+@pytest.mark.parametrize("content", ["no", "cut", "one array", "no y", "other lengths"])
+def test_damaged_file_is_left_out_of_the_list(adbench, content):
+    damaged = adbench.with_name("7_damaged.npz")
+    if content == "one array":
+        with open(damaged, "wb") as file:
+            np.save(file, np.ones((2, 2)))
+    elif content == "no y":
+        np.savez(damaged, X=np.ones((2, 2)))
+    elif content == "other lengths":
+        np.savez(damaged, X=np.ones((2, 2)), y=[0])
+    else:
+        damaged.write_bytes(b"no" if content == "no" else adbench.read_bytes()[:-40])
+    with pytest.warns(DatasetWarning, match=rf"left out. .*{damaged}") as caught:
+        names = [info.name for info in list_datasets() if info.name.startswith("adbench/")]
+    assert len(caught) == 1
+    assert names == ["adbench/6_cardio"]
+    for door in (find, load):
+        with pytest.raises(DatasetError, match="7_damaged"):
+            door("adbench/7_damaged")
+    with pytest.raises(InvalidInputError, match="Did you mean 'uci/iris'"):  # and no warning
+        find("irsi")
+
+
+def test_names_are_in_their_natural_order(adbench):
+    for name in ("10_cover", "2_annthyroid", "MVTec-AD_cable", "1_ALOI"):
+        adbench.with_name(f"{name}.npz").write_bytes(adbench.read_bytes())
+    names = [info.name for info in list_datasets() if info.name.startswith("adbench/")]
+    order = ("1_ALOI", "2_annthyroid", "6_cardio", "10_cover", "MVTec-AD_cable")
+    assert names == [f"adbench/{name}" for name in order]

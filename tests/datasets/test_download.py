@@ -1,10 +1,15 @@
 """Downloads against a small server of our own: whole, broken, wrong, absent."""
 
+import os
 import socket
+import subprocess
+import sys
+import threading
 
 import pytest
 
-from ocfuse.datasets import optional
+from ocfuse.datasets import download as module
+from ocfuse.datasets import fetch, optional
 from ocfuse.datasets.download import download
 from ocfuse.exceptions import DatasetError, DatasetUnavailableError, MissingPackageError
 
@@ -120,6 +125,126 @@ def test_404(server, target):
         get(server, target)
     assert len(server.asked) == 1
     assert list(target.parent.iterdir()) == []
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """Return the pauses that were made, without making them."""
+    made = []
+    monkeypatch.setattr(module.time, "sleep", made.append)
+    return made
+
+
+def test_server_that_fails_is_asked_again_after_a_second(server, target, pauses):
+    server.body = BODY
+    server.faults = {1: 503}
+    get(server, target)
+    assert target.read_bytes() == BODY
+    assert pauses == [1.0]
+    assert len(server.asked) == 2
+
+
+def test_server_that_fails_for_good_is_asked_twice(server, target, pauses):
+    server.faults = {"always": 500}
+    with pytest.raises(DatasetUnavailableError, match=r"set.zip cannot be fetched: .* 500 Intern"):
+        get(server, target)
+    assert len(server.asked) == 2
+    assert list(target.parent.iterdir()) == []
+
+
+def test_failure_of_the_server_keeps_what_has_arrived(server, target, part, pauses):
+    server.body = BODY
+    server.faults = {1: "cut", 2: 502, 3: 502}
+    with pytest.raises(DatasetUnavailableError, match="502"):
+        get(server, target)
+    assert part.read_bytes() == BODY[:128000]
+    get(server, target)
+    assert server.asked[-1] == "bytes=128000-"
+
+
+def test_interruption_keeps_what_has_arrived(server, target, part):
+    server.body = BODY
+
+    def interrupt(path):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        download(server.url("set.zip"), target, interrupt)
+    assert part.read_bytes() == BODY
+    get(server, target)
+    assert server.asked[-1] == "bytes=256000-"
+
+
+def test_threads_do_not_disturb_each_other(server, target, part):
+    """All start at once, over half a file that a break has left; one of them goes on with it."""
+    server.body = BODY
+    server.faults = {"always": "slow"}
+    part.parent.mkdir()
+    part.write_bytes(BODY[:1000])
+    errors = []
+    start = threading.Barrier(4)
+
+    def work():
+        start.wait()
+        try:
+            get(server, target)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert target.read_bytes() == BODY
+    assert list(target.parent.iterdir()) == [target]
+    assert server.asked.count("bytes=1000-") == 1
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from ocfuse.datasets.download import download
+import pooch
+print("ready", flush=True)
+sys.stdin.read(1)
+download(sys.argv[1], Path(sys.argv[2]), lambda path: None)
+"""
+
+
+def test_processes_do_not_disturb_each_other(server, target):
+    server.body = BODY
+    server.faults = {"always": "slow"}
+    arguments = [sys.executable, "-c", CHILD, server.url("set.zip"), str(target)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    children = [subprocess.Popen(arguments, text=True, **pipes) for _ in range(2)]
+    assert [child.stdout.readline() for child in children] == ["ready\n"] * 2
+    for child in children:
+        child.stdin.write("x")
+        child.stdin.flush()
+    told = [child.communicate()[1] for child in children]
+    assert [child.returncode for child in children] == [0, 0], told
+    assert target.read_bytes() == BODY
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_folder_that_cannot_be_made(folder, monkeypatch):
+    file = folder / "file"
+    file.touch()
+    monkeypatch.setenv("OCFUSE_CACHE", str(file / "below"))
+    with pytest.raises(DatasetUnavailableError) as caught:
+        fetch("iris")
+    place = file / "below" / "uci"
+    assert f"The folder {place} for downloads cannot be made: Not a dir" in str(caught.value)
+    assert "OCFUSE_CACHE" in str(caught.value)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_folder_that_cannot_be_written_to(server, target):
+    target.parent.mkdir(mode=0o500)
+    with pytest.raises(DatasetUnavailableError, match=str(target.parent)):
+        get(server, target)
 
 
 def test_timeout(server, target):

@@ -48,6 +48,9 @@ def test_load_dispatches(data, name, kind):
         ("robot_failures/lp1", "robot-failures/lp1"),
         ("uci", "uci/"),
         ("", "uci/banknotes"),
+        ("D99", "D1 to D10"),
+        ("d0", "D1 to D10"),
+        ("uci/D11", "D1 to D10"),
     ],
 )
 @pytest.mark.parametrize("door", [load, find, locate, fetch])

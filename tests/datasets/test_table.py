@@ -13,6 +13,7 @@ from ocfuse.exceptions import (
     DatasetError,
     DatasetUnavailableError,
     InvalidInputError,
+    InvalidTypeError,
     MissingPackageError,
 )
 
@@ -159,4 +160,46 @@ def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
 
     monkeypatch.setattr(optional.importlib, "import_module", refuse)
     with pytest.raises(MissingPackageError, match=r"pyarrow is needed to read .*ocfuse\[tool\]"):
+        load_table(path, label="kind", normal="ok")
+
+
+@pytest.mark.parametrize("suffix", [".CSV", ".Npz", ".PARQUET"])
+def test_the_case_of_the_ending_does_not_count(tmp_path, suffix):
+    path = write(tmp_path / f"a{suffix.lower()}", X, LABELS).rename(tmp_path / f"mine{suffix}")
+    table = load_table(path, label="kind", normal="ok")
+    np.testing.assert_array_equal(table.X, X)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinity_is_refused(tmp_path, suffix, value):
+    path = write(tmp_path / f"a{suffix}", np.array([[1.0, 2.0], [np.nan, value]]), ["ok", "bad"])
+    with pytest.raises(DatasetError, match=rf"'x1' of .* finite numbers. Got {value} in row 2"):
+        load_table(path, label="kind", normal="ok")
+
+
+@pytest.mark.parametrize("delimiter", ["ab", "", "\n", '"'])
+def test_delimiter_is_one_character(tmp_path, delimiter):
+    path = write(tmp_path / "a.csv", X, LABELS)
+    with pytest.raises(InvalidInputError, match="delimiter must be one character"):
+        load_table(path, label="kind", normal="ok", delimiter=delimiter)
+
+
+def test_delimiter_is_a_string(tmp_path):
+    path = write(tmp_path / "a.csv", X, LABELS)
+    with pytest.raises(InvalidTypeError, match="delimiter must be a character"):
+        load_table(path, label="kind", normal="ok", delimiter=None)
+
+
+def test_another_encoding_is_told(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,kind\n1,größer\n", encoding="latin-1")
+    with pytest.raises(DatasetError, match=r"neither text in UTF-8 .* Save text in .* UTF-8"):
+        load_table(path, label="kind", normal="ok")
+
+
+def test_field_without_end(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('x,kind\n1,"' + "o" * 200_000)
+    with pytest.raises(DatasetError, match="cannot be read as CSV: field larger"):
         load_table(path, label="kind", normal="ok")

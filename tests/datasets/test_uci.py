@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import hashlib
+import re
 import socket
 
 import numpy as np
@@ -185,7 +186,8 @@ def test_names(given):
     [
         ("banknote", "banknotes"),
         ("irsi", "iris"),
-        ("D11", "D1"),
+        ("D11", "'D1' .*D1 to D10"),
+        ("D99", "D1 to D10"),
         ("wein", "wine"),
         ("xyzzy", "banknotes, ionosphere"),
     ],
@@ -263,13 +265,29 @@ def test_offline_error_says_how_to_supply_the_file(folder, monkeypatch):
         ("haberman.data", "", "Got an empty file"),
         ("haberman.data", "30,64,one,1\n", "'positive_axillary_nodes' .* Got 'one' in row 1"),
         ("haberman.data", "30,64,1,1\n", "Expected content with SHA-256 .* Got [0-9a-f]{64}"),
-        ("haberman+s+survival.zip", "PK broken \xff", "not|neither"),
+        ("haberman+s+survival.zip", "PK broken \xff", "nor a whole zip archive"),
     ],
 )
 def test_bad_file(folder, name, text, message):
     (folder / "uci" / name).write_text(text, encoding="latin-1")
     with pytest.raises(DatasetError, match=message):
         load_uci("haberman")
+
+
+def test_damaged_archive(folder):
+    content = bytearray(zipped({"haberman.data": "30,64,1,1\n" * 9}))
+    content[50] ^= 255  # in the rows: the checksum of the archive tells
+    (folder / "uci" / "haberman+s+survival.zip").write_bytes(content)
+    with pytest.raises(DatasetError, match=r"haberman\+s\+survival.zip cannot be read: Bad CRC"):
+        load_uci("haberman")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_notes_count_the_duplicates(data, name):
+    dataset = load_uci(name)
+    count = len(dataset.X) - len(np.unique(np.nan_to_num(dataset.X, nan=-1e9), axis=0))
+    counted = re.search(r"(\d+) rows? (?:is a|are) duplicate", dataset.about.notes)
+    assert int(counted[1] if counted else 0) == count
 
 
 def test_archive_without_the_member(folder):

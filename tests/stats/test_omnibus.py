@@ -307,3 +307,15 @@ def test_refuses_strange_numbers_of_resamples():
         skillings_mack(ASSEMBLY, n_resamples=-1)
     with pytest.raises(InvalidTypeError, match="integer"):
         skillings_mack(ASSEMBLY, n_resamples=1.5)
+
+
+@pytest.mark.parametrize("n_resamples", [0, 10])
+@pytest.mark.parametrize("random_state", ["x", -1, 1.5])
+def test_refuses_what_is_no_seed(n_resamples, random_state):
+    with pytest.raises(InvalidInputError, match="random_state must be an integer"):
+        skillings_mack(ASSEMBLY, n_resamples=n_resamples, random_state=random_state)
+
+
+def test_resampled_p_value_is_a_plain_number():
+    found = skillings_mack(ASSEMBLY, n_resamples=np.int64(10), random_state=0)
+    assert type(found.resampled_p_value) is float

@@ -73,3 +73,9 @@ def test_critical_difference_refuses(call):
 def test_counts_are_integers():
     with pytest.raises(InvalidTypeError, match="n_systems must be an integer"):
         critical_difference(2.5, 5)
+
+
+@pytest.mark.parametrize("alpha", ["x", None, True, [0.05]])
+def test_the_level_is_a_number(alpha):
+    with pytest.raises(InvalidTypeError, match="alpha must be a number"):
+        critical_difference(2, 5, alpha)

@@ -11,6 +11,7 @@ import numpy as np
 from ocfuse.bench.contrasts import CONTRASTS, contrast_sheet, measured, printed
 from ocfuse.bench.deviations import FAR, FLOOR, MEASURES, Difference
 from ocfuse.bench.index import checks
+from ocfuse.bench.limits import limit_lines, limit_sheets
 from ocfuse.bench.published import published_table
 from ocfuse.bench.ranking import Ranking
 from ocfuse.bench.reasons import REASONS, evidence, reason_of
@@ -130,6 +131,7 @@ def account_page(results: Records, cells: Sequence[Difference]) -> tuple[str, li
         contrast_sheet(results, measure, f"Claims about pairs, {words}")
         for measure, words in MEASURE_NAMES.items()
     ]
+    sheets += limit_sheets(results)
     lines = [
         *_agreement(cells),
         *_places(results),
@@ -137,6 +139,7 @@ def account_page(results: Records, cells: Sequence[Difference]) -> tuple[str, li
         *_thresholds(cells),
         *_members(cells),
         *_beyond(cells),
+        *limit_lines(results),
         *checks(results),
     ]
     return "\n".join(f"- {line}" for line in lines if line), sheets

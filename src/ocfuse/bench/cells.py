@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
-from ocfuse.exceptions import OcfuseError
+from ocfuse.bench.measures import InconsistentMeasuresError
+from ocfuse.exceptions import InvalidInputError, OcfuseError
 from ocfuse.progress import current_progress, show_progress, silent
 
 Stored = dict[str, Any]
@@ -21,6 +22,8 @@ Results = dict[str, dict[str, Any]]
 
 #: Longest reason that is kept of a failure.
 LONGEST_REASON = 160
+#: What says nothing about a system: the measuring is wrong, or the machine is at its end.
+NOT_ITS_FAULT = (InconsistentMeasuresError, MemoryError, OSError)
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ def run_cells(
     list of dict
         What is stored of every cell.
     """
+    require_writable(folder)
     progress = current_progress()
     stale = [cell for cell in cells if stale_systems(experiment, cell, load(cell, folder))]
     n_done = len(cells) - len(stale)
@@ -138,34 +142,38 @@ def run_cell(experiment: Experiment, cell: Cell, folder: Path) -> None:
         return
     with threadpool_limits(1), show_progress(silent):
         context, about = experiment.prepare(cell)
-        runs: Stored = stored.get("runs", {})
         for system in stale:
-            results, seconds = run_system(system, context)
-            runs[system.name] = {
+            run = {
                 "key": system.key,
                 "group": system.group,
-                "seconds": round(seconds, 4),
-                "results": results,
+                "results": run_system(system, context),
             }
-            save(cell, folder, stored | about | {"runs": runs})
+            save(cell, folder, {**about, "runs": {system.name: run}})
 
 
-def run_system(system: System, context: Any) -> tuple[Results, float]:
-    """Return the results and the CPU seconds; a failure is kept, not raised.
+def run_system(system: System, context: Any) -> Results:
+    """Return the results; a failure is kept, not raised, if it is one of the system.
 
-    Except for an AssertionError: then it is the measuring that is wrong.
+    Warnings are not kept: what they would tell of a result belongs in it.
     """
-    begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            results = system.run(context)
-        except AssertionError:
-            raise
+            return system.run(context)
         except Exception as error:
+            if _is_not_its_fault(error):
+                raise
             reason = f"{type(error).__name__}: {error}".splitlines()[0][:LONGEST_REASON]
-            results = {system.name: {"failure": reason}}
-    return results, time.process_time() - begin
+            return {system.name: {"failure": reason}}
+
+
+def _is_not_its_fault(error: BaseException | None) -> bool:
+    """Look for the reasons of an error too: a member that had no memory is a MemberError."""
+    while error is not None:
+        if isinstance(error, NOT_ITS_FAULT):
+            return True
+        error = error.__cause__
+    return False
 
 
 def stale_systems(experiment: Experiment, cell: Cell, stored: Stored) -> list[System]:
@@ -176,26 +184,57 @@ def stale_systems(experiment: Experiment, cell: Cell, stored: Stored) -> list[Sy
 
 def known_results(experiment: Experiment, cell: Cell, stored: Stored) -> Stored:
     """Return what is stored, without systems that are no longer part of the experiment."""
-    runs = {s.name: stored["runs"][s.name] for s in experiment.systems(cell)}
-    return stored | {"runs": runs}
+    if stale := stale_systems(experiment, cell, stored):
+        names = ", ".join(repr(system.name) for system in stale)
+        raise OcfuseError(
+            f"Results of {cell} were changed during the run: {names}. Perhaps another run writes "
+            "to the same folder. End it, and run the same again."
+        )
+    return stored | {"runs": {s.name: stored["runs"][s.name] for s in experiment.systems(cell)}}
 
 
 def load(cell: Cell, folder: Path) -> Stored:
-    """Return what is stored; a file that cannot be read counts as none."""
+    """Return what is stored; a file that cannot be read, or is of no cell, counts as none."""
     try:
-        found: Stored = json.loads(cell.path(folder).read_text(encoding="utf-8"))
+        found = json.loads(cell.path(folder).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found
+    return found if is_cell(found) else {}
+
+
+def is_cell(found: Any) -> bool:
+    """Tell whether what was read from a file is what is stored of a cell."""
+    runs = found.get("runs") if isinstance(found, dict) else None
+    return isinstance(runs, dict) and all(
+        isinstance(run, dict) and "key" in run and isinstance(run.get("results"), dict)
+        for run in runs.values()
+    )
 
 
 def save(cell: Cell, folder: Path, stored: Stored) -> None:
-    """Write the file beside its place and move it there, so that none is ever half written."""
-    path = cell.path(folder)
+    """Add to what the file holds now, which another process may have written meanwhile."""
+    before = load(cell, folder)
+    runs = before.get("runs", {}) | stored["runs"]
+    write_whole(cell.path(folder), json.dumps(before | stored | {"runs": runs}, allow_nan=False))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file beside its place and move it there, so that none is ever half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    fresh.write_text(json.dumps(stored, allow_nan=False), encoding="utf-8")
+    fresh.write_text(text, encoding="utf-8")
     os.replace(fresh, path)
+
+
+def require_writable(folder: Path) -> None:
+    """Refuse a folder, before anything is computed, in which nothing can be written."""
+    try:
+        write_whole(folder / ".writable", "")
+        (folder / ".writable").unlink(missing_ok=True)  # another run may try the same
+    except OSError as error:
+        raise InvalidInputError(
+            f"The folder {str(folder)!r} must be one to write to. Got {error}. Use another one."
+        ) from None
 
 
 def duration(seconds: float) -> str:

@@ -49,6 +49,8 @@ CONTRASTS = (
     Contrast(FUSION, "pseudo-negative", "Pure2 (interior point)", "Sum rule"),
     Contrast(FUSION, "rpau", "Pure2 (interior point)", "Single-best"),
     Contrast(FUSION, "pseudo-negative", "Pure2 (interior point)", "Single-best"),
+    Contrast(FUSION, "comparison", "Non-pure2", "Sum rule Non-pure"),
+    Contrast(FUSION, "comparison", "Non-pure2", "Single-best Non-pure"),
     *(
         Contrast("fusion against common detectors", "rpau", "Pure2 (interior point)", name)
         for name in ("LOF", "IF", "ALP")

@@ -201,6 +201,9 @@ def _line(x1: float, y1: float, x2: float, y2: float, width: float = 1.5) -> str
 def _check_names(names: Sequence[str], highlight: Collection[str], n_systems: int) -> None:
     if isinstance(names, str) or isinstance(highlight, str):
         raise InvalidTypeError("names and highlight must be lists of names. Got a string.")
+    strange = [name for name in (*names, *highlight) if not isinstance(name, str)]
+    if strange:
+        raise InvalidTypeError(f"names and highlight must hold strings. Got {strange[0]!r}.")
     if len(names) != n_systems:
         raise InvalidInputError(
             f"names must name all {n_systems} systems of the table. Got {len(names)} names."

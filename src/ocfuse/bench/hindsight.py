@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
 from ocfuse.bench.cells import Cell, Results, System, run_cells
+from ocfuse.bench.context import Context
 from ocfuse.bench.definition import code_digest, definition_key
-from ocfuse.bench.paper import SETS, Context, Paper, paper_cells
+from ocfuse.bench.paper import SETS, Paper, paper_cells
 from ocfuse.bench.splits import PROTOCOLS
 from ocfuse.metrics import auc
 from ocfuse.tuning.families import family
@@ -43,13 +44,13 @@ class Hindsight(Paper):
 
 
 def run_hindsight(
-    folder: Path, sets: Sequence[str] = SETS, seeds: int = SEEDS, jobs: int = 1
+    folder: str | Path, sets: Sequence[str] = SETS, seeds: int = SEEDS, jobs: int = 1
 ) -> Bounds:
     """Return the bounds, means over repetitions, computing only what is not stored.
 
     Parameters
     ----------
-    folder : Path
+    folder : str or Path
         ``cells/`` in it keeps the results.
     sets : sequence of str, default: all
         Numbers of sets, "D1" to "D10".
@@ -69,7 +70,7 @@ def run_hindsight(
         Cell("hindsight", cell.variant, cell.name, cell.seed) for cell in paper_cells(sets, seeds)
     ]
     values: dict[tuple[str, str], list[float]] = {}
-    for stored in run_cells(Hindsight(), cells, folder / "cells", jobs):
+    for stored in run_cells(Hindsight(), cells, Path(folder) / "cells", jobs):
         for what, found in stored["runs"]["hindsight"]["results"].items():
             if "auc" in found:
                 values.setdefault((stored["split"]["name"], what), []).append(found["auc"])

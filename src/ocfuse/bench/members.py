@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,17 +75,28 @@ class Chosen:
         Their scores of all that is known.
     verdicts : list of (float, float)
         What the criterion says of each; higher is better.
+    ties : list of int
+        Candidates of the same family with the same verdict, by member.
+    spread : list of float
+        Lowest, median and highest value of the criterion, of all candidates.
     """
 
     pool: Pool
     rows: ScoredRows
     verdicts: list[Verdict]
+    ties: list[int]
+    spread: list[float]
     _scored: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
         """Names of the members, such as "kpca-0.5x6"."""
         return list(self.pool.names_)
+
+    @property
+    def values(self) -> list[float]:
+        """What the criterion says of each, without what it breaks ties by."""
+        return [value + 0.0 for value, _ in self.verdicts]  # 0 rather than -0
 
     @property
     def learned(self) -> ScoredRows:
@@ -154,10 +166,15 @@ class Candidates:
         with remembering():
             verdicts = [_judge(self.rows.only([j]), criterion) for j in range(len(names))]
         kept = best_of_each(names, verdicts)
+        judged = list(zip(map(family, names), verdicts, strict=True))
+        own = [judged[names.index(name)] for name in kept]
+        values = [value + 0.0 for value, _ in verdicts]
         return Chosen(
             keep_members(self.pool, kept),
             keep_columns(self.rows, names, kept),
-            [verdicts[names.index(name)] for name in kept],
+            [verdict for _, verdict in own],
+            [judged.count(entry) - 1 for entry in own],
+            [min(values), round(median(values), DIGITS), max(values)],
         )
 
 

@@ -7,18 +7,25 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ocfuse.bench.cells import Cell, Results, Stored, System, run_cells
+from ocfuse.bench.cells import (
+    Cell,
+    Results,
+    Stored,
+    System,
+    is_cell,
+    require_writable,
+    run_cells,
+    write_whole,
+)
+from ocfuse.bench.context import Context, make_context, run_recipe
 from ocfuse.bench.definition import data_digest, definition_key
-from ocfuse.bench.measures import measure
-from ocfuse.bench.members import Candidates
-from ocfuse.bench.recipes import Recipe
 from ocfuse.bench.splits import PROTOCOLS, Split, draw
 from ocfuse.bench.systems import SYSTEMS, TABLES
-from ocfuse.bench.trial import Trial, prepare
+from ocfuse.bench.trial import repeated
 from ocfuse.datasets import load_uci
 from ocfuse.datasets.dataset import Dataset
 from ocfuse.datasets.uci_sets import UCI_SETS
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 #: The sets by the paper's numbers.
 SETS = tuple(uci_set.paper_id for uci_set in UCI_SETS.values())
@@ -27,22 +34,6 @@ SEEDS, QUICK_SEEDS = 10, 3
 RESULTS = "results.json"
 
 Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Context:
-    """What the systems of one cell share; only the measuring looks at the trial.
-
-    Parameters
-    ----------
-    trial : Trial
-        The rows.
-    candidates : Candidates
-        Members of the paper, fitted when first asked for.
-    """
-
-    trial: Trial
-    candidates: Candidates
 
 
 @dataclass(frozen=True)
@@ -61,16 +52,24 @@ class Paper:
         """Return the systems of the cell's protocol; their keys depend on the data too."""
         content = _digest(self.load, cell.name)
         return [
-            System(name, entry.group, definition_key(entry.key, content), _run(name, entry.recipe))
+            System(
+                name,
+                entry.group,
+                definition_key(entry.key, content),
+                run_recipe(name, entry.recipe),
+            )
             for name, entry in SYSTEMS[cell.variant].items()
         ]
 
     def prepare(self, cell: Cell) -> tuple[Context, Stored]:
-        """Draw the split of a cell, which is stored, and prepare its rows."""
+        """Draw the split of a cell and prepare its rows.
+
+        The split is stored, and how many test rows are repeated training rows.
+        """
         data = _loaded(self.load, cell.name)
         split = draw(data.y, cell.name, cell.variant, cell.seed)
-        trial = prepare(data.X, split)
-        return Context(trial, Candidates(trial.known)), {"split": split.record()}
+        context = make_context(data.X, split)
+        return context, {"split": split.record(), "repeated": repeated(context.trial)}
 
 
 def paper_cells(sets: Sequence[str] = SETS, seeds: int = SEEDS) -> list[Cell]:
@@ -86,7 +85,8 @@ def paper_cells(sets: Sequence[str] = SETS, seeds: int = SEEDS) -> list[Cell]:
     Returns
     -------
     list of Cell
-        Set by set, repetition by repetition, the pure protocol first.
+        Repetition by repetition, so that those of large sets are spread over the run;
+        the pure protocol first.
 
     Examples
     --------
@@ -94,24 +94,42 @@ def paper_cells(sets: Sequence[str] = SETS, seeds: int = SEEDS) -> list[Cell]:
     >>> len(paper_cells()), str(paper_cells(["D5"], seeds=1)[1])
     (200, 'non-pure D5 0')
     """
-    unknown = [name for name in sets if name not in SETS]
-    if unknown or not sets:
+    names = set_names(sets)
+    _check_count(seeds, "seeds")
+    return [Cell("paper", p, s, seed) for seed in range(seeds) for s in names for p in PROTOCOLS]
+
+
+def set_names(sets: Sequence[str]) -> list[str]:
+    """Return names of sets as the tables have them, each once.
+
+    Parameters
+    ----------
+    sets : sequence of str
+        Names, such as "D5" or "d5".
+
+    Returns
+    -------
+    list of str
+        Names.
+    """
+    if isinstance(sets, str) or not isinstance(sets, Sequence):
+        raise InvalidTypeError(f'sets must be a list such as ["D1", "D5"]. Got {sets!r}.')
+    names = list(dict.fromkeys(str(name).strip().upper() for name in sets))
+    if not names or not set(names) <= set(SETS):
         raise InvalidInputError(f"sets must be some of {', '.join(SETS)}. Got {list(sets)}.")
-    if seeds < 1:
-        raise InvalidInputError(f"seeds must be at least 1. Got seeds={seeds}.")
-    return [Cell("paper", p, s, seed) for s in sets for seed in range(seeds) for p in PROTOCOLS]
+    return names
 
 
 def run_paper(
-    folder: Path, sets: Sequence[str] = SETS, seeds: int = SEEDS, jobs: int = 1
+    folder: str | Path, sets: Sequence[str] = SETS, seeds: int = SEEDS, jobs: int = 1
 ) -> list[Record]:
     """Run the experiment, or what is missing of it, and write all results.
 
     Parameters
     ----------
-    folder : Path
+    folder : str or Path
         ``cells/`` in it keeps every cell with its split; ``results.json`` is written
-        at the end.
+        at the end. One that holds results of more sets or repetitions is refused.
     sets : sequence of str, default: all
         Numbers of sets, "D1" to "D10".
     seeds : int, default=10
@@ -123,17 +141,45 @@ def run_paper(
     -------
     list of dict
         One record for each row of a table, set and repetition: "table", "row",
-        "system", "group", "protocol", "set", "seed", "seconds", "n_train", "n_normals"
-        and "n_anomalies" (of the test), the measures in % ("auc", "ap", "prevalence",
-        "gmean", "best_gmean", "false_alarms"), and "choices"; or "failure" instead of
-        measures and choices.
+        "system", "group", "protocol", "set", "seed", "n_train", "n_validation",
+        "n_normals" and "n_anomalies" (of the test), "repeated" (which share of these, in
+        %, equals a training row), the measures in % ("auc", "ap", "prevalence", "gmean",
+        "best_gmean", "false_alarms"), and "choices"; or "failure" instead of measures
+        and choices.
     """
-    cells = paper_cells(sets, seeds)
+    cells, folder = paper_cells(sets, seeds), Path(folder)
+    _check_count(jobs, "jobs")
+    require_writable(folder)
+    _require_no_fewer(cells, folder)
     stored = run_cells(Paper(), cells, folder / "cells", jobs)
     found = records(stored)
     text = ",\n".join(json.dumps(record, allow_nan=False) for record in found)
-    (folder / RESULTS).write_text(f"[\n{text}\n]\n", encoding="utf-8")
+    write_whole(folder / RESULTS, f"[\n{text}\n]\n")
     return found
+
+
+def _check_count(value: Any, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidTypeError(f"{name} must be an integer. Got {name}={value!r}.")
+    if value < 1:
+        raise InvalidInputError(f"{name} must be at least 1. Got {name}={value}.")
+
+
+def _require_no_fewer(cells: Sequence[Cell], folder: Path) -> None:
+    """Refuse to replace results, and the tables made of them, by those of fewer cells."""
+    try:
+        before = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+        there = {(record["set"], record["seed"]) for record in before}
+    except (OSError, ValueError, TypeError, KeyError):
+        return
+    if lost := there - {(cell.name, cell.seed) for cell in cells}:
+        sets = [name for name in SETS if name in {set_name for set_name, _ in there}]
+        n_seeds = 1 + max(seed for _, seed in there)
+        raise InvalidInputError(
+            f"The folder {str(folder)!r} holds {len(lost)} splits that this run has not: it would "
+            "replace tables of more by tables of fewer. Use another folder, or ask for the sets "
+            f"{','.join(sets)} and {n_seeds} repetitions."
+        )
 
 
 def records(stored: Sequence[Stored]) -> list[Record]:
@@ -164,23 +210,17 @@ def rerun(stored: Stored, system: str, load: Callable[[str], Dataset] = load_uci
     dict
         The measures by name, as in the file.
     """
-    split = Split.read(stored["split"])
+    if not is_cell(stored):
+        raise InvalidInputError("stored must be what the file of a cell of the paper holds.")
+    split = Split.read(stored.get("split"))
     known = SYSTEMS[split.protocol]
     if system not in known:
-        raise InvalidInputError(f"system must be one of {', '.join(known)}. Got {system!r}.")
-    trial = prepare(load(split.name).X, split)
-    return _run(system, known[system].recipe)(Context(trial, Candidates(trial.known)))
-
-
-def _run(name: str, recipe: Recipe) -> Callable[[Context], Results]:
-    def run(context: Context) -> Results:
-        trial = context.trial
-        # the recipe is not given the test, and what it has learned only its rows
-        model = recipe.learn(context.candidates)
-        scores = model.score(trial.known.validation), model.score(trial.test)
-        return {name: {**measure(*scores, trial.is_normal), "choices": model.choices}}
-
-    return run
+        names = ", ".join(map(repr, known))
+        raise InvalidInputError(f"system must be one of {names}. Got {system!r}.")
+    X = load(split.name).X
+    if max(row for rows in split.parts() for row in rows) >= len(X):
+        raise InvalidInputError(f"The split is not one of {split.name}, which has {len(X)} rows.")
+    return run_recipe(system, known[system].recipe)(make_context(X, split))
 
 
 def _record(cell: Stored, system: str) -> Record:
@@ -192,9 +232,10 @@ def _record(cell: Stored, system: str) -> Record:
         "set": split["name"],
         "seed": split["seed"],
         "n_train": len(split["train"]),
+        "n_validation": len(split["validation"]),
         "n_normals": len(split["test"]),
         "n_anomalies": len(split["test_anomalies"]),
-        "seconds": run["seconds"],
+        "repeated": cell["repeated"],
         **run["results"][system],
     }
 

@@ -1,13 +1,14 @@
 """The paper's split of one set, as row numbers that can be saved and read again."""
 
 import zlib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import Field, asdict, dataclass, fields
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 IntArray = NDArray[np.int64]
 
@@ -51,10 +52,31 @@ class Split:
         """Return the split as it is stored in JSON."""
         return asdict(self)
 
+    def parts(self) -> list[list[int]]:
+        """Return the six lists."""
+        return [value for value in asdict(self).values() if isinstance(value, list)]
+
     @classmethod
-    def read(cls, record: dict[str, Any]) -> "Split":
+    def read(cls, record: Any) -> "Split":
         """Return the split of a record."""
-        return cls(**{field.name: record[field.name] for field in fields(cls)})
+        if not isinstance(record, dict) or not all(_fits(f, record) for f in fields(cls)):
+            raise InvalidInputError(
+                "record must be a split: a name, a protocol, a seed and lists of row numbers."
+            )
+        split = cls(**{field.name: record[field.name] for field in fields(cls)})
+        split.check()
+        return split
+
+    def check(self) -> None:
+        """Refuse an unknown protocol, and a part without rows."""
+        _check_protocol(self.protocol)
+        known = ("train_anomalies", "validation_anomalies") if self.protocol == "pure" else ()
+        empty = [name for name, rows in asdict(self).items() if rows == [] and name not in known]
+        if empty:
+            raise InvalidInputError(
+                f"Every part of a {self.protocol} split must have rows. There are none for "
+                f"{', '.join(empty)}: with so few normals or anomalies a set cannot be split."
+            )
 
 
 def draw(y: ArrayLike, name: str, protocol: str, seed: int) -> Split:
@@ -76,6 +98,8 @@ def draw(y: ArrayLike, name: str, protocol: str, seed: int) -> Split:
     Split
         70, 20 and 10 % of the normals; all anomalies for the test, or half of a
         sample of 20 % each for learning and validation and the others for the test.
+        No part may be empty, so that at least 6 normals are needed, and 1 anomaly (8 if
+        some are to be known).
 
     Examples
     --------
@@ -84,9 +108,9 @@ def draw(y: ArrayLike, name: str, protocol: str, seed: int) -> Split:
     >>> len(split.train), len(split.train_anomalies), len(split.test_anomalies)
     (7, 1, 8)
     """
-    if protocol not in PROTOCOLS:
-        raise InvalidInputError(f"protocol must be one of {PROTOCOLS}. Got {protocol!r}.")
-    labels = np.asarray(y)
+    _check_protocol(protocol)
+    labels = _labels(y)
+    _check_seed(seed)
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     normals = rng.permutation(np.flatnonzero(labels > 0))
     anomalies = rng.permutation(np.flatnonzero(labels < 0))
@@ -94,7 +118,38 @@ def draw(y: ArrayLike, name: str, protocol: str, seed: int) -> Split:
     n = len(normals)
     train, validation, test = _cut(normals, round(TRAIN * n), round((TRAIN + VALIDATION) * n))
     learned, judged, tested = _cut(anomalies, n_known // 2, n_known)
-    return Split(protocol, name, seed, train, validation, test, learned, judged, tested)
+    split = Split(protocol, name, int(seed), train, validation, test, learned, judged, tested)
+    split.check()
+    return split
+
+
+def _check_protocol(protocol: str) -> None:
+    if protocol not in PROTOCOLS:
+        raise InvalidInputError(f"protocol must be one of {PROTOCOLS}. Got {protocol!r}.")
+
+
+def _check_seed(seed: Any) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise InvalidTypeError(f"seed must be an integer. Got {seed!r}.")
+    if int(seed) < 0:
+        raise InvalidInputError(f"seed must be at least 0. Got seed={seed}.")
+
+
+def _labels(y: ArrayLike) -> NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise InvalidInputError(f"y must be a list of labels. Got the shape {labels.shape}.")
+    if not np.isin(labels, (1, -1)).all():
+        odd = np.unique(labels[~np.isin(labels, (1, -1))])[:5].tolist()
+        raise InvalidInputError(f"y must hold +1 (normal) and -1 (anomaly). Got {odd} too.")
+    return labels
+
+
+def _fits(field: Field[Any], record: dict[str, Any]) -> bool:
+    value = record.get(field.name)
+    if field.type in (str, int):
+        return isinstance(value, field.type)
+    return isinstance(value, list) and all(isinstance(row, int) and row >= 0 for row in value)
 
 
 def _cut(rows: IntArray, first: int, second: int) -> tuple[list[int], list[int], list[int]]:

@@ -80,8 +80,7 @@ def summarise(results: Sequence[dict[str, Any]], name: str, measure: str) -> Our
     found = [record for record in results if record["table"] == name]
     if not found:
         raise InvalidInputError(f"results must have records of the table {name!r}. Got none.")
-    there = {record["set"] for record in found}
-    sets = (*(s for s in SETS if s in there), *sorted(there - set(SETS)))
+    sets = set_order({record["set"] for record in found})
     systems = tuple(dict.fromkeys(record["row"] for record in found))
     values: dict[tuple[str, str], list[float]] = {}
     for record in found:
@@ -97,6 +96,11 @@ def summarise(results: Sequence[dict[str, Any]], name: str, measure: str) -> Our
         np.array([[np.std(v, ddof=1) if len(v) > 1 else np.nan for v in row] for row in cells]),
         np.array([[len(v) for v in row] for row in cells]),
     )
+
+
+def set_order(there: set[str]) -> tuple[str, ...]:
+    """Return names of sets in the paper's order, others after them."""
+    return (*(s for s in SETS if s in there), *sorted(there - set(SETS)))
 
 
 def system_of(results: Sequence[dict[str, Any]], name: str) -> dict[str, tuple[str, str]]:

@@ -22,9 +22,12 @@ from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.local import LocalLpFusion
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.rules import MajorityVote, MaxRule, MedianRule, MinRule, ProductRule, SumRule
+from ocfuse.solvers.native import is_available
 
 #: How rows are drawn, prepared, learned from and measured.
-FRAME = ("splits.py", "trial.py", "measures.py", "members.py", "recipes.py")
+FRAME = ("splits.py", "trial.py", "measures.py", "members.py", "recipes.py", "context.py")
+#: Packages whose versions may change results.
+PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 #: Local weights by the paper's two solvers, and the global weights of the work before.
 #: The paper does not say that weights are not negative, as is the default here; the
@@ -152,6 +155,7 @@ TABLES: dict[str, dict[str, str]] = {
             *RIVALS,
             DEFAULT,
             LABELLED_DEFAULT,
+            *(f"{name} Non-pure" for name in (*FAMILIES, *RULES, "Single-best")),
         )
     },
 }
@@ -164,4 +168,5 @@ def _code(is_rival: bool) -> str:
     paths = [*package_sources(), *(here / name for name in FRAME)]
     if is_rival:
         paths += (here / "rivals").glob("*.py")
-    return definition_key(code_digest(paths), version("scikit-learn"))
+    kernel = "C++" if is_available() else "NumPy"
+    return definition_key(code_digest(paths), kernel, *map(version, PACKAGES))

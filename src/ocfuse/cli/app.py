@@ -1,7 +1,8 @@
-"""The command with its groups; errors become one line and an exit code."""
+"""The command with its groups; errors become one line and an exit code, warnings a line."""
 
 import importlib
 import os
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -53,9 +54,11 @@ app.add_typer(data.app, name="data")
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """Run the command; errors become one line on stderr and an exit code."""
+    """Run the command; errors become one line on stderr and an exit code, warnings a line."""
     try:
-        app(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app(arguments)
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
@@ -77,6 +80,10 @@ def _root(
     ] = False,
 ) -> None:
     pass
+
+
+def _show_warning(message: Warning | str, *where: object, **more: object) -> None:
+    warn(f"Warning: {message}")
 
 
 def _message(error: Exception) -> str:

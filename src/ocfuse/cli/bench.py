@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
+from ocfuse.bench.cells import is_cell
 from ocfuse.bench.facts import facts
 from ocfuse.bench.hindsight import SEEDS as HINDSIGHT_SEEDS
 from ocfuse.bench.hindsight import run_hindsight
-from ocfuse.bench.paper import QUICK_SEEDS, SEEDS, SETS, rerun, run_paper
+from ocfuse.bench.paper import QUICK_SEEDS, SEEDS, SETS, rerun, run_paper, set_names
 from ocfuse.bench.tables import ABLATION, write
 from ocfuse.cli.output import print_json, print_line
 from ocfuse.exceptions import InvalidInputError
@@ -38,7 +39,7 @@ def paper_command(
 ) -> None:
     """Run every system of the paper's tables; a run that was stopped goes on where it was."""
     n_seeds = min(seeds, QUICK_SEEDS) if quick else seeds
-    names = [name.strip() for name in sets.split(",")]
+    names = set_names(sets.split(","))
     with show_progress():
         results = run_paper(out, names, n_seeds, jobs)
         bounds = run_hindsight(out, names, min(n_seeds, HINDSIGHT_SEEDS), jobs)
@@ -53,14 +54,18 @@ def cell_command(
     file: Annotated[Path, typer.Argument(help="File of a cell, in cells/ of the results.")],
     system: Annotated[str, typer.Argument(help='Name of a system, such as "Pure2 RPAU".')],
 ) -> None:
-    """Run one system again on the split of a file, and compare with what the file holds."""
+    """Run one system again on the split of a file; exit code 1 if the file holds another result."""
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{file} must be the file of a cell. {error}.") from None
+    if not is_cell(stored):
+        raise InvalidInputError(f"{file} must be the file of a cell. Use one in cells/paper/.")
     again = rerun(stored, system)
     before = stored["runs"].get(system, {}).get("results", {})
     print_json({"now": again, "stored": before, "is_same": again == before})
+    if again != before:
+        raise typer.Exit(1)
 
 
 @app.callback()

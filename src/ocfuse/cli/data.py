@@ -61,9 +61,8 @@ def fetch_command(
     if bool(names) == everything:
         raise typer.BadParameter("give names of data sets, or --all")
     wanted = _downloadable() if everything else list(names or ())
-    for name in wanted:
-        find(name)  # a wrong name stops here, before any download
-    results = [_fetched(name) for name in wanted]
+    # a wrong name stops here, before any download
+    results = [_fetched(name) for name in [_full_name(name) for name in wanted]]
     if json:
         print_json(results)
     else:
@@ -93,6 +92,12 @@ def show_command(
 
 def _downloadable() -> list[str]:
     return [info.name for info in list_datasets() if info.name.startswith(DOWNLOADED)]
+
+
+def _full_name(name: str) -> str:
+    """Return "uci/banknotes" for "D1"; a run of SKAB keeps its own name."""
+    known = find(name).name
+    return name if name.startswith(known) else known
 
 
 def _fetched(name: str) -> dict[str, str]:

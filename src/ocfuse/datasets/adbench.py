@@ -1,17 +1,16 @@
 """Load the npz files of ADBench from a folder."""
 
-import zipfile
+import warnings
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, signs
-from ocfuse.datasets.names import unknown
+from ocfuse.datasets.names import natural, unknown
+from ocfuse.datasets.npz import look_npz, read_npz
 from ocfuse.datasets.store import StoredFile, data_folder
-from ocfuse.datasets.table import read_npz
-from ocfuse.exceptions import DatasetError
+from ocfuse.exceptions import DatasetError, DatasetWarning
 
 FOLDER = "adbench"
 PAGE = "https://github.com/Minqi824/ADBench"
@@ -45,8 +44,19 @@ def load_adbench(name: str) -> Dataset:
 
 
 def adbench_infos() -> list[DatasetInfo]:
-    """Return the entries of the sets that are in the folder."""
-    return [_look(path) for path in sorted(_files().values())]
+    """Return the entries of the sets that are in the folder; a damaged one is left out."""
+    infos = []
+    for path in _files().values():
+        try:
+            infos.append(_look(path))
+        except DatasetError as error:
+            warnings.warn(f"A set is left out. {error}", DatasetWarning, stacklevel=3)
+    return infos
+
+
+def adbench_names() -> list[str]:
+    """Return the names of the sets that are in the folder, damaged or not."""
+    return [f"adbench/{name}" for name in _files()]
 
 
 def find_adbench(name: str) -> DatasetInfo:
@@ -78,24 +88,13 @@ def _path(name: str) -> Path:
 
 def _files() -> dict[str, Path]:
     folder = data_folder()
-    return {} if folder is None else {path.stem: path for path in (folder / FOLDER).glob("*.npz")}
+    paths = [] if folder is None else (folder / FOLDER).glob("*.npz")
+    return {path.stem: path for path in sorted(paths, key=lambda path: natural(path.stem))}
 
 
 def _look(path: Path) -> DatasetInfo:
-    """Read the labels and the shape of X, not X itself: a list must be quick."""
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open("X.npy") as file:
-            stream = cast(BinaryIO, file)
-            version = np.lib.format.read_magic(stream)
-            read = {(1, 0): np.lib.format.read_array_header_1_0}.get(
-                version, np.lib.format.read_array_header_2_0
-            )
-            shape = read(stream)[0]
-        with np.load(path) as arrays:
-            normals = int((arrays["y"] == 0).sum())
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise DatasetError(f"{path} must be an npz file with arrays X and y: {error}.") from error
-    return _info(path.stem, shape[0], normals, shape[1])
+    (n_rows, n_features), y = look_npz(path, "y")
+    return _info(path.stem, n_rows, int((y == 0).sum()), n_features)
 
 
 def _info(name: str, n_rows: int, n_normals: int, n_features: int) -> DatasetInfo:

@@ -1,6 +1,7 @@
-"""Unknown names are answered with the close ones."""
+"""Names: unknown ones are answered with the close ones, known ones have an order."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from ocfuse.exceptions import InvalidInputError
@@ -8,8 +9,8 @@ from ocfuse.exceptions import InvalidInputError
 MOST_NAMES = 12
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> InvalidInputError:
-    """Return the error for a name that is not known, with suggestions."""
+def unknown(what: str, name: str, known: Iterable[str], hint: str = "") -> InvalidInputError:
+    """Return the error for a name that is not known, with suggestions and perhaps a hint."""
     choices = list(known)
     folded = {choice.casefold(): choice for choice in choices}
     close = difflib.get_close_matches(str(name).casefold(), folded, n=3, cutoff=0.5)
@@ -22,4 +23,10 @@ def unknown(what: str, name: str, known: Iterable[str]) -> InvalidInputError:
         advice = f"Known are {', '.join(choices[:MOST_NAMES])}{more}."
     else:
         advice = "None is known here."
-    return InvalidInputError(f"{what} must be a known name. Got {name!r}. {advice}")
+    text = f"{what} must be a known name. Got {name!r}. {advice} {hint}"
+    return InvalidInputError(text.rstrip())
+
+
+def natural(name: str) -> list[str | int]:
+    """Return the key that sorts "2_b" before "10_a"."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

@@ -1,5 +1,6 @@
 """One door to all data sets: by name, from whichever family."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ Loaded = Dataset | Sequence | list[Sequence]
 class _Family:
     """What a family of data sets can do; names come without the family's own."""
 
+    names: Callable[[], list[str]]
     infos: Callable[[], list[DatasetInfo]]
     find: Callable[[str], DatasetInfo]
     load: Callable[[str], Loaded]
@@ -27,6 +29,7 @@ def _load_skab(run: str) -> Loaded:
 
 _FAMILIES = {
     "uci": _Family(
+        lambda: [info.name for info in uci.uci_infos()],
         uci.uci_infos,
         lambda name: uci.find_uci(name).info,
         uci.load_uci,
@@ -34,6 +37,7 @@ _FAMILIES = {
         uci.fetch_uci,
     ),
     "robot-failures": _Family(
+        lambda: [info.name for info in robot_failures.robot_infos()],
         robot_failures.robot_infos,
         robot_failures.find_robot_failures,
         robot_failures.load_robot_failures,
@@ -41,9 +45,15 @@ _FAMILIES = {
         robot_failures.fetch_robot_failures,
     ),
     "skab": _Family(
-        lambda: [skab.INFO], skab.find_skab, _load_skab, skab.locate_skab, skab.fetch_skab
+        lambda: [skab.INFO.name],
+        lambda: [skab.INFO],
+        skab.find_skab,
+        _load_skab,
+        skab.locate_skab,
+        skab.fetch_skab,
     ),
     "adbench": _Family(
+        adbench.adbench_names,
         adbench.adbench_infos,
         adbench.find_adbench,
         adbench.load_adbench,
@@ -59,7 +69,8 @@ def list_datasets() -> list[DatasetInfo]:
     Returns
     -------
     list of DatasetInfo
-        UCI sets, robot failures, SKAB, and the ADBench sets that are here.
+        UCI sets, robot failures, SKAB, and the ADBench sets that are here; of
+        those a damaged one is left out with a `DatasetWarning`.
     """
     return [info for family in _FAMILIES.values() for info in family.infos()]
 
@@ -125,8 +136,8 @@ def locate(name: str) -> str | None:
 def fetch(name: str) -> str:
     """Have a data set here, downloaded and verified if need be.
 
-    Call it before several processes load the same set: they would disturb
-    each other's download.
+    Processes that fetch the same set at once do not disturb each other, but
+    each downloads it: fetch it once before they start.
 
     Parameters
     ----------
@@ -147,7 +158,9 @@ def _split(name: str) -> tuple[str, str]:
     known = uci.uci_name(name)
     if known is not None:
         return "uci", known
+    if re.fullmatch(r"[dD]\d+", str(name)):
+        return "uci", str(name)  # which knows the numbers there are
     family, _, rest = str(name).partition("/")
     if family not in _FAMILIES or not (rest or family == "skab"):
-        raise unknown("name", name, [info.name for info in list_datasets()])
+        raise unknown("name", name, [n for f in _FAMILIES.values() for n in f.names()])
     return family, rest

@@ -1,8 +1,10 @@
 """Read the lines of a file, zipped or not, and the numbers in them."""
 
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from ocfuse.exceptions import DatasetError
 
 #: How sources write a gap.
 GAPS = frozenset({"", "?"})
+#: What reading a damaged file, zipped or not, raises.
+DAMAGE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def read_text(path: Path, member: str) -> str:
@@ -26,12 +30,17 @@ def read_text(path: Path, member: str) -> str:
                     f"{path} must hold the file {member}. It holds {', '.join(archive.namelist())}."
                 )
             return archive.read(places[0]).decode("utf-8-sig")
-    except (UnicodeDecodeError, zipfile.BadZipFile) as error:
-        raise DatasetError(f"{path} is neither text nor a whole zip archive: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise DatasetError(
+            f"{path} is neither text in UTF-8 nor a whole zip archive: {error}. Save text in the "
+            "encoding UTF-8; fetch an archive again."
+        ) from error
+    except DAMAGE as error:
+        raise DatasetError(f"{path} cannot be read: {error}.") from error
 
 
 def numbers(cells: Sequence[Sequence[str]], columns: Sequence[str], origin: str) -> FloatArray:
-    """Turn rows of text into numbers; gaps become NaN."""
+    """Turn rows of text into finite numbers; gaps become NaN."""
     table = np.empty((len(cells), len(columns)))
     for j, column in enumerate(columns):
         for i, row in enumerate(cells):
@@ -42,4 +51,22 @@ def numbers(cells: Sequence[Sequence[str]], columns: Sequence[str], origin: str)
                     f"Column {column!r} of {origin} must hold numbers. Got {row[j]!r} in row "
                     f"{i + 1}. Encode it as numbers, or leave the column out."
                 ) from None
+    require_no_infinity(table, columns, origin)
     return table
+
+
+def require_no_infinity(table: FloatArray, columns: Sequence[str], origin: str) -> None:
+    """Refuse infinite values: NaN is the only gap."""
+    at = np.argwhere(np.isinf(table))
+    if len(at):
+        i, j = at[0]
+        raise DatasetError(
+            f"Column {columns[j]!r} of {origin} must hold finite numbers. Got {table[i, j]} in "
+            f"row {i + 1}. Leave the cell empty (NaN) if it is a gap."
+        )
+
+
+def as_text(value: Any) -> str:
+    """Write a class as text; 1.0 and True are written as 1."""
+    whole = isinstance(value, bool) or (isinstance(value, float) and value.is_integer())
+    return str(int(value)) if whole else str(value)

@@ -1,7 +1,6 @@
 """Load the ten UCI sets of the paper."""
 
 import csv
-import importlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from ocfuse.datasets.checksum import content_sha256, require_content
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, FloatArray, signs
 from ocfuse.datasets.names import unknown
+from ocfuse.datasets.optional import slow
 from ocfuse.datasets.store import StoredFile
 from ocfuse.datasets.text import numbers, read_text
 from ocfuse.datasets.uci_sets import UCI_SETS, UciSet
@@ -64,7 +64,8 @@ def find_uci(name: str) -> UciSet:
     found = UCI_SETS.get(uci_name(name) or "")
     if found is None:
         numbered = [uci_set.paper_id for uci_set in UCI_SETS.values()]
-        raise unknown("name of a UCI set", name, [*UCI_SETS, *numbered])
+        hint = f"The paper numbers them {numbered[0]} to {numbered[-1]}."
+        raise unknown("name of a UCI set", name, [*UCI_SETS, *numbered], hint)
     return found
 
 
@@ -104,8 +105,7 @@ def read_uci(uci_set: UciSet, path: Path) -> Rows:
 def _rows(uci_set: UciSet) -> Rows:
     stored = _stored(uci_set)
     if stored.locate() is None and uci_set.name == IN_SKLEARN:
-        # scikit-learn takes a second to import, for this one set
-        X, targets = importlib.import_module("sklearn.datasets").load_wine(return_X_y=True)
+        X, targets = slow("sklearn.datasets").load_wine(return_X_y=True)
         labels = [str(target + 1) for target in targets]
         return _verified(uci_set, X, labels, "scikit-learn's copy")
     return read_uci(uci_set, stored.fetch(lambda path: read_uci(uci_set, path)))

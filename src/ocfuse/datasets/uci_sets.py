@@ -141,7 +141,7 @@ _ALL = (
         n_normals=225,
         feature_names=tuple(f"V{i}" for i in range(1, 35)),
         classes={"g": "good", "b": "bad"},
-        notes="The second column is constant.",
+        notes="The second column is constant. 1 row is a duplicate.",
     ),
     UciSet(
         paper_id="D3",
@@ -179,7 +179,7 @@ _ALL = (
         gap=0.5,
         encoding="y = 1, n = 0, no position = 0.5",
         imputation="none: no position is a third answer",
-        notes="392 answers are 'no position'.",
+        notes="392 answers are 'no position'. 93 rows are duplicates.",
     ),
     UciSet(
         paper_id="D4",
@@ -204,7 +204,8 @@ _ALL = (
             "6": "tableware",
             "7": "headlamps",
         },
-        notes="The figures of the paper on this set cannot be reproduced: do not calibrate on it.",
+        notes="The figures of the paper on this set cannot be reproduced: do not calibrate on it. "
+        "1 row is a duplicate.",
     ),
     UciSet(
         paper_id="D5",
@@ -221,7 +222,8 @@ _ALL = (
         n_normals=50,
         feature_names=("sepal_length", "sepal_width", "petal_length", "petal_width"),
         notes="The paper does not name the species; virginica fits its LOF and isolation forest "
-        "columns. The copy of scikit-learn differs in two setosa rows (35 and 38): it is not used.",
+        "columns. The copy of scikit-learn differs in two setosa rows (35 and 38): it is not used. "
+        "3 rows are duplicates.",
     ),
     UciSet(
         paper_id="D6",
@@ -250,7 +252,7 @@ _ALL = (
         has_id=True,
         classes={"2": "benign", "4": "malignant"},
         imputation=MEDIAN,
-        notes="16 gaps, 236 duplicate rows.",
+        notes="16 gaps. 236 rows are duplicates.",
     ),
     UciSet(
         paper_id="D7",
@@ -315,6 +317,7 @@ _ALL = (
         n_normals=225,
         feature_names=("age", "operation_year", "positive_axillary_nodes"),
         classes={"1": "survived_5_years_or_longer", "2": "died_within_5_years"},
+        notes="23 rows are duplicates in their values; 6 of these points have both classes.",
     ),
     UciSet(
         paper_id="D10",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2
@@ -103,6 +104,7 @@ def skillings_mack(
     """
     results = _informative(result_table(table))
     require_count("n_resamples", n_resamples, 0)
+    random = _generator(random_state)
     ranks = ranks_within(results)
     is_seen = ~np.isnan(results)
     terms = _terms(ranks, is_seen)
@@ -110,11 +112,22 @@ def skillings_mack(
     statistic = float(_quadratic(terms.sum(axis=0), inverse))
     resampled = None
     if n_resamples:
-        drawn = _quadratic(_resampled_sums(terms, is_seen, n_resamples, random_state), inverse)
+        drawn = _quadratic(_resampled_sums(terms, is_seen, n_resamples, random), inverse)
         count = int(np.sum(drawn >= statistic * (1.0 - ROUNDING)))
-        resampled = (count + 1) / (n_resamples + 1)
+        resampled = (count + 1) / (int(n_resamples) + 1)
     p_value = float(chi2.sf(statistic, df))
     return SkillingsMack(statistic, df, p_value, resampled, ranks.mean(axis=0), len(results))
+
+
+def _generator(random_state: Any) -> RandomState:
+    try:
+        generator: RandomState = check_random_state(random_state)
+    except ValueError:
+        raise InvalidInputError(
+            "random_state must be an integer from 0 to 2^32 - 1, a RandomState or None. "
+            f"Got random_state={random_state!r}."
+        ) from None
+    return generator
 
 
 def _informative(results: FloatArray) -> FloatArray:
@@ -161,10 +174,10 @@ def _quadratic(sums: FloatArray, inverse: FloatArray) -> FloatArray:
 
 
 def _resampled_sums(
-    terms: FloatArray, is_seen: NDArray[np.bool_], n_resamples: int, random_state: Any
+    terms: FloatArray, is_seen: NDArray[np.bool_], n_resamples: int, random: RandomState
 ) -> FloatArray:
     """Deal the terms of every set out anew over its results, and sum over the sets."""
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    rng = np.random.default_rng(random.randint(2**31 - 1))
     sums = np.zeros((n_resamples, terms.shape[1]))
     for row, seen in zip(terms, is_seen, strict=True):
         sums[:, seen] += rng.permuted(np.tile(row[seen], (n_resamples, 1)), axis=1)

@@ -8,12 +8,10 @@ from scipy.stats import norm, rankdata
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.stats.ranks import FloatArray
+from ocfuse.stats.ties import steps
 
 #: Up to so many sets the signs are counted; beyond, the normal curve is as good.
 EXACT_SETS = 200
-#: Differences that agree to so many digits of the largest result are equal: 0.9 - 0.8
-#: and 0.8 - 0.7 are not the same number in binary.
-DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,8 @@ def wins(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
     Parameters
     ----------
     a, b : array_like of shape (n_sets,)
-        Results of two systems; sets on which one has NaN are left out.
+        Results of two systems; sets on which one has NaN are left out. Results
+        that only rounding tells apart are level.
 
     Returns
     -------
@@ -56,7 +55,7 @@ def wins(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
     >>> wins([0.9, 0.8, 0.7], [0.6, 0.8, 0.6])
     (2, 1, 0)
     """
-    return _counts(_differences(a, b))
+    return _counts(_signs(*_paired(a, b)))
 
 
 def compare(a: ArrayLike, b: ArrayLike) -> Comparison:
@@ -86,38 +85,49 @@ def compare(a: ArrayLike, b: ArrayLike) -> Comparison:
     >>> found.wins, found.p_value
     (5, 0.0625)
     """
-    difference = _differences(a, b)
-    return Comparison(float(difference.mean()), _signed_rank_p(difference), *_counts(difference))
+    left, right = _paired(a, b)
+    signs = _signs(left, right)
+    mean = float(np.mean(np.where(signs == 0, 0.0, left - right)))
+    return Comparison(mean, _signed_rank_p(_ranks(left, right), signs), *_counts(signs))
 
 
-def _signed_rank_p(difference: FloatArray) -> float:
+def _signs(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return 1, 0 or -1 for every set that the left wins, shares or loses."""
+    one, other = steps(np.column_stack([left, right])).T
+    signs: FloatArray = one - other
+    return signs
+
+
+def _ranks(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Rank the sets by how far apart the two are; 0.9 - 0.8 is level with 0.8 - 0.7."""
+    largest = float(np.max(np.abs([left, right])))
+    ranks: FloatArray = rankdata(steps(np.abs(left - right), largest))
+    return ranks
+
+
+def _signed_rank_p(ranks: FloatArray, signs: FloatArray) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test, zeros split."""
-    ranks = rankdata(np.abs(difference))
     # half of a zero's rank goes to either side, and nothing to the difference of the two
-    observed = abs(float(ranks @ np.sign(difference)))
+    observed = abs(float(ranks @ signs))
     if len(ranks) > EXACT_SETS:
         return float(2.0 * norm.sf(observed / np.sqrt(ranks @ ranks)))
     # twice a rank is an integer, ties or not, so the sums can be counted
-    steps = np.rint(2.0 * ranks).astype(int)
-    chances = np.zeros(1 + int(steps.sum()))
+    doubled = np.rint(2.0 * ranks).astype(int)
+    chances = np.zeros(1 + int(doubled.sum()))
     chances[0] = 1.0
-    for step in steps:
+    for rank in doubled:
         chances *= 0.5
-        chances[step:] += chances[:-step].copy()
+        chances[rank:] += chances[:-rank].copy()
     signed_sums = np.arange(len(chances)) - (len(chances) - 1) / 2.0
     return min(float(chances[np.abs(signed_sums) >= observed - 0.25].sum()), 1.0)
 
 
-def _counts(difference: FloatArray) -> tuple[int, int, int]:
-    return (
-        int(np.sum(difference > 0)),
-        int(np.sum(difference == 0)),
-        int(np.sum(difference < 0)),
-    )
+def _counts(signs: FloatArray) -> tuple[int, int, int]:
+    return int(np.sum(signs > 0)), int(np.sum(signs == 0)), int(np.sum(signs < 0))
 
 
-def _differences(a: ArrayLike, b: ArrayLike) -> FloatArray:
-    """Return a - b where both have a result, or refuse."""
+def _paired(a: ArrayLike, b: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return the results of both where both have one, or refuse."""
     try:
         left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -132,7 +142,4 @@ def _differences(a: ArrayLike, b: ArrayLike) -> FloatArray:
     both = ~np.isnan(left + right)
     if not both.any():
         raise InvalidInputError("a and b must have a result on the same set. Got no such set.")
-    left, right = left[both], right[both]
-    unit = float(np.max(np.abs([left, right]))) or 1.0
-    difference: FloatArray = np.round((left - right) / unit, DIGITS) * unit
-    return difference
+    return left[both], right[both]

@@ -1,6 +1,7 @@
 """Ranks of systems within data sets, and how far apart mean ranks must be."""
 
 import math
+import numbers
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata, studentized_range
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.stats.ties import steps
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -32,7 +34,7 @@ def result_table(table: ArrayLike) -> FloatArray:
 
 def ranks_within(results: FloatArray) -> FloatArray:
     """Rank every row: 1 for the highest, means for ties, the mid-rank for a gap."""
-    ranks = rankdata(-results, axis=1, nan_policy="omit")
+    ranks = rankdata(-steps(results), axis=1, nan_policy="omit")
     middle = (np.sum(~np.isnan(results), axis=1, keepdims=True) + 1.0) / 2.0
     filled: FloatArray = np.where(np.isnan(results), middle, ranks)
     return filled
@@ -42,8 +44,9 @@ def mean_ranks(table: ArrayLike) -> FloatArray:
     """Return the mean rank of every system over the data sets.
 
     Rank 1 is the best, which is the highest result; ties share the mean of
-    their ranks. A gap counts as the mid-rank of the systems that have a result
-    on that set, so it helps nobody and harms nobody.
+    their ranks, as do results that only rounding tells apart. A gap counts as
+    the mid-rank of the systems that have a result on that set, so it helps
+    nobody and harms nobody.
 
     Parameters
     ----------
@@ -98,8 +101,7 @@ def critical_difference(n_systems: int, n_sets: int, alpha: float = 0.05) -> flo
     """
     require_count("n_systems", n_systems, 2)
     require_count("n_sets", n_sets, 1)
-    if not 0.0 < alpha < 1.0:
-        raise InvalidInputError(f"alpha must be in (0, 1). Got alpha={alpha!r}. Use 0.05.")
+    _require_level(alpha)
     q = float(studentized_range.ppf(1.0 - alpha, n_systems, np.inf))
     return q / math.sqrt(2.0) * math.sqrt(n_systems * (n_systems + 1) / (6.0 * n_sets))
 
@@ -110,3 +112,10 @@ def require_count(name: str, value: Any, least: int) -> None:
         raise InvalidTypeError(f"{name} must be an integer. Got {name}={value!r}.")
     if value < least:
         raise InvalidInputError(f"{name} must be at least {least}. Got {name}={value}.")
+
+
+def _require_level(alpha: Any) -> None:
+    if isinstance(alpha, bool) or not isinstance(alpha, numbers.Real):
+        raise InvalidTypeError(f"alpha must be a number. Got alpha={alpha!r}. Use 0.05.")
+    if not 0.0 < float(alpha) < 1.0:
+        raise InvalidInputError(f"alpha must be in (0, 1). Got alpha={alpha!r}. Use 0.05.")

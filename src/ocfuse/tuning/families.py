@@ -1,5 +1,6 @@
 """Members that differ by one setting, and the best of each such family."""
 
+from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
@@ -16,14 +17,24 @@ def family(name: str) -> str:
 def best_of_each(names: list[str], verdicts: list[tuple[float, float]]) -> list[str]:
     """Return, in their order, the names with the best verdict of their family.
 
-    Of equal ones the first is kept.
+    Of equal ones the middle one is kept, see `middle_best`.
     """
-    best: dict[str, int] = {}
+    families: dict[str, list[int]] = {}
     for j, name in enumerate(names):
-        rival = best.setdefault(family(name), j)
-        if verdicts[j] > verdicts[rival]:
-            best[family(name)] = j
-    return [names[j] for j in sorted(best.values())]
+        families.setdefault(family(name), []).append(j)
+    best = [own[middle_best([verdicts[j] for j in own])] for own in families.values()]
+    return [names[j] for j in sorted(best)]
+
+
+def middle_best(verdicts: Sequence[tuple[float, float]]) -> int:
+    """Return the place of the best verdict, of equal ones the middle (the earlier of two).
+
+    Grids begin with extremes, the narrowest width or the fewest directions. Where a
+    criterion cannot tell settings apart, neither end of the grid should win for it.
+    """
+    best = max(verdicts)
+    places = [j for j, verdict in enumerate(verdicts) if verdict == best]
+    return places[(len(places) - 1) // 2]
 
 
 def keep_columns(rows: ScoredRows, names: list[str], kept: list[str]) -> ScoredRows:

@@ -68,7 +68,16 @@ def test_the_detector_given_is_not_fitted():
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"n_iterations": 0}, {"flexibility": 1.5}, {"max_removed": 1.0}], ids=str
+    "parameters",
+    [
+        {"n_iterations": 0},
+        {"flexibility": 1.5},
+        {"flexibility": None},
+        {"flexibility": "x"},
+        {"max_removed": 1.0},
+        {"max_removed": None},
+    ],
+    ids=str,
 )
 def test_parameters_that_cannot_be_used(parameters):
     with pytest.raises(InvalidInputError, match=r"must be .* Got"):

@@ -1,5 +1,6 @@
 """Detectors on rows that are filtered again and again, after Wang et al. (2022)."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -128,11 +129,15 @@ class FilteredEnsemble(RowDetector):
     def _check_parameters(self) -> None:
         require_count("n_iterations", self.n_iterations, 1, "Use 10.")
         require_number("max_removed", self.max_removed, 0.0, 1.0)
-        if not 0.0 <= self.flexibility <= 1.0:
-            raise InvalidInputError(
-                "flexibility must be in [0, 1]. "
-                f"Got flexibility={self.flexibility!r}. Use 1 for the mean alone."
-            )
+        _require_share("flexibility", self.flexibility, "Use 1 for the mean alone.")
+
+
+def _require_share(name: str, value: Any, advice: str) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= value <= 1.0:
+        raise InvalidInputError(
+            f"{name} must be a number in [0, 1]. Got {name}={value!r}. {advice}"
+        )
 
 
 def _agreement(scores: FloatArray, reference: FloatArray) -> float:
