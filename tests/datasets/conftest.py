@@ -2,26 +2,14 @@
 
 import csv
 import io
-import os
 import threading
 import time
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
 from ocfuse.datasets.uci_sets import UCI_SETS
-
-DATA = os.environ.get("OCFUSE_DATA")
-
-
-@pytest.fixture
-def data():
-    """Return the folder of the real data sets."""
-    if not DATA:
-        pytest.skip("OCFUSE_DATA does not name the folder of the data sets")
-    return Path(DATA)
 
 
 @pytest.fixture
