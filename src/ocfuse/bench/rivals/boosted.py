@@ -33,7 +33,7 @@ class BoostedSVM(KernelDetector):
         E(F) = exp(-F) if F >= 0, 2 - exp(F) if F < 0
 
     A row is drawn for the next machine with a probability proportional to the slope of
-    its loss. E has the slope exp(-|F|), so that rows in dispute count most, and rows that
+    its loss. E has the slope ``exp(-|F|)``, so that rows in dispute count most, and rows that
     every machine rejects only 2.4 times as much as rows that every machine accepts.
     The weight of a machine is that of AdaBoost, ``a = log((1 - e) / e) / 2`` with e the
     weight of the rows that it rejects. As a score that only counts votes has ties, the
