@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ocfuse.bench.ablation import geometric_ratio
-from ocfuse.bench.beside import Beside, beside
+from ocfuse.bench.beside import table_beside
 from ocfuse.bench.consistency import published_contradictions, worst_average_precision
 from ocfuse.bench.contrasts import CONTRASTS, LOCAL, Contrast
 from ocfuse.bench.diagram import critical_difference_diagram
@@ -142,7 +142,7 @@ def law(axes: Axes, results: Records) -> None:
     ours: list[list[float]] = [[], []]
     printed: list[list[float]] = [[], []]
     for name in TABLES:
-        both = [_both(results, name, measure) for measure in ("auc", "gmean")]
+        both = [table_beside(results, name, measure) for measure in ("auc", "gmean")]
         for i, found in enumerate(both):
             ours[i] += found.ours.mean.ravel().tolist()
             printed[i] += found.paper.ravel().tolist()
@@ -167,7 +167,7 @@ def law(axes: Axes, results: Records) -> None:
 
 def agreement(axes: Axes, results: Records) -> None:
     """Show our AUC against the printed one, by kind of system."""
-    both = [_both(results, name, "auc") for name in ("rpau", "pseudo-negative")]
+    both = [table_beside(results, name, "auc") for name in ("rpau", "pseudo-negative")]
     kinds = [
         ("members", "o", ORANGE, lambda row: row in FAMILIES),
         ("fusions", "s", BLUE, lambda row: row.startswith("Pure") or row == "Sum rule"),
@@ -201,7 +201,7 @@ def thresholds(axes: Axes, results: Records) -> None:
     ):
         points = []
         for name in ("rpau", "pseudo-negative"):
-            found = beside(summarise(results, name, measure), published_table(name, "gmean"))
+            found = table_beside(results, name, measure, "gmean")
             kept = found.ours.is_reproducible
             points += list(
                 zip(found.paper[kept].ravel(), found.ours.mean[kept].ravel(), strict=True)
@@ -258,10 +258,6 @@ def speeds(axes: Axes, ablation: Path) -> None:
         axes.text(3 * k + 1, axes.get_ylim()[0] * 0.30, f"p = {p}", ha="center", va="top")
     axes.set_title("Local non-pure problems; small triangle: at least so much", loc="left")
     axes.legend(loc="upper left", fontsize=9)
-
-
-def _both(results: Records, name: str, measure: str) -> Beside:
-    return beside(summarise(results, name, measure), published_table(name, measure))
 
 
 def _printed_gaps(contrast: Contrast, sets: Sequence[str]) -> np.ndarray:

@@ -11,7 +11,6 @@ import inspect
 import io
 import json
 import os
-import uuid
 import warnings
 import zipfile
 from collections.abc import Iterable
@@ -29,6 +28,7 @@ from ocfuse.exceptions import (
     ModelVersionWarning,
     UntrustedTypeError,
 )
+from ocfuse.files import write_atomically
 
 MAGIC = b"ocfuse model\n"
 FORMAT = 1
@@ -120,7 +120,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     )
     header = replace(unsealed, sha256=unsealed.checksum(payload))
     line = json.dumps(asdict(header)).encode() + b"\n"
-    _write_atomically(target, MAGIC + line + payload)
+    write_atomically(target, MAGIC + line + payload)
     return target
 
 
@@ -200,19 +200,6 @@ def _to_payload(model: Any) -> bytes:
             "and the like. Nothing was written."
         ) from error
     return payload
-
-
-def _write_atomically(target: Path, content: bytes) -> None:
-    """Write beside the target, then rename: a reader sees the old file or the new one."""
-    part = target.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _split(content: bytes, source: Path) -> tuple[Header, bytes]:

@@ -1,13 +1,15 @@
 """Our figures beside the printed ones, set by set."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.bench.published import PublishedTable
+from ocfuse.bench.published import PublishedTable, published_table
 from ocfuse.bench.sheet import Bold, Cell, Raw, Sheet, number
-from ocfuse.bench.summary import GLASS, OurTable
+from ocfuse.bench.summary import GLASS, OurTable, summarise
 
 FloatArray = NDArray[np.float64]
 
@@ -84,6 +86,28 @@ def beside(ours: OurTable, printed: PublishedTable) -> Beside:
                 found = printed.cell(set_name, system)
                 mean[i, j], std[i, j] = (np.nan, np.nan) if found is None else _floats(*found)
     return Beside(ours, mean, std, tuple(name in printed.systems for name in ours.systems))
+
+
+def table_beside(
+    results: Sequence[dict[str, Any]], name: str, measure: str, printed: str | None = None
+) -> Beside:
+    """Bring a table of ours and the paper's together.
+
+    Parameters
+    ----------
+    results : sequence of dict
+        Records as `run_paper` returns them.
+    name, measure : str
+        Which table, and which measure of the records.
+    printed : str, default=None
+        The measure of the paper, if it is another one.
+
+    Returns
+    -------
+    Beside
+        The two.
+    """
+    return beside(summarise(results, name, measure), published_table(name, printed or measure))
 
 
 def sheet_beside(both: Beside, name: str, title: str, note: str) -> Sheet:

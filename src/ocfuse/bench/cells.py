@@ -1,7 +1,6 @@
 """Runs that survive a kill: one cell is one split of one set, kept in one file."""
 
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from ocfuse.bench.measures import InconsistentMeasuresError
 from ocfuse.exceptions import InvalidInputError, OcfuseError
+from ocfuse.files import write_atomically
 from ocfuse.progress import current_progress, show_progress, silent
 
 Stored = dict[str, Any]
@@ -219,11 +219,9 @@ def save(cell: Cell, folder: Path, stored: Stored) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place and move it there, so that none is ever half written."""
+    """Write a file, and its folder if need be, so that none is ever half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    fresh.write_text(text, encoding="utf-8")
-    os.replace(fresh, path)
+    write_atomically(path, text.encode())
 
 
 def require_writable(folder: Path) -> None:

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ocfuse.bench.beside import Beside, beside, mean_of
+from ocfuse.bench.beside import Beside, mean_of, table_beside
 from ocfuse.bench.consistency import auc_below_gmean
 from ocfuse.bench.hindsight import Bounds
-from ocfuse.bench.published import published_table
-from ocfuse.bench.summary import OurTable, summarise, system_of
-from ocfuse.bench.systems import CRITERIA, FAMILIES, TABLES
+from ocfuse.bench.summary import summarise, system_of, table_names
+from ocfuse.bench.systems import CRITERIA, FAMILIES
 
 #: How many standard deviations are far.
 FAR = 2.0
@@ -115,21 +114,23 @@ def differences(
         Table by table; a system that is in two tables with the same figure is listed once.
     """
     found: dict[tuple[Any, ...], Difference] = {}
-    for name in TABLES:
-        if any(record["table"] == name for record in results):
-            for cell in _table_differences(results, name, dict(bounds or {})):
-                place = cell.measure, cell.system, cell.set_name, cell.paper
-                found.setdefault(place, cell)
+    strength = _strength(results)
+    for name in table_names(results):
+        for cell in _table_differences(results, name, dict(bounds or {}), strength):
+            place = cell.measure, cell.system, cell.set_name, cell.paper
+            found.setdefault(place, cell)
     return list(found.values())
 
 
 def _table_differences(
-    results: Sequence[dict[str, Any]], name: str, bounds: Bounds
+    results: Sequence[dict[str, Any]],
+    name: str,
+    bounds: Bounds,
+    strength: Mapping[tuple[str, str], float],
 ) -> list[Difference]:
-    both = {m: beside(summarise(results, name, m), published_table(name, m)) for m in MEASURES}
+    both = {m: table_beside(results, name, m) for m in MEASURES}
     oracle = summarise(results, name, "best_gmean")
     named = system_of(results, name)
-    strength = _strength(results)
     cells = []
     for measure in MEASURES:
         table = both[measure]
@@ -194,11 +195,11 @@ def _criterion(system: str) -> str:
 def _strength(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], float]:
     """Return, by set and criterion, how far our four members are above the printed ones."""
     found: dict[tuple[str, str], float] = {}
-    for name, words in (("rpau", "RPAU"), ("pseudo-negative", "pseudo-negative")):
-        if any(record["table"] == name for record in results):
-            ours: OurTable = summarise(results, name, "auc")
-            both = beside(ours, published_table(name, "auc"))
-            kept = [j for j, row in enumerate(ours.systems) if row in FAMILIES]
-            for i, set_name in enumerate(ours.sets):
-                found[set_name, CRITERIA[words]] = mean_of(both.difference[i, kept])
+    words = {"rpau": "RPAU", "pseudo-negative": "pseudo-negative"}
+    for name in table_names(results):
+        if name in words:
+            both = table_beside(results, name, "auc")
+            kept = [j for j, row in enumerate(both.ours.systems) if row in FAMILIES]
+            for i, set_name in enumerate(both.ours.sets):
+                found[set_name, CRITERIA[words[name]]] = mean_of(both.difference[i, kept])
     return found

@@ -14,7 +14,6 @@ from ocfuse.detectors.members import Members
 from ocfuse.detectors.mixture import GMM
 from ocfuse.detectors.pools import WIDTHS, Pool
 from ocfuse.detectors.svdd import SVDD
-from ocfuse.fusion.rules import SumRule
 from ocfuse.memory import remembering
 from ocfuse.scores import MinMax
 from ocfuse.tuning.ballot import Ballot
@@ -22,11 +21,10 @@ from ocfuse.tuning.criterion import Criterion
 from ocfuse.tuning.crossfit import ScoredRows
 from ocfuse.tuning.families import best_of_each, family, keep_columns, keep_members
 from ocfuse.tuning.named import make_criterion
-from ocfuse.tuning.search import DIGITS
 from ocfuse.tuning.splits import Judged, Split
+from ocfuse.tuning.verdicts import DIGITS, Verdict, judge_members
 
 FloatArray = NDArray[np.float64]
-Verdict = tuple[float, float]
 
 #: Components of a mixture, and the first number and the step of the directions of KPCA.
 COMPONENTS = range(1, 6)
@@ -164,7 +162,7 @@ class Candidates:
     def _choose(self, criterion: str) -> Chosen:
         names = self.pool.names_
         with remembering():
-            verdicts = [_judge(self.rows.only([j]), criterion) for j in range(len(names))]
+            verdicts = judge_members(self.rows, OnValidation(criterion), MinMax())
         kept = best_of_each(names, verdicts)
         judged = list(zip(map(family, names), verdicts, strict=True))
         own = [judged[names.index(name)] for name in kept]
@@ -218,15 +216,3 @@ def mirrored(known: Known) -> FloatArray:
     n = len(known.validation)
     rng = np.random.default_rng(known.seed)
     return -known.validation[rng.permutation(n)[: max(1, round(MIRRORED * n))]]
-
-
-def _judge(rows: ScoredRows, criterion: str) -> Verdict:
-    """Return what a criterion says of a single member, as precisely as a search does."""
-    value, second = _verdict(OnValidation(criterion), rows)
-    return round(value, DIGITS), round(second, DIGITS)
-
-
-def _verdict(criterion: Criterion, rows: ScoredRows) -> Verdict:
-    criterion.check(rows)
-    splits = [split.scaled(MinMax()) for split in criterion.splits(rows)]
-    return criterion.judge([split.judged(SumRule()) for split in splits])

@@ -26,6 +26,7 @@ from ocfuse.datasets import load_uci
 from ocfuse.datasets.dataset import Dataset
 from ocfuse.datasets.uci_sets import UCI_SETS
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.stats.ranks import require_count
 
 #: The sets by the paper's numbers.
 SETS = tuple(uci_set.paper_id for uci_set in UCI_SETS.values())
@@ -95,7 +96,7 @@ def paper_cells(sets: Sequence[str] = SETS, seeds: int = SEEDS) -> list[Cell]:
     (200, 'non-pure D5 0')
     """
     names = set_names(sets)
-    _check_count(seeds, "seeds")
+    require_count("seeds", seeds, 1)
     return [Cell("paper", p, s, seed) for seed in range(seeds) for s in names for p in PROTOCOLS]
 
 
@@ -148,7 +149,7 @@ def run_paper(
         and choices.
     """
     cells, folder = paper_cells(sets, seeds), Path(folder)
-    _check_count(jobs, "jobs")
+    require_count("jobs", jobs, 1)
     require_writable(folder)
     _require_no_fewer(cells, folder)
     stored = run_cells(Paper(), cells, folder / "cells", jobs)
@@ -156,13 +157,6 @@ def run_paper(
     text = ",\n".join(json.dumps(record, allow_nan=False) for record in found)
     write_whole(folder / RESULTS, f"[\n{text}\n]\n")
     return found
-
-
-def _check_count(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidTypeError(f"{name} must be an integer. Got {name}={value!r}.")
-    if value < 1:
-        raise InvalidInputError(f"{name} must be at least 1. Got {name}={value}.")
 
 
 def _require_no_fewer(cells: Sequence[Cell], folder: Path) -> None:

@@ -2,13 +2,13 @@
 
 import zlib
 from dataclasses import Field, asdict, dataclass, fields
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.stats.ranks import require_count
 
 IntArray = NDArray[np.int64]
 
@@ -110,7 +110,7 @@ def draw(y: ArrayLike, name: str, protocol: str, seed: int) -> Split:
     """
     _check_protocol(protocol)
     labels = _labels(y)
-    _check_seed(seed)
+    require_count("seed", seed, 0)
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     normals = rng.permutation(np.flatnonzero(labels > 0))
     anomalies = rng.permutation(np.flatnonzero(labels < 0))
@@ -126,13 +126,6 @@ def draw(y: ArrayLike, name: str, protocol: str, seed: int) -> Split:
 def _check_protocol(protocol: str) -> None:
     if protocol not in PROTOCOLS:
         raise InvalidInputError(f"protocol must be one of {PROTOCOLS}. Got {protocol!r}.")
-
-
-def _check_seed(seed: Any) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise InvalidTypeError(f"seed must be an integer. Got {seed!r}.")
-    if int(seed) < 0:
-        raise InvalidInputError(f"seed must be at least 0. Got seed={seed}.")
 
 
 def _labels(y: ArrayLike) -> NDArray[Any]:

@@ -8,12 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.bench.paper import SETS
+from ocfuse.bench.systems import TABLES
 from ocfuse.exceptions import InvalidInputError
 
 FloatArray = NDArray[np.float64]
 
 #: The set whose printed figures cannot be had with the stated class (errata, point 25).
 GLASS = "D4"
+
+
+def table_names(results: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the tables of which there are records, in the paper's order."""
+    there = {record["table"] for record in results}
+    return [name for name in TABLES if name in there]
 
 
 @dataclass(frozen=True, eq=False)

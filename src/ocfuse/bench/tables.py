@@ -7,15 +7,14 @@ from typing import Any
 
 from ocfuse.bench.ablation import ablation_sheets
 from ocfuse.bench.account import MEASURE_NAMES, account_page, deviation_sheets
-from ocfuse.bench.beside import beside, plain_sheet, sheet_beside
+from ocfuse.bench.beside import plain_sheet, sheet_beside, table_beside
 from ocfuse.bench.deviations import FAR, FLOOR, Difference, differences
 from ocfuse.bench.diagram import critical_difference_diagram
 from ocfuse.bench.index import index
 from ocfuse.bench.published import published_table
 from ocfuse.bench.ranking import Ranking, omnibus_sheet, pair_sheet, rank_sheet
 from ocfuse.bench.sheet import Sheet
-from ocfuse.bench.summary import summarise
-from ocfuse.bench.systems import TABLES
+from ocfuse.bench.summary import summarise, table_names
 
 Records = Sequence[dict[str, Any]]
 
@@ -124,7 +123,7 @@ def pages(
     list of Page
         The pages.
     """
-    names = [name for name in TABLES if any(record["table"] == name for record in results)]
+    names = table_names(results)
     cells = differences(results, bounds)
     text, sheets = account_page(results, cells)
     return [
@@ -141,7 +140,7 @@ def pages(
 def _main_page(results: Records, name: str) -> Page:
     sheets = [
         sheet_beside(
-            beside(summarise(results, name, measure), published_table(name, measure)),
+            table_beside(results, name, measure),
             f"{name}-{measure}",
             words,
             NOTE,
@@ -190,7 +189,7 @@ def _deviation_page(cells: Sequence[Difference]) -> Page:
 def _oracle_page(results: Records, names: Sequence[str]) -> Page:
     sheets = [
         sheet_beside(
-            beside(summarise(results, name, "best_gmean"), published_table(name, "gmean")),
+            table_beside(results, name, "best_gmean", "gmean"),
             f"oracle-{name}",
             TITLES[name],
             NOTE,

@@ -137,20 +137,18 @@ class Learned:
         self.recipe = recipe
         kept = table.y != ANOMALY
         least = (1.0 - LARGEST_SHARE) * kept.sum()
-        # a column may have gaps if it has some in rows that are then left out
-        self.complete = FeatureEncoder().fit(take_rows(table.X, np.flatnonzero(kept))).complete_
-        suspects = self._suspects(table, kept)
-        if len(suspects) <= LARGEST_GROUP * kept.sum():
-            kept[suspects] = False
+        self._encode(table, kept)
+        suspects = self._unknown(table, remote_groups(self.training))
+        if 0 < len(suspects) <= LARGEST_GROUP * kept.sum():
+            self._leave_out(suspects, table, kept)
         for _ in range(MOST_PASSES):
-            self._fit_members(table, kept)
-            rows = self.rows[outlying_rows(self.pool.honest_scores_, self.training)]
-            outlying = rows[table.y[rows] == UNKNOWN]
+            self._fit_members(table)
+            outlying = self._unknown(table, outlying_rows(self.pool.honest_scores_, self.training))
             if not len(outlying) or kept.sum() - len(outlying) < least:
                 break
-            kept[outlying] = False
+            self._leave_out(outlying, table, kept)
         else:
-            self._fit_members(table, kept)
+            self._fit_members(table)
         self.trimmed = np.flatnonzero((table.y != ANOMALY) & ~kept)
         warn_of_group(int(kept[suspects].sum()), int(kept.sum()))
         self.scored = self._scored_rows(table)
@@ -195,26 +193,30 @@ class Learned:
             self.scored = keep_columns(self.scored, names, self.search.members_)
             self.pool = keep_members(self.pool, self.search.members_)
 
-    def _suspects(self, table: Table, kept: NDArray[np.bool_]) -> IntArray:
-        """Return the rows that lie far from the bulk and are not known to be normal."""
-        self._encode(table, kept)
-        rows = self.rows[remote_groups(self.training)]
+    def _unknown(self, table: Table, chosen: NDArray[np.bool_]) -> IntArray:
+        """Return those of the chosen training rows that nobody vouches for."""
+        rows = self.rows[chosen]
         unknown: IntArray = rows[table.y[rows] == UNKNOWN]
         return unknown
+
+    def _leave_out(self, rows: IntArray, table: Table, kept: NDArray[np.bool_]) -> None:
+        """Leave rows out; a column may still have gaps if it had some in these."""
+        complete = self.encoder.complete_
+        kept[rows] = False
+        self._encode(table, kept)
+        self.encoder.complete_ = complete
 
     def _encode(self, table: Table, kept: NDArray[np.bool_]) -> None:
         """Fit the encoder on the rows kept and encode them, in an order of their own."""
         chosen = np.flatnonzero(kept)
         rows = table.take(chosen)
         self.encoder = FeatureEncoder().fit(rows.X)
-        self.encoder.complete_ = self.complete
         encoded = self.encoder.transform(rows.X)
         order = canonical_order(encoded, rows.y, rows.groups)
         self.rows, self.training = chosen[order], encoded[order]
 
-    def _fit_members(self, table: Table, kept: NDArray[np.bool_]) -> None:
-        """Fit the encoder and the members on the rows kept."""
-        self._encode(table, kept)
+    def _fit_members(self, table: Table) -> None:
+        """Fit the members on the encoded rows."""
         self.pool = self.recipe.pool().fit(
             self.training,
             None if table.groups is None else table.groups[self.rows],

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from ocfuse.detectors.members import seeded
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.rules import SumRule
 from ocfuse.memory import remembering
 from ocfuse.progress import current_progress
 from ocfuse.tuning.criterion import Criterion
@@ -21,14 +20,12 @@ from ocfuse.tuning.families import best_of_each, family, keep_columns
 from ocfuse.tuning.named import make_criterion
 from ocfuse.tuning.parts import Candidate, Parts, candidates
 from ocfuse.tuning.splits import ScaledSplit
+from ocfuse.tuning.verdicts import Verdict, judge, judge_members
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Verdict: TypeAlias = tuple[float, float]
 
 #: The norms that the paper tries.
 PAPER_P = (32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 10.0, 100.0)
-#: Digits after the point to which values must differ, not to be equal.
-DIGITS = 10
 
 
 class Search(BaseEstimator):  # type: ignore[misc]
@@ -164,12 +161,7 @@ class Search(BaseEstimator):  # type: ignore[misc]
     def _select(self, rows: ScoredRows, normaliser: Any) -> ScoredRows:
         """Keep the best member of every family."""
         names = self.members_
-        verdicts = []
-        for name in names:
-            own = keep_columns(rows, names, [name])
-            self.criterion_.check(own)
-            splits = [split.scaled(normaliser) for split in self.criterion_.splits(own)]
-            verdicts.append(self._judge(splits, SumRule()))
+        verdicts = judge_members(rows, self.criterion_, normaliser)
         self.members_ = best_of_each(names, verdicts)
         self.member_results_ = {
             "name": names,
@@ -193,14 +185,10 @@ class Search(BaseEstimator):  # type: ignore[misc]
             key = _scale_of(candidate)
             if key not in scaled:
                 scaled[key] = [split.scaled(variant.normaliser) for split in splits]
-            verdicts.append(self._judge(scaled[key], variant.fusion))
+            verdicts.append(judge(self.criterion_, scaled[key], variant.fusion))
             seconds.append(time.perf_counter() - start)
         progress("tuning", type(self.criterion_).__name__, len(variants), len(variants))
         return verdicts, seconds
-
-    def _judge(self, splits: list[ScaledSplit], fusion: BaseFusion) -> Verdict:
-        value, second = self.criterion_.judge([split.judged(fusion) for split in splits])
-        return round(float(value), DIGITS), round(float(second), DIGITS)
 
     def _conclude(
         self, tried: list[Candidate], verdicts: list[Verdict], seconds: list[float]
