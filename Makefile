@@ -23,17 +23,17 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test check format check-native bench-solvers bench-members bench-estimator bench-accuracy bench-paper docs clean
+.PHONY: help demo test check format check-native bench-solvers bench-members bench-estimator bench-tables bench-accuracy bench-paper docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(STAMP)  ## learn, raise alarms and explain them on a small data set (seconds)
-	@$(RUN) examples/demo.py
+demo: $(STAMP)  ## learn, score, explain and write a report on a small data set (seconds)
+	@.venv/bin/ocfuse demo
 
 test: check  ## check, then run all tests and doctests
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n 2 --dist loadfile
 
 check: $(STAMP)  ## lint, format, types, import layers, docstrings
 	$(RUN) -m ruff check $(CODE)
@@ -67,6 +67,9 @@ bench-members: $(STAMP)  ## time nine kernel members together and apart
 
 bench-estimator: $(STAMP)  ## compare FusedDetector with PyOD's ensembles
 	$(RUN) -m benchmarks.estimator
+
+bench-tables: $(STAMP)  ## score a table of 1 GB; memory, time, and pandas beside it
+	$(RUN) -m benchmarks.tables
 
 bench-accuracy: $(STAMP)  ## compare everything on 34 data sets (hours; resumes)
 	$(RUN) -m benchmarks.accuracy

@@ -19,6 +19,8 @@ PACKAGES = (
     "numpy",
     "scipy",
     "scikit-learn",
+    "pandas",
+    "pyarrow",
     "pyod",
     "suod",
     "xgboost-cpu",

@@ -1,9 +1,14 @@
-"""Real data, where the environment names it."""
+"""Real data, where the environment names it; tables of a plant and their model."""
 
 import os
 from pathlib import Path
 
 import pytest
+
+from ocfuse import FusedDetector
+from ocfuse.cli.app import run
+from ocfuse.tables import TableDetector, open_source
+from tests.cli.cases import plant, with_anomalies
 
 DATA = os.environ.get("OCFUSE_DATA")
 
@@ -14,3 +19,27 @@ def data():
     if not DATA:
         pytest.skip("OCFUSE_DATA does not name the folder of the data sets")
     return Path(DATA)
+
+
+@pytest.fixture(scope="session")
+def plant_folder(tmp_path_factory):
+    """Return a folder with normal.csv, new.csv and model.ocf, which knows the first."""
+    folder = tmp_path_factory.mktemp("plant")
+    plant(300, seed=0).to_csv(folder / "normal.csv", index=False)
+    with_anomalies().to_csv(folder / "new.csv", index=False)
+    detector = FusedDetector("light", random_state=0)
+    model = TableDetector(detector, id="part", time="when")
+    model.fit(open_source(folder / "normal.csv").read()).save(folder / "model.ocf")
+    return folder
+
+
+@pytest.fixture
+def run_command(capsys):
+    """Return what runs the command as the console script does: code, stdout, stderr."""
+
+    def run_it(*arguments):
+        with pytest.raises(SystemExit) as caught:
+            run([str(argument) for argument in arguments])
+        return caught.value.code, *capsys.readouterr()
+
+    return run_it

@@ -13,14 +13,32 @@ FEW = [("knn", KNN()), ("gmm", GMM(n_components=1))]
 X = np.random.default_rng(0).normal(size=(100, 2))
 
 
-def test_bar_shows_stage_and_member(capsys):
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_bar_shows_stage_and_member(capsys, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
     with show_progress():
         FusedDetector(FEW, tune="rpau", random_state=0).fit(X)
-    shown = capsys.readouterr()
-    assert shown.out == ""
+    assert capsys.readouterr().out == ""
     for word in ("knn", "gmm", "tuning", "fusion"):
-        assert word in shown.err
-    assert shown.err.endswith("\n")
+        assert word in terminal.getvalue()
+    assert terminal.getvalue().endswith("\n")
+
+
+def test_a_log_has_a_line_per_stage(capsys):
+    with show_progress():
+        FusedDetector(FEW, random_state=0).fit(X)
+    lines = capsys.readouterr().err.splitlines()
+    assert "\r" not in "".join(lines)
+    assert [line.partition(":")[0] for line in lines][:2] == ["fit", "honest scores"]
+    assert len(lines) < 10
+
+
+def test_without_it_nothing_is_shown(capsys):
     FusedDetector(FEW, random_state=0).fit(X)
     assert capsys.readouterr().err == ""
 
@@ -52,7 +70,7 @@ def test_the_inner_block_counts():
 
 
 def test_bar_rewrites_one_line():
-    stream = io.StringIO()
+    stream = Terminal()
     bar = ProgressBar(stream)
     bar("members", "a long name", 1, 2)
     bar("members", "short", 2, 2)

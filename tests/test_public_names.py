@@ -14,9 +14,11 @@ import ocfuse.detectors
 import ocfuse.ensemble
 import ocfuse.fusion
 import ocfuse.negatives
+import ocfuse.report
 import ocfuse.scores
 import ocfuse.solvers
 import ocfuse.stats
+import ocfuse.tables
 import ocfuse.tuning
 
 PACKAGES = [
@@ -28,9 +30,11 @@ PACKAGES = [
     ocfuse.ensemble,
     ocfuse.fusion,
     ocfuse.negatives,
+    ocfuse.report,
     ocfuse.scores,
     ocfuse.solvers,
     ocfuse.stats,
+    ocfuse.tables,
     ocfuse.tuning,
 ]
 

@@ -6,7 +6,9 @@ The tree::
     ├── DatasetError                           a data set is not what it should be
     │   └── DatasetUnavailableError            it is not here and cannot be fetched
     ├── InvalidInputError (also ValueError)    what was given cannot be used
-    │   └── InvalidTypeError (also TypeError)  it is not even of a usable type
+    │   ├── ColumnMismatchError                a table has not the columns of training
+    │   ├── InvalidTypeError (also TypeError)  it is not even of a usable type
+    │   └── TableError                         a table cannot be read, or its cells not used
     ├── MemberError                            a member of the ensemble failed
     ├── MissingPackageError (also ImportError) an optional package is not installed
     └── ModelFileError (also ValueError)       a model file cannot be loaded
@@ -21,6 +23,8 @@ The tree::
     ├── ModelVersionWarning                    a model file comes from other versions
     ├── PseudoNegativeWarning                  pseudo-anomalies cannot tell members apart
     ├── SuspectRowsWarning                     many training rows lie far from the others
+    ├── TableWarning                           a table was read in a way that may be wrong
+    │   └── RowsWarning                        some of its rows are not like those of training
     └── ThresholdWarning                       alarms may be more or fewer than stated
 """
 
@@ -41,8 +45,21 @@ class InvalidInputError(OcfuseError, ValueError):
     """Say what was given, what is expected and what to do about it."""
 
 
+class ColumnMismatchError(InvalidInputError):
+    """List the columns of a table that are missing, extra or of another type."""
+
+    #: Names, filled in where the error is raised; `wrong` says what each column holds.
+    missing: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+
+
 class InvalidTypeError(InvalidInputError, TypeError):
     """Say that the type of what was given cannot be used."""
+
+
+class TableError(InvalidInputError):
+    """Name the file, line or column of a table that cannot be used, and say why."""
 
 
 class MemberError(OcfuseError):
@@ -95,6 +112,29 @@ class PseudoNegativeWarning(OcfuseWarning):
 
 class SuspectRowsWarning(OcfuseWarning):
     """Tell that many training rows lie far from the others, and what to do."""
+
+
+class TableWarning(OcfuseWarning):
+    """Tell how a table was read, where that may be wrong, and what to do then."""
+
+
+class RowsWarning(TableWarning):
+    """Count rows of a table that something is odd about.
+
+    Parameters
+    ----------
+    what : str
+        What is odd, which is the same for all chunks of a table.
+    n_rows : int
+        How many rows.
+    first : str
+        The first of them.
+    """
+
+    def __init__(self, what: str, n_rows: int, first: str) -> None:
+        count = "" if n_rows == 1 else f"{n_rows:,} rows, the first of them "
+        super().__init__(f"{what}: {count}{first}.")
+        self.what, self.n_rows, self.first = what, n_rows, first
 
 
 class ThresholdWarning(OcfuseWarning):

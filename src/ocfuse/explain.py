@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +13,8 @@ IntArray: TypeAlias = NDArray[np.intp]
 
 #: Rows that are scored in one call while features are attributed.
 CHUNK = 2048
+#: Rows that a notebook shows.
+MOST_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -100,11 +103,49 @@ class Explanation:
             *self._member_lines(row, n_members),
             f"nearest normal training rows: {near}",
         ]
-        top = np.argsort(-self.attributions[row], kind="stable")[:n_features]
+        top = self._unusual(row, n_features)
         parts = [f"{self.feature_names[j]} ({self.attributions[row, j]:+.3f})" for j in top]
         if parts:
             lines.append(f"most unusual features, by what they cost: {', '.join(parts)}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: one line per row, its reasons in short."""
+        heads = (
+            "row",
+            "verdict",
+            "score",
+            "p-value",
+            "most unusual features",
+            "most trusted members",
+        )
+        lines = [self._html_cells(i) for i in range(min(len(self), MOST_SHOWN))]
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in line)}</tr>" for line in lines)
+        left = len(self) - len(lines)
+        more = f"<p>and {left} more rows</p>" if left else ""
+        head = "".join(f"<th>{text}</th>" for text in heads)
+        return (
+            f"<p>Explanation of {len(self)} rows, threshold {self.offset:.3f}</p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        )
+
+    def _html_cells(self, row: int) -> list[str]:
+        features = self._unusual(row, 3)
+        members = np.argsort(-np.abs(self.weights[row]), kind="stable")[:3]
+        return [
+            str(row),
+            "<b>anomaly</b>" if self.is_anomaly[row] else "normal",
+            f"{self.score[row]:.3f}",
+            f"{self.p_value[row]:.3g}",
+            escape(_listed(self.feature_names, self.attributions[row], features)),
+            escape(_listed(self.member_names, self.weights[row], members)),
+        ]
+
+    def _unusual(self, row: int, count: int) -> IntArray:
+        """Return the features that cost a row most; none that costs nothing."""
+        costs = self.attributions[row]
+        top: IntArray = np.argsort(-costs, kind="stable")[: min(count, np.sum(costs > 0))]
+        return top
 
     def _member_lines(self, row: int, n_members: int) -> list[str]:
         lines = [f"{'member':<16}{'weight':>8}{'score':>10}{'share':>10}"]
@@ -114,6 +155,10 @@ class Explanation:
                 f"{self.normalised_scores[row, j]:>10.3f}{self.contributions[row, j]:>10.3f}"
             )
         return lines
+
+
+def _listed(names: list[str], values: FloatArray, chosen: IntArray) -> str:
+    return ", ".join(f"{names[j]} ({values[j]:+.3g})" for j in chosen.tolist())
 
 
 def attribute_features(

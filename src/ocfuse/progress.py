@@ -15,6 +15,8 @@ WIDTH = 24
 class ProgressBar:
     """Show the stage, the member and the share done, on one line that is rewritten.
 
+    Where lines cannot be rewritten, as in the log of a build, every stage has one line.
+
     Parameters
     ----------
     stream : file-like, default=None
@@ -23,10 +25,21 @@ class ProgressBar:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = sys.stderr if stream is None else stream
+        # a notebook is no terminal, but rewrites lines
+        self._rewrites = self.stream.isatty() or "ipykernel" in sys.modules
+        self._stage = ""
         self._longest = 0
 
     def __call__(self, stage: str, member: str, done: int, total: int) -> None:
-        """Redraw the line."""
+        """Redraw the line, or begin one for a new stage."""
+        if self._rewrites:
+            self._redraw(stage, member, done, total)
+        elif stage != self._stage:
+            self.stream.write(f"{stage}: {total} steps\n")
+            self.stream.flush()
+        self._stage = stage
+
+    def _redraw(self, stage: str, member: str, done: int, total: int) -> None:
         filled = round(WIDTH * done / max(total, 1))
         bar = "#" * filled + "." * (WIDTH - filled)
         line = f"[{bar}] {stage}: {member} ({done}/{total})"

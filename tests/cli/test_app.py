@@ -1,6 +1,8 @@
 """The command itself: version, help, exit codes, and life without its extra."""
 
+import importlib
 import os
+import signal
 import subprocess
 import sys
 
@@ -10,9 +12,9 @@ from typer.testing import CliRunner
 import ocfuse
 from ocfuse.cli import app as module
 from ocfuse.cli import data as data_module
+from ocfuse.cli import main
 from ocfuse.cli.app import app, run
-
-MAIN = "from ocfuse.cli import main; main()"
+from tests.cli.cases import MAIN, process
 
 
 def command(*arguments, code=MAIN, **environment):
@@ -74,3 +76,69 @@ def test_error_of_ours(monkeypatch, capsys):
     monkeypatch.setenv(module.TRACEBACK_VARIABLE, "1")
     with pytest.raises(KeyError):
         run(["data", "list"])
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError(13, "Permission denied", "/x/y"), "Error: /x/y: Permission denied"),
+        (OSError("no way"), "Error: no way"),
+        (MemoryError(), "Error: not enough memory."),
+    ],
+)
+def test_errors_of_the_system(monkeypatch, capsys, error, words):
+    def break_down():
+        raise error
+
+    monkeypatch.setattr(data_module, "list_datasets", break_down)
+    with pytest.raises(SystemExit) as caught:
+        run(["data", "list"])
+    assert caught.value.code == 3
+    assert capsys.readouterr().err.startswith(words)
+
+
+def test_ctrl_c(monkeypatch, capsys):
+    def stop():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(data_module, "list_datasets", stop)
+    with pytest.raises(SystemExit) as caught:
+        run(["data", "list"])
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_ctrl_c_before_anything_is_there(monkeypatch):
+    def stop(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", stop)
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 130
+
+
+def test_a_reader_that_went_away(plant_folder):
+    done = process("score", plant_folder / "model.ocf", plant_folder / "new.csv", "--quiet")
+    done.stdout.close()
+    assert done.stderr.read() == ""
+    assert done.wait() == 141
+    done.stderr.close()
+
+
+def test_sigterm_unwinds_and_its_handler_is_put_back(monkeypatch, capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    unwound = []
+
+    def be_terminated():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            unwound.append(True)
+
+    monkeypatch.setattr(data_module, "list_datasets", be_terminated)
+    with pytest.raises(SystemExit) as caught:
+        run(["data", "list"])
+    assert caught.value.code == 143
+    assert unwound == [True]
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
+from ocfuse import optional
 from ocfuse.datasets import download as module
-from ocfuse.datasets import fetch, optional
+from ocfuse.datasets import fetch
 from ocfuse.datasets.download import download
 from ocfuse.exceptions import DatasetError, DatasetUnavailableError, MissingPackageError
 

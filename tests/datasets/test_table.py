@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ocfuse.datasets import load_table, optional
+from ocfuse import optional
+from ocfuse.datasets import load_table
 from ocfuse.exceptions import (
     DatasetError,
     DatasetUnavailableError,

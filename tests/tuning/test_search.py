@@ -40,7 +40,8 @@ class TestGrid:
         assert len(PAPER_P) == 9
 
     def test_nested_fusion(self):
-        search = Search().fit(scored_rows(), MinMax(), LabelledFusion(LocalLpFusion(eta=0.7)))
+        search = Search(grid={"p": [1.5, 4.0]})
+        search.fit(scored_rows(), MinMax(), LabelledFusion(LocalLpFusion(eta=0.7)))
         assert list(search.best_params_) == ["fusion__fusion__p"]
         assert search.best_fusion_.fusion.eta == 0.7
         assert search.best_fusion_.fusion.p == search.best_params_["fusion__fusion__p"]

@@ -19,4 +19,6 @@ def main() -> None:
             "Install it with: pip install 'ocfuse[tool]'\n"
         )
         raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     app.run()

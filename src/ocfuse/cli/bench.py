@@ -1,20 +1,12 @@
 """`ocfuse bench`: the paper's experiment, run again."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ocfuse.bench.cells import is_cell
-from ocfuse.bench.facts import facts
-from ocfuse.bench.hindsight import SEEDS as HINDSIGHT_SEEDS
-from ocfuse.bench.hindsight import run_hindsight
-from ocfuse.bench.paper import QUICK_SEEDS, SEEDS, SETS, rerun, run_paper, set_names
-from ocfuse.bench.tables import ABLATION, write
-from ocfuse.cli.output import print_json, print_line
-from ocfuse.exceptions import InvalidInputError
-from ocfuse.progress import show_progress
+#: Repetitions, and most of them if it has to be quick.
+SEEDS, QUICK_SEEDS = 10, 3
 
 app = typer.Typer(
     help="Run the paper's experiment again.",
@@ -29,24 +21,18 @@ def paper_command(
     quick: Annotated[
         bool, typer.Option("--quick", help=f"At most {QUICK_SEEDS} repetitions: minutes.")
     ] = False,
-    sets: Annotated[str, typer.Option(help="Sets, such as D1,D5.")] = ",".join(SETS),
+    sets: Annotated[str | None, typer.Option(help="Sets, such as D1,D5; by default all.")] = None,
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = SEEDS,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.", min=1)] = 2,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("ocfuse-paper"),
     ablation: Annotated[
         Path, typer.Option(help="Results of the benchmark of the solvers, if there are any.")
-    ] = ABLATION,
+    ] = Path("benchmarks/results/solvers/ablation.json"),
 ) -> None:
     """Run every system of the paper's tables; a run that was stopped goes on where it was."""
-    n_seeds = min(seeds, QUICK_SEEDS) if quick else seeds
-    names = set_names(sets.split(","))
-    with show_progress():
-        results = run_paper(out, names, n_seeds, jobs)
-        bounds = run_hindsight(out, names, min(n_seeds, HINDSIGHT_SEEDS), jobs)
-    command = f"ocfuse bench paper --sets {','.join(names)} --seeds {n_seeds}"
-    index, *_ = write(results, out, about=facts(command), bounds=bounds, ablation=ablation)
-    n_failed = sum("failure" in record for record in results)
-    print_line(f"{len(results)} results, {n_failed} of them failures, in {out}; see {index}")
+    from ocfuse.cli import benching  # noqa: PLC0415
+
+    benching.run(sets, min(seeds, QUICK_SEEDS) if quick else seeds, jobs, out, ablation)
 
 
 @app.command("cell")
@@ -55,16 +41,9 @@ def cell_command(
     system: Annotated[str, typer.Argument(help='Name of a system, such as "Pure2 RPAU".')],
 ) -> None:
     """Run one system again on the split of a file; exit code 1 if the file holds another result."""
-    try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{file} must be the file of a cell. {error}.") from None
-    if not is_cell(stored):
-        raise InvalidInputError(f"{file} must be the file of a cell. Use one in cells/paper/.")
-    again = rerun(stored, system)
-    before = stored["runs"].get(system, {}).get("results", {})
-    print_json({"now": again, "stored": before, "is_same": again == before})
-    if again != before:
+    from ocfuse.cli import benching  # noqa: PLC0415
+
+    if not benching.is_same_again(file, system):
         raise typer.Exit(1)
 
 

@@ -1,16 +1,30 @@
 """How commands speak: tables and JSON to stdout, everything else to stderr."""
 
 import json
+import math
+import os
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from ocfuse.cli.codes import ExitCode
+from ocfuse.cli.flags import in_flags
+from ocfuse.exceptions import OcfuseWarning, RowsWarning
+from ocfuse.progress import Progress, ProgressBar, silent
+
 #: Columns of a table that goes to a file or another program: nothing is cut off.
 PIPE_WIDTH = 240
+#: Warnings that are shown; every file of a folder may have its own.
+MOST_WARNINGS = 10
+#: Types of what pandas puts where there is nothing; pandas itself is not imported here.
+GAPS = ("NaTType", "NAType")
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -19,10 +33,23 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     table = Table(box=None, pad_edge=False, header_style="bold")
     for j, name in enumerate(header):
         is_number = all(isinstance(row[j], int) for row in cells)
-        table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
+        # of a table that is too wide, only the last column is broken: nothing is cut off
+        is_last = j == len(header) - 1
+        width = max(len(name), *(len(_cell(row[j])) for row in cells)) if cells else len(name)
+        table.add_column(
+            name,
+            justify="right" if is_number else "left",
+            no_wrap=not is_last,
+            overflow="fold",
+            min_width=None if is_last else width,
+        )
     for row in cells:
-        table.add_row(*("" if value is None else str(value) for value in row))
-    _console().print(table, markup=False, highlight=False)
+        table.add_row(*map(_cell, row))
+    _print_rich(table)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:
@@ -33,17 +60,33 @@ def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     for name, value in fields:
         if value not in (None, ""):
             table.add_row(name, str(value))
-    _console().print(table, markup=False, highlight=False)
+    _print_rich(table)
 
 
 def print_line(text: str = "") -> None:
     """Print a line."""
-    sys.stdout.write(text + "\n")
+    print_at_once(text + "\n")
 
 
 def print_json(value: Any) -> None:
     """Print a value, perhaps with data classes in it, as JSON."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
+    print_at_once(json.dumps(_plain(value), indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def json_line(value: Any) -> str:
+    """Return a value as one line of JSON."""
+    return json.dumps(_plain(value), ensure_ascii=False, default=str) + "\n"
+
+
+def print_at_once(text: str) -> None:
+    """Print text, flushed; end quietly if nobody reads any more."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # what is left in the buffer must not fail again when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(ExitCode.BROKEN_PIPE) from None
 
 
 def warn(text: str) -> None:
@@ -51,10 +94,83 @@ def warn(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
+def warn_of(notes: Sequence[str]) -> None:
+    """Print warnings, as many as somebody will read."""
+    for note in notes[:MOST_WARNINGS]:
+        warn(f"Warning: {note}")
+    if len(notes) > MOST_WARNINGS:
+        warn(f"... and {len(notes) - MOST_WARNINGS} more warnings")
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Progress]:
+    """Give whom to tell of progress: a bar if somebody sits at the terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield silent
+        return
+    bar = ProgressBar()
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+@contextmanager
+def collected() -> Iterator[list[str]]:
+    """Give the warnings of ours inside when it is left, each once and on one line."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OcfuseWarning)
+        yield notes
+    notes.extend(in_words(message) for message in _added_up([w.message for w in caught]))
+
+
+def _added_up(messages: Sequence[Warning | str]) -> list[Warning | str]:
+    """Return each message once; what was odd about rows of several chunks counts them all."""
+    found: dict[str, Warning | str] = {}
+    for message in messages:
+        if not isinstance(message, RowsWarning):
+            found.setdefault(str(message), message)
+            continue
+        before = found.get(message.what)
+        if isinstance(before, RowsWarning):
+            message = RowsWarning(message.what, before.n_rows + message.n_rows, before.first)
+        found[message.what] = message
+    return list(found.values())
+
+
+def in_words(message: object) -> str:
+    """Return an error or a warning on one line, in the words of the command line."""
+    return in_flags(" ".join(str(message).split()))
+
+
 def _plain(value: Any) -> Any:
+    """Return what JSON knows: no NaN, no arrays, no dates, no bytes."""
+    if type(value).__name__ in GAPS:
+        return None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+        return _plain(asdict(value))
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "tolist"):  # numbers and arrays of NumPy
+        return _plain(value.tolist())
+    return value
+
+
+def _print_rich(table: Table) -> None:
+    # not by the console itself, which takes a closed pipe for an error
+    console = _console()
+    with console.capture() as shown:
+        console.print(table, markup=False, highlight=False)
+    print_at_once(shown.get())
 
 
 def _console() -> Console:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ocfuse.datasets.optional import needed
 from ocfuse.exceptions import DatasetError, DatasetUnavailableError
+from ocfuse.optional import needed
 
 #: Seconds without a byte, and how often a broken connection is resumed.
 TIMEOUT = 30.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ocfuse.datasets.download import download
-from ocfuse.datasets.optional import needed
 from ocfuse.exceptions import DatasetUnavailableError, MissingPackageError
+from ocfuse.optional import needed
 
 #: Folder that is looked at first, and folder of what was downloaded.
 DATA_VARIABLE = "OCFUSE_DATA"

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ocfuse.datasets.dataset import Dataset, FloatArray, signs
 from ocfuse.datasets.names import unknown
 from ocfuse.datasets.npz import read_npz
-from ocfuse.datasets.optional import needed
 from ocfuse.datasets.text import DAMAGE, as_text, numbers, read_text, require_no_infinity
 from ocfuse.exceptions import (
     DatasetError,
@@ -21,6 +20,7 @@ from ocfuse.exceptions import (
     InvalidInputError,
     InvalidTypeError,
 )
+from ocfuse.optional import needed
 
 Columns = tuple[FloatArray, list[str], tuple[str, ...]]
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from ocfuse.datasets.checksum import content_sha256, require_content
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, FloatArray, signs
 from ocfuse.datasets.names import unknown
-from ocfuse.datasets.optional import slow
 from ocfuse.datasets.store import StoredFile
 from ocfuse.datasets.text import numbers, read_text
 from ocfuse.datasets.uci_sets import UCI_SETS, UciSet
 from ocfuse.exceptions import DatasetError
+from ocfuse.optional import slow
 
 Rows = tuple[FloatArray, list[str]]
 

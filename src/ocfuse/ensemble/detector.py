@@ -1,6 +1,7 @@
 """FusedDetector: members, scores, pseudo-negatives and fusion joined."""
 
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
@@ -24,6 +25,7 @@ from ocfuse.ensemble.alarms import (
 from ocfuse.ensemble.holdout import held_out_scores
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, LabelArray, check_labels
 from ocfuse.ensemble.learning import Learned, Recipe, Table
+from ocfuse.ensemble.reporting import report_data
 from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, attribute_features
@@ -31,6 +33,7 @@ from ocfuse.features import check_table
 from ocfuse.memory import remembering
 from ocfuse.persistence import save
 from ocfuse.progress import current_progress
+from ocfuse.report import Report, make_report
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.tuning.search import Search, make_search
 
@@ -108,6 +111,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         seen them.
     normal_scores_ : ndarray of shape (n_normal,)
         Those that the threshold rests on, sorted.
+    n_groups_ : int or None
+        Number of their groups, if `fit` was given groups: rows of one group are alike,
+        so that not more than these are independent.
     trimmed_rows_ : ndarray
         Rows of X without a label that were too far out to be learned from. As
         they may be normal all the same, they count where the threshold is set,
@@ -126,6 +132,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     pool_: Pool
     search_: Search | None
     offset_: float
+    n_groups_: int | None = None
 
     def __init__(
         self,
@@ -248,10 +255,11 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         # and all its rows would raise alarms: the lower score of the two counts.
         scores = self.training_scores_.copy()
         scores[learned.rows] = np.fmin(scores[learned.rows], learned.seen_scores())
-        self._fit_calibration(scores, table.y)
+        self._fit_calibration(scores, table)
 
-    def _fit_calibration(self, scores: FloatArray, y: LabelArray) -> None:
+    def _fit_calibration(self, scores: FloatArray, table: Table) -> None:
         """Set threshold, p-values and probabilities from held-out fused scores."""
+        y, groups = table.y, table.groups
         normal = np.zeros(len(y), dtype=bool)
         normal[self.training_rows_] = True
         n_left_out = len(self.trimmed_rows_)
@@ -260,6 +268,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             # enough rows that are known to be normal: the unknown ones need not count
             normal, n_left_out = vouched, 0
         self.normal_scores_ = np.sort(scores[normal])
+        self.n_groups_ = None if groups is None else len(np.unique(groups[normal]))
         self.conformal_ = ConformalCalibrator().fit(self.normal_scores_, n_left_out)
         anomalous = y == ANOMALY
         if anomalous.sum() >= FEWEST_ANOMALIES:
@@ -322,6 +331,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             The detector, with the threshold at `false_alarm_rate`.
         """
         self.normal_scores_ = np.sort(self.score_samples(X))
+        self.n_groups_ = None  # of fresh rows none are known
         self.conformal_ = ConformalCalibrator().fit(self.normal_scores_)
         if isinstance(self.calibrator_, TailCalibrator):
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
@@ -454,6 +464,54 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             feature_names=self._feature_names(),
             attributions=attribute_features(self._score, E, reference, self.encoder_.source_),
         )
+
+    def report(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        time: Any = None,
+        ids: Any = None,
+        feature_names: Sequence[str] | None = None,
+        title: str = "Anomaly report",
+        card: Mapping[str, str] | None = None,
+    ) -> Report:
+        """Show the alarms of some rows, and why they were raised, as one HTML page.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The rows. All are scored; the 200 lowest scores at most are explained.
+        y : array-like of shape (n_samples,), default=None
+            Labels as in `fit`, if they are known: the page then counts hits and
+            false alarms.
+        time : array-like of shape (n_samples,), default=None
+            Numbers or dates, to show scores over time and to merge alarms to events.
+        ids : array-like of shape (n_samples,), default=None
+            What to call the rows; None takes the index of a data frame, or numbers.
+        feature_names : sequence of str, default=None
+            What to call the columns; None takes those of training.
+        title : str, default="Anomaly report"
+            Title of the page.
+        card : mapping of str, default=None
+            Further lines of the data and model card, such as the name of a file.
+
+        Returns
+        -------
+        Report
+            The page: ``detector.report(X).save("report.html")``.
+        """
+        data = report_data(
+            self,
+            X,
+            y,
+            time=time,
+            ids=ids,
+            feature_names=feature_names,
+            title=title,
+            card=card,
+        )
+        return make_report(data)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the detector to one file that `ocfuse.load` reads."""

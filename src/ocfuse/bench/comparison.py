@@ -1,0 +1,285 @@
+"""Every member, rule and fusion on a user's own labelled rows."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocfuse.bench.cells import Results, System, run_system
+from ocfuse.bench.draws import FEWEST_NORMALS, TRAIN, VALIDATION, Draws
+from ocfuse.bench.shared import Scored, SharedFit
+from ocfuse.ensemble.alarms import check_rate
+from ocfuse.ensemble.detector import FusedDetector
+from ocfuse.ensemble.labels import ANOMALY, NORMAL, check_labels
+from ocfuse.ensemble.rows import check_groups
+from ocfuse.exceptions import OcfuseWarning
+from ocfuse.features import check_table
+from ocfuse.metrics import auc, false_alarm_rate, gmean
+from ocfuse.progress import current_progress, show_progress, silent
+from ocfuse.report.words import count
+from ocfuse.scores import conformal_threshold
+from ocfuse.stats.ranks import mean_ranks, require_count
+
+FloatArray = NDArray[np.float64]
+
+#: The row of the detector as it comes.
+DEFAULT = "FusedDetector()"
+RULES = ("sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom")
+FUSIONS = ("competence", "local-lp", "lp", "cascade", "stacking", "single-best")
+MEASURES = ("auc", "gmean", "false_alarms", "seconds")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How systems did on repeated splits of one table.
+
+    Parameters
+    ----------
+    records : list of dict
+        One per split and system: "split", "system", "kind", and "auc", "gmean",
+        "false_alarms" (shares) and CPU "seconds", or "failure".
+    n_normals, n_anomalies : int
+        Rows that were split, in each split.
+    n_splits : int
+        Number of splits.
+    false_alarm_rate : float
+        What thresholds were set for.
+    n_refused : int
+        Tested rows, over all splits, that a trained detector would refuse: they have a
+        gap where training had none.
+    is_grouped : bool
+        Whether the normals of one group stayed together.
+    tested : list of (int, int)
+        Normals and anomalies that were tested, in each split.
+    """
+
+    records: list[dict[str, Any]]
+    n_normals: int
+    n_anomalies: int
+    n_splits: int
+    false_alarm_rate: float
+    n_refused: int = 0
+    is_grouped: bool = False
+    tested: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def systems(self) -> list[str]:
+        """Names of all systems: the whole detector, members, rules, fusions."""
+        return list(dict.fromkeys(record["system"] for record in self.records))
+
+    def values(self, measure: str) -> FloatArray:
+        """Return a measure of shape (n_splits, n_systems), NaN where a system failed."""
+        place = {name: j for j, name in enumerate(self.systems)}
+        table = np.full((self.n_splits, len(place)), np.nan)
+        for record in self.records:
+            table[record["split"], place[record["system"]]] = record.get(measure, np.nan)
+        return table
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a row per system, the best mean AUC first, those that failed last.
+
+        "auc", "gmean", "false_alarms" and "seconds" are means over the splits,
+        "auc_sd" the deviation of the AUC between splits, "rank" the mean rank by AUC
+        and "failed" the number of splits without a result, with the last "failure".
+        """
+        areas = self.values("auc")
+        ranks = mean_ranks(areas)
+        kinds = {record["system"]: record["kind"] for record in self.records}
+        reasons = {r["system"]: r["failure"] for r in self.records if "failure" in r}
+        means = {measure: _mean(self.values(measure)) for measure in MEASURES}
+        rows = [
+            {
+                "system": name,
+                "kind": kinds[name],
+                **{measure: means[measure][j] for measure in MEASURES},
+                "auc_sd": _deviation(areas[:, j]),
+                "rank": float(ranks[j]),
+                "failed": int(np.isnan(areas[:, j]).sum()),
+                "failure": reasons.get(name),
+            }
+            for j, name in enumerate(self.systems)
+        ]
+        return sorted(rows, key=lambda row: 0.0 if row["auc"] is None else -row["auc"])
+
+    def level(self) -> list[str]:
+        """Name the systems that these splits do not tell from the one with the best mean AUC.
+
+        Split by split, their distance from it is on average smaller than its own deviation.
+        """
+        areas = self.values("auc")
+        complete = ~np.isnan(areas).any(axis=0)
+        if not complete.any():
+            return []
+        best = int(np.argmax(np.where(complete, np.nan_to_num(areas).mean(axis=0), -np.inf)))
+        gaps = areas[:, [best]] - areas
+        close = complete & np.asarray(gaps.mean(axis=0) <= gaps.std(axis=0))
+        return [name for name, is_close in zip(self.systems, close, strict=True) if is_close]
+
+    def notes(self) -> list[str]:
+        """Say what can be concluded, and what cannot."""
+        notes = [
+            f"{count(self.n_splits, 'random split')} of the same rows: {TRAIN:.0%} of the "
+            f"{'groups' if self.is_grouped else f'{self.n_normals} normals'} to learn from, "
+            f"{VALIDATION:.0%} for the thresholds of members, rules and fusions; "
+            f"{self._tested()} tested. {DEFAULT} sets its own threshold. No label is learned from.",
+            "The splits share rows, so they are no independent trials: no test of significance "
+            "holds here. They say how much the split matters on this table, and nothing about "
+            "other data or other kinds of anomalies.",
+            "The figure of the best of many rows is too good: it was picked by these anomalies. "
+            f"Not told from the best here: {', '.join(self.level()) or 'none'}.",
+            "Normals of one group were never parted; anomalies were tested whatever their group."
+            if self.is_grouped
+            else "If rows come in runs or in time, random splits are too optimistic for all "
+            "systems: name the groups.",
+        ]
+        if self.n_refused:
+            notes.append(
+                f"{count(self.n_refused, 'row was', 'rows were')} not tested, over all splits, for "
+                "a gap in a column that was complete in training, which a detector refuses."
+            )
+        return notes
+
+    def _tested(self) -> str:
+        """Say how many rows a split has tested."""
+        if not self.tested:
+            return "the other normals and the anomalies are"
+        normals, anomalies = (_range(numbers) for numbers in zip(*self.tested, strict=True))
+        return f"{normals} other normals and {anomalies} of {self.n_anomalies} anomalies are"
+
+
+def compare(
+    X: Any,
+    y: ArrayLike,
+    *,
+    members: Any = "default",
+    false_alarm_rate: float = 0.05,
+    n_splits: int = 10,
+    max_rows: int = 5000,
+    random_state: int = 0,
+    groups: Any = None,
+) -> Comparison:
+    """Compare the default detector, its members, all rules and all fusions on labelled rows.
+
+    All have the same splits. Members learn from the training normals of a split once, and
+    every rule and fusion is given what they say.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n, m)
+        Rows.
+    y : array-like of shape (n,)
+        +1 normal, -1 anomaly, 0 or NaN unknown: these are left out.
+    members : str, list or Pool, default="default"
+        Members, as of `FusedDetector`.
+    false_alarm_rate : float, default=0.05
+        Share of fresh normals that may raise an alarm, for G-mean and false alarms.
+    n_splits : int, default=10
+        Repetitions.
+    max_rows : int, default=5000
+        Most normals, and most anomalies, that a split uses; they are drawn anew for each.
+    random_state : int, default=0
+        Seed of splits and detectors.
+    groups : array-like of shape (n,), default=None
+        Run, part or tile of each row. The normals of one group stay together in every
+        split; anomalies are tested whatever their group is.
+
+    Returns
+    -------
+    Comparison
+        Measures of all systems in all splits.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from ocfuse.bench import compare
+    >>> X, species = load_iris(return_X_y=True)
+    >>> found = compare(X, species == 1, members="light", false_alarm_rate=0.1, n_splits=2)
+    >>> len(found.systems), len(found.records)
+    (19, 38)
+    >>> sorted(found.summary()[0])[:5]
+    ['auc', 'auc_sd', 'failed', 'failure', 'false_alarms']
+    """
+    check_rate(false_alarm_rate)
+    require_count("n_splits", n_splits, 1)
+    require_count("max_rows", max_rows, FEWEST_NORMALS)
+    require_count("random_state", random_state, 0)
+    table = check_table(X)
+    known = check_groups(groups, len(table))
+    draws = Draws(table, check_labels(y, len(table)), max_rows, random_state, known)
+    draws.warn(false_alarm_rate)
+    progress = current_progress()
+    records: list[dict[str, Any]] = []
+    for split in range(n_splits):
+        progress("compare", f"split {split + 1}", split, n_splits)
+        detector = FusedDetector(
+            members, false_alarm_rate=false_alarm_rate, random_state=random_state + split
+        )
+        with show_progress(silent):
+            records += _run(split, SharedFit(table, draws.draw(split), detector, known))
+    progress("compare", "done", n_splits, n_splits)
+    draws.warn_of_tests()
+    return Comparison(
+        records,
+        draws.n_normals,
+        draws.n_anomalies,
+        n_splits,
+        false_alarm_rate,
+        draws.n_refused,
+        is_grouped=known is not None,
+        tested=draws.tested,
+    )
+
+
+def _run(split: int, fit: SharedFit) -> list[dict[str, Any]]:
+    """Return the records of one split; without members there is nothing to compare."""
+    with warnings.catch_warnings():  # about each of many fits: the detector itself will say it
+        warnings.simplefilter("ignore", OcfuseWarning)
+        results: Results = {DEFAULT: {"kind": "detector", **_measured(fit, *fit.whole())}}
+        for name, scored in fit.members().items():
+            results[name] = {"kind": "member", **_measured(fit, scored)}
+    for kind, names in (("rule", RULES), ("fusion", FUSIONS)):
+        for name in names:
+            results[name] = {"kind": kind, **run_system(_fused(name, kind), fit)[name]}
+    return [{"split": split, "system": name, **found} for name, found in results.items()]
+
+
+def _fused(name: str, kind: str) -> System:
+    def run(fit: SharedFit) -> Results:
+        return {name: _measured(fit, fit.fuse(name))}
+
+    return System(name, kind, "", run)
+
+
+def _measured(fit: SharedFit, scored: Scored, offset: float | None = None) -> dict[str, float]:
+    """Return the measures; without a threshold of its own, it comes from validation normals."""
+    if offset is None:
+        offset, _ = conformal_threshold(scored.validation, fit.detector.false_alarm_rate)
+    y = np.where(fit.rows.is_normal, NORMAL, ANOMALY)
+    predicted = np.where(scored.test >= offset, NORMAL, ANOMALY)
+    return {
+        "auc": auc(y, scored.test),
+        "gmean": gmean(y, predicted),
+        "false_alarms": false_alarm_rate(y, predicted),
+        "seconds": scored.seconds,
+    }
+
+
+def _range(numbers: Sequence[int]) -> str:
+    """Return such as "40" or "36 to 40"."""
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _mean(values: FloatArray) -> list[float | None]:
+    """Return the mean of every column over what there is of it."""
+    kept = [column[~np.isnan(column)] for column in values.T]
+    return [float(column.mean()) if len(column) else None for column in kept]
+
+
+def _deviation(values: FloatArray) -> float | None:
+    """Return the standard deviation of a sample, if it has one."""
+    kept = values[~np.isnan(values)]
+    return float(kept.std(ddof=1)) if len(kept) > 1 else None

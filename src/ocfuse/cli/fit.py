@@ -1,0 +1,87 @@
+"""`ocfuse fit`: from a table of normal rows to a model file.
+
+As in every module of a command, what takes long to import comes when it is called: the help
+needs none of it.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ocfuse.cli.options import (
+    Config,
+    Data,
+    Decimal,
+    Delimiter,
+    Group,
+    Id,
+    Ignore,
+    Json,
+    Label,
+    Members,
+    Normal,
+    Quiet,
+    Rate,
+    Report,
+    Seed,
+    Threads,
+    Time,
+)
+from ocfuse.cli.targets import check_model, refuse_overwriting
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command("fit")
+def fit_command(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")] = Path(
+        "model.ocf"
+    ),
+    label: Label = None,
+    normal: Normal = None,
+    ignore: Ignore = None,
+    id: Id = None,
+    time: Time = None,
+    group: Group = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    false_alarms: Rate = 0.05,
+    members: Members = "default",
+    fusion: Annotated[
+        str | None,
+        typer.Option(help="Such as sum, median or lp; by default competence or labelled."),
+    ] = None,
+    tune: Annotated[
+        str | None,
+        typer.Option(help="Choose settings by: pseudo-negatives, labels, rpau, stability."),
+    ] = None,
+    report: Report = None,
+    force: Annotated[
+        bool, typer.Option("--force/--no-force", help="Replace an existing model.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
+    seed: Seed = 0,
+    config: Config = None,
+) -> None:
+    """Learn what is normal from a table, and write a model."""
+    refuse_overwriting({"--out": out, "--report": report}, {"data": data})
+    check_model(out, force)
+    from ocfuse.cli import fitting  # noqa: PLC0415
+
+    fitting.check_report(report)
+    model = fitting.TableDetector(
+        fitting.make_detector(members, fusion, tune, false_alarms, seed, threads),
+        label=label,
+        normal=normal or None,
+        ignore=tuple(ignore or ()),
+        id=id,
+        time=time,
+        group=group,
+    )
+    opened = partial(fitting.open_source, data, delimiter, decimal=decimal)
+    fitting.tell(model, fitting.learn(model, opened, out, report, quiet), json, quiet)

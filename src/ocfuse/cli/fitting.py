@@ -1,0 +1,104 @@
+"""The work of `ocfuse fit`."""
+
+import difflib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import typer
+
+from ocfuse.cli.cards import facts, print_columns, print_summary
+from ocfuse.cli.output import collected, print_json, print_line, progress, warn_of
+from ocfuse.cli.reports import check_report, write_report
+from ocfuse.detectors.pools import POOLS, make_pool
+from ocfuse.ensemble import FusedDetector
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion import make_fusion
+from ocfuse.progress import show_progress
+from ocfuse.tables import Source, TableDetector, open_source
+from ocfuse.tuning import make_criterion
+
+__all__ = ["TableDetector", "check_report", "learn", "make_detector", "open_source", "tell"]
+
+#: Opens the table that is learned from.
+Opened: TypeAlias = Callable[[], Source]
+
+
+def make_detector(
+    members: str,
+    fusion: str | None,
+    tune: str | None,
+    false_alarms: float,
+    seed: int,
+    threads: int | None,
+) -> FusedDetector:
+    """Return a detector as the flags describe it."""
+    _check("--fusion", make_fusion, fusion)
+    _check("--tune", make_criterion, tune)
+    return FusedDetector(
+        to_members(members),
+        fusion=fusion,
+        false_alarm_rate=false_alarms,
+        random_state=seed,
+        n_jobs=threads,
+        tune=tune,
+    )
+
+
+def to_members(text: str) -> Any:
+    """Return the name of a pool, or members of the pools by name."""
+    if text in POOLS:
+        return text
+    known = dict(pair for pool in POOLS for pair in make_pool(pool))
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, [*POOLS, *known], n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"Members are {', '.join(known)}."
+            raise typer.BadParameter(
+                f"{name!r} is neither a pool nor a member. {hint}", param_hint="--members"
+            )
+    return [(name, known[name]) for name in names]
+
+
+def learn(
+    model: TableDetector, opened: Opened, out: Path, report: Path | None, quiet: bool
+) -> dict[str, Any]:
+    """Fit and save a model; return the file, the seconds and what was warned of."""
+    with collected() as notes, progress(quiet) as bar, show_progress(bar):
+        source = opened()
+        frame = source.read()
+        start = perf_counter()
+        model.fit(frame)
+        seconds = perf_counter() - start
+    model.save(out)
+    if report is not None:
+        write_report(model, frame, source.name, report)
+    return {"file": str(out), "seconds": round(seconds, 2), "warnings": notes}
+
+
+def tell(model: TableDetector, told: dict[str, Any], json: bool, quiet: bool) -> None:
+    """Print what the columns are, what was learned, and what to be careful about."""
+    if json:
+        print_json(facts(model) | told)
+    elif not quiet:
+        print_columns(model)
+        print_line()
+        print_summary(model)
+        size = os.path.getsize(told["file"])
+        print_line(
+            f"\n{told['file']} written: {size:,} bytes, {told['seconds']:.1f} s of learning."
+        )
+    if not quiet:
+        warn_of(told["warnings"])
+
+
+def _check(flag: str, make: Callable[[Any], object], name: str | None) -> None:
+    """Refuse a name that the library does not know."""
+    if name is not None:
+        try:
+            make(name)
+        except InvalidInputError as error:
+            raise typer.BadParameter(str(error), param_hint=flag) from None

@@ -1,0 +1,39 @@
+"""Advice of the library in the words of the command line.
+
+Errors and warnings name settings as Python has them: ``decimal=','``. Whoever came by the
+command line is told flags: ``--decimal ','``.
+"""
+
+import re
+
+#: Settings that are flags of the same name.
+SAME = (
+    *("decimal", "delimiter", "fusion", "group", "id", "ignore", "label", "members", "normal"),
+    *("time", "tune"),
+)
+#: Settings that are flags of another name; these words mean nothing else.
+OTHER = {"false_alarm_rate": "--false-alarms", "n_jobs": "--threads", "random_state": "--seed"}
+#: Words for those who come with arrays, and those for the command line.
+PHRASES = {
+    "FusedDetector.save wrote": "`ocfuse fit` wrote",
+    'Give tune=Search(grid={"eta": [...]}) with what it has, or tune=None.': (
+        "Use another --fusion, or leave --tune out."
+    ),
+    "with y = +1": "in a label column (--label)",
+    "with y = -1": "in a label column (--label)",
+    " (trimmed_rows_)": "",
+}
+SETTING = re.compile(rf"(?<![\w.'\"-])({'|'.join((*SAME, *OTHER))})=(?=['\"\d])")
+WORD = re.compile(rf"(?<![\w.'\"-])({'|'.join(OTHER)})\b")
+
+
+def in_flags(text: str) -> str:
+    """Return a message with flags in place of settings of Python."""
+    for words, other in PHRASES.items():
+        text = text.replace(words, other)
+    text = SETTING.sub(lambda found: f"{_flag(found[1])} ", text)
+    return WORD.sub(lambda found: _flag(found[1]), text)
+
+
+def _flag(name: str) -> str:
+    return OTHER.get(name, f"--{name}")

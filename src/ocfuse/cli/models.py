@@ -1,0 +1,26 @@
+"""The model that a command is given."""
+
+from pathlib import Path
+
+import typer
+
+from ocfuse.exceptions import ModelFileError
+from ocfuse.persistence import load
+from ocfuse.tables import TableDetector
+
+
+def load_model(
+    path: Path, threshold: float | None = None, false_alarms: float | None = None
+) -> TableDetector:
+    """Return the model that `ocfuse fit` wrote, with the threshold that flags ask for."""
+    if threshold is not None and false_alarms is not None:
+        raise typer.BadParameter("give either --threshold or --false-alarms")
+    model = load(path)
+    if not isinstance(model, TableDetector):
+        raise ModelFileError(
+            f"{path.name} holds a {type(model).__name__}, which knows arrays and not the columns "
+            "of a table. Expected a model that `ocfuse fit` or TableDetector.save wrote."
+        )
+    if threshold is not None or false_alarms is not None:
+        model.detector_.set_threshold(false_alarms, offset=threshold)
+    return model

@@ -1,0 +1,122 @@
+"""The work of `ocfuse score`."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ocfuse.cli.models import load_model
+from ocfuse.cli.output import collected, print_json, print_line, progress, warn, warn_of
+from ocfuse.cli.reports import check_report, write_report
+from ocfuse.cli.scored import scored_chunks
+from ocfuse.cli.sinks import to_file, to_stdout
+from ocfuse.exceptions import TableError
+from ocfuse.report.words import MANY_ALARMS, MOST, count
+from ocfuse.tables import Source, TableDetector, open_source
+
+__all__ = ["check_report", "load_model", "open_source", "score_table"]
+
+#: Rows from which on a share of alarms tells something about the table.
+FEWEST_ROWS = 10
+
+
+@dataclass
+class Tally:
+    """What became of the rows so far.
+
+    Attributes
+    ----------
+    rows, anomalies : int
+        Rows, and anomalies among them.
+    without : list of int
+        Numbers of the rows that have no score.
+    """
+
+    rows: int = 0
+    anomalies: int = 0
+    without: list[int] = field(default_factory=list)
+
+    def add(self, scores: pd.DataFrame) -> None:
+        """Count further rows."""
+        self.rows += len(scores)
+        self.anomalies += int(scores["is_anomaly"].sum())
+        self.without += scores.index[scores["score"].isna()].tolist()
+
+    def notes(self) -> list[str]:
+        """Say what is odd about so many alarms."""
+        is_odd = self.rows >= FEWEST_ROWS and self.anomalies > MOST * self.rows
+        return [MANY_ALARMS] if is_odd else []
+
+
+def score_table(
+    model: TableDetector,
+    opened: Callable[[], Source],
+    out: Path | None,
+    report: Path | None,
+    *,
+    json: bool,
+    quiet: bool,
+    keep_going: bool = False,
+) -> Tally:
+    """Write the scores of all rows, and perhaps a report; return how many there are."""
+    place = to_stdout(json) if out is None else to_file(out)
+    with collected() as notes, place as write:
+        source = opened()
+        tally = Tally()
+        for scores in _all_scores(model, source, quiet, keep_going):
+            write(scores)
+            tally.add(scores)
+    with collected() as again:
+        if report is not None:
+            _report(model, source, tally.without, report)
+    notes += [note for note in (*again, *tally.notes()) if note not in notes]
+    if not quiet:
+        warn_of(notes)
+    told: dict[str, Any] = {
+        "rows": tally.rows,
+        "anomalies": tally.anomalies,
+        "without_score": len(tally.without),
+    }
+    told |= {"threshold": model.detector_.offset_, "file": out and str(out), "warnings": notes}
+    _tell(told, json, quiet)
+    return tally
+
+
+def _all_scores(
+    model: TableDetector, source: Source, quiet: bool, keep_going: bool
+) -> Iterator[pd.DataFrame]:
+    n_rows = 0
+    with progress(quiet) as tell:
+        for _, scores in scored_chunks(model, source, keep_going=keep_going):
+            yield scores
+            n_rows += len(scores)
+            if source.n_bytes:
+                done = min(100 * source.bytes_read // source.n_bytes, 100)
+                tell("score", f"{n_rows:,} rows", done, 100)
+
+
+def _report(model: TableDetector, source: Source, without: list[int], path: Path) -> None:
+    """Write a report on the rows that have a score."""
+    frame, name = source.read(), source.name
+    if len(without) == len(frame):
+        raise TableError(f"No report was written: no row of {name} could be scored.")
+    if without:
+        name += f", {count(len(without), 'row')} without a score left out"
+    write_report(model, frame.drop(index=without), name, path)
+
+
+def _tell(told: dict[str, Any], json: bool, quiet: bool) -> None:
+    if told["file"] and json:
+        print_json(told)
+    elif not quiet:
+        # scores on stdout stay alone there
+        say = print_line if told["file"] else warn
+        where = f" {told['file']} written." if told["file"] else ""
+        rows, share = count(told["rows"], "row"), told["anomalies"] / told["rows"]
+        rows += f" ({told['without_score']:,} without a score)" if told["without_score"] else ""
+        say(
+            f"{rows}, {count(told['anomalies'], 'anomaly', 'anomalies')} ({share:.2%}) "
+            f"below the threshold {told['threshold']:.4g}.{where}"
+        )

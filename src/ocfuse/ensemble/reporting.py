@@ -1,0 +1,249 @@
+"""Gather what a report shows of a fitted detector and new rows."""
+
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from ocfuse.detectors.base import core_rows
+from ocfuse.ensemble.decoding import decode, readable
+from ocfuse.ensemble.labels import LabelArray, check_labels
+from ocfuse.ensemble.trimming import LARGEST_GROUP, remote_groups
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.explain import Explanation
+from ocfuse.features import FloatArray, check_table, take_rows
+from ocfuse.report.data import Embedding, IntArray, Reading, ReportData
+from ocfuse.report.timeline import to_times
+from ocfuse.stats.correlation import rank_correlation
+
+if TYPE_CHECKING:
+    from ocfuse.ensemble.detector import FusedDetector
+
+#: Rows that are listed and explained, at most, and at least if there are as many.
+MOST_EXPLAINED, FEWEST_EXPLAINED = 200, 10
+#: Rows that may be scored to explain them; every row takes two per feature.
+MOST_SCORED = 40_000
+#: Features listed for each of them.
+N_READINGS = 8
+#: Training rows, and rows of the report, on the map.
+MOST_POINTS = 2500
+#: Fewest rows on which members are compared.
+FEWEST_COMPARED = 10
+#: Rows left out of learning that are listed.
+MOST_LISTED = 20
+
+
+def report_data(
+    detector: "FusedDetector",
+    X: Any,
+    y: Any = None,
+    *,
+    time: Any = None,
+    ids: Any = None,
+    feature_names: Sequence[str] | None = None,
+    title: str,
+    card: Mapping[str, str] | None = None,
+) -> ReportData:
+    """Return all that a report shows; `FusedDetector.report` says what the arguments are."""
+    E = detector._encode(X)
+    table = check_table(X)
+    n = len(E)
+    (labels, no_labels), (times, is_date, no_times) = _labels(y, n), _times(time, n)
+    S = detector.pool_.score_samples(E)
+    scores = detector.fusion_.fuse(detector.normaliser_.transform(S), E)
+    rows = _rows_to_explain(scores, detector.offset_, detector.n_features_in_)
+    further = {str(name): str(line) for name, line in (card or {}).items()}
+    return ReportData(
+        title=str(title),
+        scores=scores,
+        ids=_ids(ids, table, n),
+        rows=rows,
+        embedding=_embedding(detector, E, scores, rows),
+        agreement=rank_correlation(S) if n >= FEWEST_COMPARED else None,
+        card=_card(detector, E) | further,
+        remarks=[*_remarks(detector, E), *no_labels, *no_times],
+        labels=labels,
+        times=times,
+        is_date=is_date,
+        **_alarms(detector),
+        **_reasons(detector, take_rows(table, rows), feature_names),
+    )
+
+
+def _labels(y: Any, n: int) -> tuple[LabelArray | None, list[str]]:
+    """Return the labels if one of them says something, and a remark if none does."""
+    labels = None if y is None else check_labels(y, n)
+    if labels is None or labels.any():
+        return labels, []
+    return None, ["No row has a label that says normal or anomaly: hits are not counted."]
+
+
+def _times(time: Any, n: int) -> tuple[FloatArray | None, bool, list[str]]:
+    """Return the times, whether they are dates, and a remark if no row has one."""
+    if time is None:
+        return None, False, []
+    times, is_date = to_times(time, n)
+    if np.isfinite(times).any():
+        return times, is_date, []
+    return None, False, ["No row has a time that can be read: scores over time are not drawn."]
+
+
+def _alarms(detector: "FusedDetector") -> dict[str, Any]:
+    """Return where the threshold is, and what it rests on."""
+    return {
+        "offset": detector.offset_,
+        "wanted_rate": detector.false_alarm_rate,
+        "normal_scores": detector.normal_scores_,
+        "n_left_out": detector.conformal_.n_left_out_,
+        "n_groups": detector.n_groups_,
+        "held_out_scores": detector.training_scores_[np.sort(detector.training_rows_)],
+    }
+
+
+def _reasons(
+    detector: "FusedDetector", shown: Any, feature_names: Sequence[str] | None
+) -> dict[str, Any]:
+    """Explain some rows, with the names that the user gave."""
+    why = detector.explain(shown)
+    names = _names(feature_names, why.feature_names)
+    why = replace(why, feature_names=names)
+    return {"explanation": why, "readings": _readings(detector, shown, why)}
+
+
+def _rows_to_explain(scores: FloatArray, offset: float, n_features: int) -> IntArray:
+    """Return the rows that raise an alarm, the lowest first, within what may be spent."""
+    affordable = max(MOST_SCORED // (2 * n_features), FEWEST_EXPLAINED)
+    n_alarms = int(np.sum(scores < offset))
+    count = min(max(n_alarms, FEWEST_EXPLAINED), MOST_EXPLAINED, affordable)
+    lowest: IntArray = np.argsort(scores, kind="stable")[:count]
+    return lowest
+
+
+def _names(given: Sequence[str] | None, known: list[str]) -> list[str]:
+    names = [str(name) for name in (known if given is None else given)]
+    if len(names) != len(known):
+        raise InvalidInputError(
+            f"feature_names must name all {len(known)} columns. Got {len(names)} names."
+        )
+    return names
+
+
+def _ids(ids: Any, table: Any, n: int) -> list[str]:
+    """Return what to call the rows: the names given, those of a data frame, or numbers."""
+    if ids is None:
+        index = getattr(table, "index", None)
+        return [str(i) for i in (range(n) if index is None else index)]
+    names = [str(i) for i in ids]
+    if len(names) != n:
+        raise InvalidInputError(f"ids must name all {n} rows. Got {len(names)} names.")
+    return names
+
+
+def _readings(detector: "FusedDetector", shown: Any, why: Explanation) -> list[list[Reading]]:
+    """Return the features that cost the rows most, with values here and in the normal row."""
+    order = np.argsort(detector.training_rows_)
+    nearest = order[np.searchsorted(detector.training_rows_[order], why.nearest_rows[:, 0])]
+    cells = shown.iloc if hasattr(shown, "iloc") else shown
+    readings = []
+    for i, costs in enumerate(why.attributions):
+        normal = decode(detector.encoder_, detector.training_[nearest[i]])
+        top = np.argsort(-costs, kind="stable")[:N_READINGS].tolist()
+        readings.append(
+            [
+                Reading(why.feature_names[j], readable(cells[i, j]), readable(normal[j]), costs[j])
+                for j in top
+            ]
+        )
+    return readings
+
+
+def _embedding(
+    detector: "FusedDetector", E: FloatArray, scores: FloatArray, rows: IntArray
+) -> Embedding:
+    """Put some training rows and some new ones, the explained among them, on a plane."""
+    known = core_rows(len(detector.training_), MOST_POINTS)
+    fresh = np.union1d(core_rows(len(E), MOST_POINTS - len(rows)), rows)
+    positions = detector.training_rows_[known]
+    encoded = np.vstack([detector.training_[known], E[fresh]])
+    return Embedding(
+        points=_plane(encoded),
+        is_new=np.repeat([False, True], [len(known), len(fresh)]),
+        rows=np.concatenate([positions, fresh]),
+        scores=np.concatenate([detector.training_scores_[positions], scores[fresh]]),
+        weights=detector.fusion_.weights(encoded),
+        local_p=detector.fusion_.local_p(encoded),
+    )
+
+
+def _plane(encoded: FloatArray) -> FloatArray:
+    """Return the first two principal components, of rows whose far values are pulled in."""
+    near = np.arcsinh(encoded)
+    count = min(2, *near.shape)
+    points = np.zeros((len(near), 2))
+    points[:, :count] = PCA(count, random_state=0).fit_transform(near)
+    return points
+
+
+def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
+    """Return the lines of the data and model card."""
+    packages = ("ocfuse", "numpy", "scipy", "scikit-learn")
+    versions = [f"{name} {version(name)}" for name in packages]
+    probabilities = type(detector.calibrator_).__name__
+    return {
+        "Report made": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "Versions": ", ".join([*versions, f"Python {platform.python_version()}"]),
+        "Rows in this report": f"{len(E):,}",
+        "Columns": f"{detector.n_features_in_:,}",
+        "Training rows learned from": f"{len(detector.training_):,}",
+        "Training rows left out, too far outside": _listed(detector.trimmed_rows_),
+        "Members": ", ".join(detector.pool_.names_),
+        "Settings": str(detector),
+        "Fusion": str(detector.fusion_),
+        "Threshold": f"{detector.offset_:.6g}",
+        "False-alarm rate asked for in training": f"{detector.false_alarm_rate:g}",
+        "Probabilities from": "labels" if probabilities == "LabelCalibrator" else "normal rows",
+        "SHA-256 of the rows of this report, as the members see them": _checksum(E),
+        "SHA-256 of the rows learned from, as the members see them": _checksum(detector.training_),
+    }
+
+
+def _listed(rows: IntArray) -> str:
+    """Return such as "3 (rows 4, 17, 30 of the training table, counted from 0)"."""
+    if not len(rows):
+        return "none"
+    more = ", ..." if len(rows) > MOST_LISTED else ""
+    names = ", ".join(map(str, rows[:MOST_LISTED].tolist()))
+    return f"{len(rows):,} (of the training table, counted from 0: {names}{more})"
+
+
+def _remarks(detector: "FusedDetector", E: FloatArray) -> list[str]:
+    """Return what the user should know about the training rows and the members."""
+    remarks = [
+        f"Member {name} failed in training and is not used: {reason}"
+        for name, reason in detector.pool_.dropped_.items()
+    ]
+    n = len(detector.training_)
+    n_remote = int(remote_groups(detector.training_).sum())
+    if n_remote > LARGEST_GROUP * n:  # as `fit` warns: a smaller group is left out
+        remarks.append(
+            f"{n_remote:,} of {n:,} training rows lie far from the others and were learned as "
+            "normal, as so many may be a rare mode. Rows like them raise no alarm: if they are "
+            "anomalies, label them -1 or leave them out, and fit again."
+        )
+    if len(E) == len(detector.training_scores_) and np.array_equal(
+        E[detector.training_rows_], detector.training_
+    ):
+        remarks.append(
+            "These are the rows that the members learned from: they score higher than fresh rows."
+        )
+    return remarks
+
+
+def _checksum(array: FloatArray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()

@@ -1,0 +1,235 @@
+"""Pictures for notebooks and papers, drawn by matplotlib.
+
+Every function draws plain data on the axes given, or on new ones, and returns
+them: size, titles and saving are up to you.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.explain import Explanation
+from ocfuse.optional import needed
+from ocfuse.scores.axis import N_BINS, ScoreAxis
+from ocfuse.stats.correlation import rank_correlation
+from ocfuse.stats.ranks import critical_difference as nemenyi
+from ocfuse.stats.ranks import mean_ranks
+
+FloatArray: TypeAlias = NDArray[np.float64]
+#: matplotlib's axes: it may not be installed, so that it has no name here.
+Axes: TypeAlias = Any
+
+#: After Okabe and Ito: told apart by the colour-blind, and by their lightness.
+NORMAL, ALARM, QUIET, INK = "#0072B2", "#D55E00", "#8B98A5", "#222222"
+#: Members up to which figures are written into the map of agreement.
+MOST_WRITTEN = 12
+
+
+def scores(
+    normal: ArrayLike,
+    new: ArrayLike | None = None,
+    *,
+    offset: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how scores are distributed, and where the threshold lies.
+
+    The axis is even among the normal scores and compressed far from them.
+
+    Parameters
+    ----------
+    normal : array-like of shape (n,)
+        Scores of held-out normal rows, such as ``detector.normal_scores_``.
+    new : array-like of shape (q,), default=None
+        Scores of other rows.
+    offset : float, default=None
+        The threshold, such as ``detector.offset_``.
+    ax : Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ax = _axes(ax)
+    known = _finite(normal, "normal", 1)
+    fresh = np.empty(0) if new is None else _finite(new, "new", 1)
+    axis = ScoreAxis.over(known, fresh if len(fresh) else known)
+    edges = axis.score(np.linspace(axis.low, axis.high, N_BINS + 1))
+    for values, colour, label in ((known, NORMAL, "normal, held out"), (fresh, ALARM, "new")):
+        if len(values):
+            share = np.full(len(values), 1 / len(values))
+            ax.hist(values, edges, weights=share, color=colour, alpha=0.6, label=label)
+    ax.set_xscale("function", functions=(axis.place, axis.score))
+    ax.set_xticks(axis.ticks(), [f"{tick:g}" for tick in axis.ticks()])
+    if offset is not None:
+        ax.axvline(offset, color=INK, linestyle="--", label=f"threshold {offset:.3g}")
+    ax.set_xlabel("score, higher = more normal")
+    ax.set_ylabel("share of rows")
+    ax.legend()
+    return ax
+
+
+def weights(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
+    """Draw how far each member is trusted at each row, as a heat map.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of the rows, from `FusedDetector.explain`.
+    ax : Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ax = _axes(ax)
+    image = ax.imshow(explanation.weights, aspect="auto", cmap="cividis", interpolation="nearest")
+    _name_ticks(ax.xaxis, explanation.member_names)
+    ax.tick_params(axis="x", labelrotation=90)
+    ax.set_ylabel("row")
+    ax.figure.colorbar(image, ax=ax, label="weight")
+    return ax
+
+
+def explanation(
+    explanation: Explanation, row: int = 0, *, n_features: int = 10, ax: Axes | None = None
+) -> Axes:
+    """Draw what the most unusual features cost the score of one row.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        From `FusedDetector.explain`.
+    row : int, default=0
+        Position among the explained rows.
+    n_features : int, default=10
+        Features to show, the most unusual first.
+    ax : Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    if not -len(explanation) <= row < len(explanation):
+        raise InvalidInputError(
+            f"row must be one of the {len(explanation)} rows explained. Got row={row}."
+        )
+    ax = _axes(ax)
+    costs = explanation.attributions[row]
+    top = np.argsort(-costs, kind="stable")[:n_features]
+    colours = [ALARM if cost > 0 else QUIET for cost in costs[top]]
+    ax.barh(np.arange(len(top)), costs[top], color=colours)
+    _name_ticks(ax.yaxis, [explanation.feature_names[j] for j in top])
+    ax.invert_yaxis()
+    ax.axvline(0.0, color=INK, linewidth=0.8)
+    ax.set_xlabel("what the score would gain at the nearest normal value")
+    state = "anomaly" if explanation.is_anomaly[row] else "normal"
+    ax.set_title(f"{state}: score {explanation.score[row]:.3g}, threshold {explanation.offset:.3g}")
+    return ax
+
+
+def agreement(member_scores: ArrayLike, names: Sequence[str], *, ax: Axes | None = None) -> Axes:
+    """Draw how far the members put rows in the same order, by rank correlation.
+
+    Parameters
+    ----------
+    member_scores : array-like of shape (n, d)
+        Scores of n rows by d members, such as ``detector.transform(X)``.
+    names : sequence of str
+        Names of the members, such as ``detector.get_feature_names_out()``.
+    ax : Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    S = _finite(member_scores, "member_scores", 2)
+    _check_names(names, S.shape[1])
+    ax = _axes(ax)
+    R = rank_correlation(S)
+    image = ax.imshow(R, cmap="RdBu", vmin=-1, vmax=1, interpolation="nearest")
+    for i, j in np.ndindex(*R.shape) if len(R) <= MOST_WRITTEN else ():
+        colour = "white" if abs(R[i, j]) > 0.7 else INK
+        ax.text(j, i, f"{R[i, j]:.2f}", ha="center", va="center", color=colour, fontsize="x-small")
+    _name_ticks(ax.xaxis, names)
+    _name_ticks(ax.yaxis, names)
+    ax.tick_params(axis="x", labelrotation=90)
+    ax.figure.colorbar(image, ax=ax, label="rank correlation")
+    return ax
+
+
+def critical_difference(
+    table: ArrayLike, names: Sequence[str], *, alpha: float = 0.05, ax: Axes | None = None
+) -> Axes:
+    """Draw the mean ranks of systems, the best on top, with half the critical difference.
+
+    Two systems differ by Nemenyi's test if their bars do not overlap. Those that
+    the best system's bar touches are shown in its colour: they may be as good.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_sets, n_systems)
+        Results, higher is better; NaN for a gap.
+    names : sequence of str
+        Names of the systems.
+    alpha : float, default=0.05
+        Level of the test.
+    ax : Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ranks = mean_ranks(table)
+    _check_names(names, len(ranks))
+    gap = nemenyi(len(ranks), len(np.asarray(table)), alpha)
+    ax = _axes(ax)
+    order = np.argsort(ranks, kind="stable")
+    for place, i in enumerate(order):
+        colour = NORMAL if ranks[i] - ranks[order[0]] <= gap else QUIET
+        ax.errorbar(ranks[i], place, xerr=gap / 2, fmt="o", color=colour, capsize=4)
+    _name_ticks(ax.yaxis, [names[i] for i in order])
+    ax.invert_yaxis()
+    ax.grid(axis="x", alpha=0.3)
+    ax.set_xlabel(f"mean rank, 1 = best (critical difference {gap:.2f})")
+    return ax
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    pyplot = needed("matplotlib.pyplot", "to draw")
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _name_ticks(axis: Any, names: Sequence[str]) -> None:
+    """Name the positions 0, 1, ... of an axis."""
+    # a dollar sign in a name is no formula
+    axis.set_ticks(range(len(names)), [str(name).replace("$", r"\$") for name in names])
+
+
+def _finite(values: ArrayLike, name: str, n_axes: int) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != n_axes or not array.size or not np.isfinite(array).all():
+        raise InvalidInputError(
+            f"{name} must hold finite numbers in {n_axes} dimension(s). Got shape {array.shape}."
+        )
+    return array
+
+
+def _check_names(names: Sequence[str], count: int) -> None:
+    if len(names) != count:
+        raise InvalidInputError(f"names must name all {count} columns. Got {len(names)} names.")

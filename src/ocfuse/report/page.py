@@ -1,0 +1,191 @@
+"""The page itself: templates filled with data, as one HTML file."""
+
+import base64
+import hashlib
+import os
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ocfuse.files import write_atomically
+from ocfuse.optional import needed
+from ocfuse.report import words
+from ocfuse.report.data import ReportData
+from ocfuse.report.payload import to_json
+from ocfuse.report.printing import print_pdf
+from ocfuse.report.timeline import MOST_POINTS, Event
+
+#: Parts of the script; the first draws for the others, the last starts them.
+SCRIPTS = ("tools", "scores", "time", "rows", "map", "members", "trust", "page")
+#: Events listed on the page; the others are only drawn.
+MOST_EVENTS = 50
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report as one HTML page that needs nothing else.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+    """
+
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, all or nothing.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. One that ends in ``.pdf`` is printed by Chromium or Chrome, which
+            must be installed; any other is HTML.
+
+        Returns
+        -------
+        pathlib.Path
+            The file written.
+        """
+        target = Path(path)
+        is_pdf = target.suffix.lower() == ".pdf"
+        # half of a character, as a broken file name may hold, cannot be written
+        content = print_pdf(self.html) if is_pdf else self.html.encode("utf-8", "replace")
+        write_atomically(target, content)
+        return target
+
+    def __repr__(self) -> str:
+        return f"<Report of {len(self.html):,} characters: save('report.html')>"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe title="Report" srcdoc="{escape(self.html)}" width="100%" height="800" '
+            'frameborder="0"></iframe>'
+        )
+
+
+def make_report(data: ReportData) -> Report:
+    """Draw a report.
+
+    Parameters
+    ----------
+    data : ReportData
+        What it shows.
+
+    Returns
+    -------
+    Report
+        The page.
+    """
+    jinja2 = needed("jinja2", "to make a report")
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_read),
+    )
+    environment.filters |= {
+        "percent": words.percent,
+        "number": words.number,
+        "counted": words.count,
+    }
+    style, script = _read("report.css"), _script()
+    page = environment.get_template("report.html").render(
+        **_texts(data),
+        data=data,
+        style=jinja2.utils.markupsafe.Markup(style),
+        script=jinja2.utils.markupsafe.Markup(script),
+        policy=_policy(style, script),
+        payload=jinja2.utils.markupsafe.Markup(to_json(data)),
+    )
+    return Report(page)
+
+
+def _texts(data: ReportData) -> dict[str, Any]:
+    """Return what the page says."""
+    events = words.events(data)
+    return {
+        "headline": words.headline(data),
+        "verdict": words.verdict(data),
+        "first_look": words.first_look(data),
+        "label_words": words.label_words(data),
+        "basis": words.basis(data),
+        "alarms": words.count(int(data.is_alarm.sum()), "alarm"),
+        "notes": words.notes(data),
+        "n_alarms": int(data.is_alarm.sum()),
+        "ranked": _ranked(data),
+        "events": [_event(data, i, event) for i, event in enumerate(events[:MOST_EVENTS])],
+        "n_events": len(events),
+        "n_known": int((~data.embedding.is_new).sum()),
+        "n_drawn": int(data.embedding.is_new.sum()),
+        "n_columns": 5 + (data.times is not None) + (data.labels is not None),
+        **_time_counts(data),
+    }
+
+
+def _time_counts(data: ReportData) -> dict[str, int]:
+    """Return how many rows have no time, have one, and are drawn through at most."""
+    n = 0 if data.times is None else int(np.isfinite(data.times).sum())
+    return {"n_untimed": len(data.scores) - n, "n_timed": n, "n_line": MOST_POINTS}
+
+
+def _ranked(data: ReportData) -> list[dict[str, Any]]:
+    """Return the rows of the table of anomalies."""
+    return [
+        {
+            "id": data.ids[row],
+            "time": 0.0 if data.times is None else float(data.times[row]),
+            "when": "" if data.times is None else _when(data, float(data.times[row])),
+            "score": float(data.scores[row]),
+            "p_value": float(data.p_values[row]),
+            "label": 0 if data.labels is None else int(data.labels[row]),
+            "is_alarm": bool(data.is_alarm[row]),
+            "readings": [r for r in data.readings[i] if r.cost > 0][:2],
+        }
+        for i, row in enumerate(data.rows)
+    ]
+
+
+def _event(data: ReportData, i: int, event: Event) -> dict[str, Any]:
+    start, end = _when(data, event.start), _when(data, event.end)
+    day, _, clock = end.partition(" ")
+    return {
+        "index": i,
+        "start": start,
+        "end": clock if clock and end != start and start.startswith(f"{day} ") else end,
+        "alarms": words.count(event.n_alarms, "alarm"),
+        "score": float(data.scores[event.row]),
+        "id": data.ids[event.row],
+    }
+
+
+def _when(data: ReportData, time: float) -> str:
+    return words.time_text(time, data.is_date)
+
+
+def _policy(style: str, script: str) -> str:
+    """Return a policy that lets this style and this script run, and nothing else."""
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _script() -> str:
+    """Return the parts of the script as one that leaves no names behind."""
+    parts = "\n".join(_read(f"{name}.js") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
+def _read(name: str) -> str:
+    """Return a file of the templates."""
+    return (files("ocfuse.report") / "templates" / name).read_text(encoding="utf-8")

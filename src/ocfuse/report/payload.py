@@ -1,0 +1,179 @@
+"""The data that the page's script draws, as JSON that is safe inside HTML."""
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
+
+from ocfuse.report.data import Embedding, FloatArray, ReportData
+from ocfuse.report.thresholds import tabulate
+from ocfuse.report.timeline import find_runs, find_sections, thin_out
+from ocfuse.report.trust import compare_rates, count_p_values, has_normals
+from ocfuse.report.words import events
+from ocfuse.scores.axis import ScoreAxis
+
+#: Events, and runs of labelled anomalies, that are drawn.
+MOST_EVENTS = 3000
+#: Levels of a colour, one letter each.
+LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def to_json(data: ReportData) -> str:
+    """Return the drawn data as JSON without the characters that end a script or begin a tag."""
+    text = json.dumps(payload(data), allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def payload(data: ReportData) -> dict[str, Any]:
+    """Return the drawn data as lists, texts and numbers."""
+    axis = ScoreAxis.over(data.normal_scores, data.scores)
+    return {
+        "n": len(data.scores),
+        "nAnomalies": 0 if data.labels is None else int((data.labels < 0).sum()),
+        "nNormals": 0 if data.labels is None else int((data.labels > 0).sum()),
+        "ids": {str(row): data.ids[row] for row in _named_rows(data)},
+        "axis": {
+            "centre": axis.centre,
+            "unit": axis.unit,
+            "low": axis.low,
+            "high": axis.high,
+            "ticks": axis.ticks(),
+        },
+        "histogram": {
+            "normal": axis.count(data.normal_scores),
+            "fresh": axis.count(data.scores),
+        },
+        "thresholds": _thresholds(data),
+        "members": data.explanation.member_names,
+        "nFeatures": len(data.explanation.feature_names),
+        "details": _details(data),
+        "map": _map(data.embedding),
+        "agreement": None if data.agreement is None else _agreement(data.agreement),
+        "trust": _trust(data),
+        "timeline": _timeline(data),
+    }
+
+
+def _named_rows(data: ReportData) -> NDArray[np.intp]:
+    new = data.embedding.rows[data.embedding.is_new]
+    return np.union1d(data.rows, new)
+
+
+def _thresholds(data: ReportData) -> dict[str, Any]:
+    table = tabulate(data)
+    return {
+        "value": table.values.tolist(),
+        "rate": _rounded(table.rates, 6),
+        "alarms": table.alarms.tolist(),
+        "found": None if table.found is None else table.found.tolist(),
+        "wrong": None if table.wrong is None else table.wrong.tolist(),
+        "start": table.start,
+    }
+
+
+def _details(data: ReportData) -> list[dict[str, Any]]:
+    """Return what unfolds under each ranked row."""
+    why = data.explanation
+    return [
+        {
+            "row": int(row),
+            "weights": _rounded(why.weights[i], 4),
+            "scores": _rounded(why.normalised_scores[i], 4),
+            "base": _number(why.base[i], 5),
+            "shares": _rounded(why.contributions[i], 5),
+            "score": _number(why.score[i], 5),
+            "p": _number(why.local_p[i], 3),
+            "near": why.nearest_rows[i].tolist(),
+            "far": _rounded(why.nearest_distances[i], 3),
+            "readings": [[r.name, r.value, r.normal, _number(r.cost, 5)] for r in data.readings[i]],
+            # of all features, also those that are not listed
+            "cost": _number(why.attributions[i].sum(), 5),
+        }
+        for i, row in enumerate(data.rows)
+    ]
+
+
+def _map(embedding: Embedding) -> dict[str, Any]:
+    points = embedding.points
+    return {
+        "x": _rounded(points[:, 0], 4),
+        "y": _rounded(points[:, 1], 4),
+        "isNew": embedding.is_new.astype(int).tolist(),
+        "row": embedding.rows.tolist(),
+        "score": embedding.scores.tolist(),
+        "top": np.abs(embedding.weights).argmax(axis=1).tolist(),
+        "p": _levels(embedding.local_p),
+        "weights": [_levels(column) for column in embedding.weights.T],
+    }
+
+
+def _levels(values: FloatArray) -> dict[str, Any] | None:
+    """Return values as letters between two ends, None if they do not vary or are not there."""
+    if np.isnan(values).any() or np.ptp(values) < 1e-6:
+        return None
+    low, high = values.min(), values.max()
+    levels = np.round((values - low) / (high - low) * (len(LEVELS) - 1)).astype(int)
+    letters = "".join(LEVELS[level] for level in levels)
+    return {"low": _number(low, 4), "high": _number(high, 4), "levels": letters}
+
+
+def _agreement(R: FloatArray) -> dict[str, Any]:
+    """Return the correlations, and an order in which members that agree stand together."""
+    if len(R) < 3:
+        order = list(range(len(R)))
+    else:
+        distance = 1.0 - np.nan_to_num(R)[np.triu_indices(len(R), 1)]
+        order = leaves_list(linkage(distance, "average", optimal_ordering=True)).tolist()
+    return {"values": _rounded(R, 3), "order": order}
+
+
+def _trust(data: ReportData) -> dict[str, Any]:
+    trust = compare_rates(data)
+    return {
+        "rates": _rounded(trust.rates, 5),
+        "low": _rounded(trust.low, 5),
+        "high": _rounded(trust.high, 5),
+        "heldOut": _rounded(trust.held_out, 5),
+        "fresh": _rounded(trust.fresh, 5),
+        "pValues": count_p_values(data.p_values),
+        "whose": "rows labelled normal" if has_normals(data) else "rows of this report",
+    }
+
+
+def _timeline(data: ReportData) -> dict[str, Any] | None:
+    if data.times is None:
+        return None
+    drawn = thin_out(data.times, data.scores)
+    section = find_sections(data.times)[drawn]
+    return {
+        "time": data.times[drawn].tolist(),
+        # not rounded: every point must lie on its side of the threshold
+        "score": data.scores[drawn].tolist(),
+        "breaks": (np.flatnonzero(np.diff(section)) + 1).tolist(),
+        "isDate": data.is_date,
+        "labelled": _labelled(data),
+        "events": [[event.start, event.end] for event in events(data)[:MOST_EVENTS]],
+    }
+
+
+def _labelled(data: ReportData) -> list[list[float]] | None:
+    """Return first and last time of labelled anomalies that follow each other, the longest."""
+    if data.times is None or data.labels is None:
+        return None
+    found = sorted(find_runs(data.times, data.labels < 0), key=len, reverse=True)
+    return [[float(data.times[run[0]]), float(data.times[run[-1]])] for run in found[:MOST_EVENTS]]
+
+
+def _rounded(values: FloatArray, digits: int) -> Any:
+    """Return nested lists of numbers with so many significant digits, None for NaN."""
+    if values.ndim > 1:
+        return [_rounded(row, digits) for row in values]
+    return [_number(value, digits) for value in values.tolist()]
+
+
+def _number(value: float, digits: int) -> float | None:
+    return float(f"{value:.{digits}g}") if np.isfinite(value) else None

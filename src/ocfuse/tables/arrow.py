@@ -1,0 +1,145 @@
+"""Tables in Parquet and Feather files, and what becomes of their types."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ocfuse.exceptions import TableError
+from ocfuse.optional import needed
+from ocfuse.tables.frames import Frame, pandas
+from ocfuse.tables.source import Source
+
+#: What pyarrow raises for files that are damaged or something else; its errors are among these.
+DAMAGE = (OSError, ValueError, TypeError, KeyError, NotImplementedError)
+
+#: Bytes of each column of a Parquet file that are read at a time.
+READ_BUFFER = 1 << 18
+
+
+class ParquetSource(Source):
+    """A table in a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    chunk_rows : int
+        Most rows of one chunk.
+    """
+
+    def __init__(self, path: Path, chunk_rows: int) -> None:
+        self._path = path
+        with self._open() as file:
+            columns = list(file.schema_arrow.names)
+            self._n_rows = max(file.metadata.num_rows, 1)
+        super().__init__(path.name, columns, "Parquet", chunk_rows, path.stat().st_size)
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield data frames of the types of the file."""
+        arrow = needed("pyarrow", "to read Parquet files")
+        n_read = 0
+        with self._open() as file:
+            batches = file.iter_batches(batch_size=self.chunk_rows)
+            for batch in _guarded(batches, self.name):
+                n_read += batch.num_rows
+                self.bytes_read = (self.n_bytes or 0) * n_read // self._n_rows
+                if batch.num_rows:
+                    yield to_frame(arrow.Table.from_batches([batch]))
+
+    def _open(self) -> Any:
+        parquet = needed("pyarrow.parquet", "to read Parquet files")
+        try:
+            # By default a whole row group is held, and a file may be a single one.
+            return parquet.ParquetFile(self._path, pre_buffer=False, buffer_size=READ_BUFFER)
+        except DAMAGE as error:
+            raise _damaged(self._path.name, error) from error
+
+
+class FeatherSource(Source):
+    """A table in a Feather file (version 2, which is Arrow's file format).
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    chunk_rows : int
+        Most rows of one chunk.
+    """
+
+    def __init__(self, path: Path, chunk_rows: int) -> None:
+        self._path = path
+        with self._map() as mapped:
+            columns = list(self._open(mapped).schema.names)
+        super().__init__(path.name, columns, "Feather", chunk_rows, path.stat().st_size)
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield data frames of the types of the file."""
+        arrow = needed("pyarrow", "to read Feather files")
+        with self._map() as mapped:
+            file = self._open(mapped)
+            n_batches = file.num_record_batches
+            for i, batch in enumerate(
+                _guarded((file.get_batch(i) for i in range(n_batches)), self.name)
+            ):
+                for start in range(0, batch.num_rows, self.chunk_rows):
+                    part = batch.slice(start, self.chunk_rows)
+                    yield to_frame(arrow.Table.from_batches([part]))
+                self.bytes_read = (self.n_bytes or 0) * (i + 1) // n_batches
+
+    def _map(self) -> Any:
+        arrow = needed("pyarrow", "to read Feather files")
+        try:
+            return arrow.memory_map(str(self._path))
+        except DAMAGE as error:
+            raise _damaged(self._path.name, error) from error
+
+    def _open(self, mapped: Any) -> Any:
+        try:
+            return needed("pyarrow.ipc", "to read Feather files").open_file(mapped)
+        except DAMAGE as error:
+            raise _damaged(self._path.name, error) from error
+
+
+def to_frame(table: Any) -> Frame:
+    """Return an Arrow table as a data frame whose types depend on the table's types alone.
+
+    pandas would turn integers into floats in those chunks that have gaps.
+    """
+    for j, field in enumerate(table.schema):
+        kind = _plain_type(field.type)
+        if kind != field.type:
+            table = table.set_column(j, field.name, table.column(j).cast(kind))
+    return table.to_pandas(types_mapper=_nullable_type, ignore_metadata=True)
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return the type that a column is brought to, still one of Arrow's."""
+    arrow = needed("pyarrow", "to read tables")
+    types = arrow.types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_decimal(kind):
+        return arrow.float64()
+    return arrow.timestamp("ms") if types.is_date(kind) else kind
+
+
+def _nullable_type(kind: Any) -> Any:
+    """Return the type of pandas for one of Arrow's, or None for the usual one."""
+    pd, name = pandas(), str(kind)
+    if name in ("string", "large_string", "string_view"):
+        return pd.StringDtype("pyarrow")
+    if name == "bool":
+        return pd.BooleanDtype()
+    whole = {f"{u}int{n}": f"{u.upper()}Int{n}" for u in ("", "u") for n in (8, 16, 32, 64)}
+    return getattr(pd, f"{whole[name]}Dtype")() if name in whole else None
+
+
+def _guarded(batches: Any, name: str) -> Iterator[Any]:
+    """Yield batches; damage in the midst of a file is told as an error of ours."""
+    try:
+        yield from batches
+    except DAMAGE as error:
+        raise _damaged(name, error) from error
+
+
+def _damaged(name: str, error: Exception) -> TableError:
+    return TableError(f"{name} cannot be read; it may be cut off or damaged. ({error})")

@@ -1,0 +1,277 @@
+"""TableDetector: a detector that knows the columns of its table."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ocfuse.ensemble import FusedDetector
+from ocfuse.exceptions import FewSamplesWarning, InvalidTypeError, RowsWarning
+from ocfuse.explain import Explanation
+from ocfuse.persistence import save
+from ocfuse.report import Report
+from ocfuse.tables.card import make_card
+from ocfuse.tables.cells import BoolArray, FloatArray
+from ocfuse.tables.frames import Frame, Series, as_frame, pandas
+from ocfuse.tables.labels import with_unknown
+from ocfuse.tables.names import free_name
+from ocfuse.tables.schema import Schema
+
+#: Columns of what `score` returns, after id and time.
+RESULTS = ("score", "p_value", "is_anomaly")
+#: Rows that are scored at a time: members may need memory for each pair of these and of training
+#: rows. Scores of a row in blocks of other sizes differ by rounding alone, by less than 1e-10.
+BLOCK_ROWS = 2_000
+#: What is told of rows that are left out on request.
+UNUSABLE = "Rows without a score: a gap where training had none, text among numbers, or infinity"
+#: False alarms that are to be expected among the rows that the threshold rests on, at least.
+FEWEST_ALARMS = 2
+#: Chance with which the rate that is told of few rows is not exceeded.
+SURE = 0.95
+
+
+class TableDetector(BaseEstimator):  # type: ignore[misc]
+    """Detect anomalies among the rows of a table as users have it.
+
+    `fit` settles what each column holds; later tables are read by that, chunk
+    by chunk if need be, with the same result as at once.
+
+    Parameters
+    ----------
+    detector : FusedDetector, default=None
+        What learns from the rows. None is `FusedDetector()`.
+    label : str, default=None
+        Column that tells normal rows from anomalies.
+    normal : str or collection, default=None
+        Values of the label column that are normal (see `Schema.infer`).
+    ignore : str or sequence of str, default=()
+        Columns to leave out.
+    id : str, default=None
+        Column that names the rows. None looks for one.
+    time : str, default=None
+        Column that tells when the rows were. None looks for one.
+    group : str, default=None
+        Column that names the run, part or tile of every row. Rows of one group stay
+        together whenever rows are held out.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        What the columns hold.
+    detector_ : FusedDetector
+        The fitted detector.
+    card_ : dict
+        Rows, columns, versions, time, settings and checksum of the training data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from ocfuse import FusedDetector
+    >>> from ocfuse.tables import TableDetector
+    >>> flowers = load_iris(as_frame=True).frame
+    >>> setosa = flowers[flowers["target"] == 0].drop(columns="target")
+    >>> model = TableDetector(FusedDetector("light", random_state=0)).fit(setosa)
+    >>> model.score(flowers.drop(columns="target").iloc[[25, 60, 120]])["is_anomaly"]
+    25     False
+    60      True
+    120     True
+    Name: is_anomaly, dtype: bool
+    """
+
+    schema_: Schema
+    detector_: FusedDetector
+    card_: dict[str, Any]
+
+    def __init__(
+        self,
+        detector: FusedDetector | None = None,
+        *,
+        label: str | None = None,
+        normal: Any = None,
+        ignore: Any = (),
+        id: str | None = None,
+        time: str | None = None,
+        group: str | None = None,
+    ) -> None:
+        self.detector = detector
+        self.label = label
+        self.normal = normal
+        self.ignore = ignore
+        self.id = id
+        self.time = time
+        self.group = group
+
+    def fit(self, frame: Any, y: Any = None) -> "TableDetector":
+        """Settle what the columns hold, and learn from the rows.
+
+        Parameters
+        ----------
+        frame : data frame
+            Training rows, such as `open_source(path).read()`.
+        y : None
+            Not used; labels are a column of the table.
+
+        Returns
+        -------
+        TableDetector
+            The fitted model.
+        """
+        detector = FusedDetector() if self.detector is None else clone(self.detector)
+        if not isinstance(detector, FusedDetector):
+            raise InvalidTypeError(
+                f"detector must be a FusedDetector. Got {type(detector).__name__}. Other "
+                "detectors can be its members: FusedDetector(members=[...])."
+            )
+        table = as_frame(frame)
+        schema = Schema.infer(
+            *(table, self.label, self.ignore, self.id, self.time),
+            normal=self.normal,
+            group=self.group,
+        )
+        features, labels = schema.features_of(table), schema.labels_of(table)
+        groups = schema.groups_of(table)
+        detector.fit(features, with_unknown(labels), groups)
+        _warn_if_few(detector, groups)
+        self.schema_, self.detector_ = schema, detector
+        self.card_ = make_card(features, labels, detector)
+        return self
+
+    def score(self, frame: Any, *, keep_going: bool = False) -> Frame:
+        """Judge every row.
+
+        Parameters
+        ----------
+        frame : data frame
+            Rows with the columns of training; others are not used.
+        keep_going : bool, default=False
+            Leave score and p-value of rows empty that cannot be scored, and count them
+            in a warning: rows with text among numbers, with infinity, or with gaps where
+            training had none. Otherwise such rows are an error.
+
+        Returns
+        -------
+        pandas.DataFrame
+            File, id and time, if there are such columns; "score", higher is more
+            normal; "p_value", how rarely a normal row scores this low; and
+            "is_anomaly". The index is that of `frame`.
+        """
+        check_is_fitted(self, "detector_")
+        table = as_frame(frame)
+        unusable = self._unusable(table) if keep_going else np.zeros(len(table), dtype=bool)
+        scores = np.full(len(table), np.nan)
+        scores[~unusable] = self._scores(table[~unusable])
+        p_values = np.full(len(table), np.nan)
+        p_values[~unusable] = self.detector_.conformal_.p_values(scores[~unusable])
+        result = {
+            **self._beside(table),
+            "score": scores,
+            "p_value": p_values,
+            "is_anomaly": scores < self.detector_.offset_,
+        }
+        return pandas().DataFrame(result, index=table.index)
+
+    def explain(self, frame: Any) -> Explanation:
+        """Return what lies behind the score of every row (see `FusedDetector.explain`)."""
+        check_is_fitted(self, "detector_")
+        return self.detector_.explain(self.schema_.features_of(frame))
+
+    def report(self, frame: Any, *, name: str = "the table") -> Report:
+        """Make a page on the alarms among the rows, and why they were raised.
+
+        Parameters
+        ----------
+        frame : data frame
+            Rows with the columns of training; labels, ids and times are shown too.
+        name : str, default="the table"
+            What to call the rows.
+
+        Returns
+        -------
+        Report
+            The page; `save` writes it.
+        """
+        check_is_fitted(self, "detector_")
+        schema, card = self.schema_, self.card_
+        table = as_frame(frame)
+        return self.detector_.report(
+            schema.features_of(table),
+            with_unknown(schema.labels_of(table)),
+            time=schema.times_of(table),
+            ids=schema.ids_of(table),
+            title=f"Anomalies in {name}",
+            card={
+                "Data": name,
+                "Model learned": card["time"],
+                "Training table": f"{card['rows']:,} rows, {card['columns']:,} columns",
+                "SHA-256 of the training columns, as they were read": card["sha256"],
+                "Columns not learned from": schema.left_out or "none",
+            }
+            | ({"Times": "in UTC"} if schema.times_are_utc else {}),
+        )
+
+    def calibrate(self, frame: Any) -> "TableDetector":
+        """Set the threshold from fresh normal rows (see `FusedDetector.calibrate`)."""
+        check_is_fitted(self, "detector_")
+        self.detector_.calibrate(self.schema_.features_of(frame))
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model to one file that `ocfuse.load` reads."""
+        check_is_fitted(self, "detector_")
+        return save(self, path)
+
+    def _scores(self, table: Frame) -> FloatArray:
+        features = self.schema_.features_of(table)
+        if not len(features):
+            return np.zeros(0)
+        blocks = range(0, len(features), BLOCK_ROWS)
+        return np.concatenate(
+            [self.detector_.score_samples(features.iloc[i : i + BLOCK_ROWS]) for i in blocks]
+        )
+
+    def _unusable(self, table: Frame) -> BoolArray:
+        rows = self.schema_.unusable_rows(table)
+        if rows.any():
+            first = f"row {table.index[int(np.flatnonzero(rows)[0])]}"
+            warnings.warn(RowsWarning(UNUSABLE, int(rows.sum()), first), stacklevel=3)
+        return rows
+
+    def _beside(self, table: Frame) -> dict[str, Series]:
+        """Return the columns that are shown beside the scores, under names that are free."""
+        schema = self.schema_
+        known = {
+            "file": schema.files_of(table),
+            "id": schema.ids_of(table),
+            "time": schema.shown_times_of(table),
+        }
+        there = {kind: column for kind, column in known.items() if column is not None}
+        taken = {*RESULTS, *(column.name for column in there.values())}
+        result = {}
+        for kind, column in there.items():
+            name = free_name(kind, taken) if column.name in RESULTS else str(column.name)
+            taken.add(name)
+            result[name] = column
+        return result
+
+
+def _warn_if_few(detector: FusedDetector, groups: list[str] | None) -> None:
+    """Tell how far off the rate of false alarms may be, where so few rows set the threshold."""
+    n, rate = len(detector.normal_scores_), detector.false_alarm_rate
+    n, what = (n, "normal rows") if groups is None else (min(n, len(set(groups))), "groups")
+    if (n + 1) * rate >= FEWEST_ALARMS or detector.threshold_rate_ > rate:
+        return  # enough, or told by the detector itself
+    # split conformal: the rate is Beta(k, n + 1 - k) over draws of the n rows
+    k = max(int((n + 1) * rate), 1)
+    worst = betaincinv(k, n + 1 - k, SURE)
+    warnings.warn(
+        f"{n} {what} are few to set a threshold by: {rate:.3g} of fresh normal rows may raise an "
+        f"alarm, but it can well be {worst:.2g}. Use at least "
+        f"{int(np.ceil(FEWEST_ALARMS / rate))} {what}, or a higher rate.",
+        FewSamplesWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,238 @@
+"""Tell what the columns of a table hold."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from ocfuse.exceptions import TableError
+from ocfuse.tables import cells, times
+from ocfuse.tables.cells import BoolArray, FloatArray
+from ocfuse.tables.column import CATEGORY, ID, IGNORED, NUMBER, TIME, Column
+from ocfuse.tables.dialect import DECIMAL_COMMA, GROUPED
+from ocfuse.tables.frames import Series, listed
+from ocfuse.tables.names import FILE
+
+#: Most different values of a category, and fewest rows for each of them on average.
+MOST_CATEGORIES = 50
+ROWS_PER_CATEGORY = 2
+#: Share of numbers from which on a column is meant to hold numbers.
+MOSTLY = 0.9
+#: Fewest rows from which a counter is told without its name.
+COUNTED_ROWS = 20
+#: What to do about columns of numbers that are written in a way that cannot be read.
+COMMAS = (
+    "If they are decimal commas, say decimal=','; otherwise write them without, or ignore the "
+    "column."
+)
+THOUSANDS = "Write them without marks for thousands, or ignore the column."
+ID_NAME = re.compile(r"(?:^|[\s_.-])(?:id|uid|uuid|guid|index|idx|row|serial)$")
+UNNAMED = re.compile(r"Unnamed: \d+|__index_level_\d+__")
+TIME_NAME = re.compile(
+    r"(?:time|datetime|date|ts|epoch|unix_?time|.*timestamp)(?:_(?:s|ms|us|ns|utc))?$"
+)
+#: Most steps back in time, as a share of all: runs that follow each other start anew.
+MOST_RESTARTS = 0.1
+
+
+def infer_column(column: Series) -> Column:
+    """Return what a column of training rows holds, and why."""
+    name = str(column.name)
+    n_gaps = int(column.isna().sum())
+    if n_gaps == len(column):
+        return Column(name, IGNORED, "no value in any row")
+    if cells.is_time_type(column.dtype):
+        utc = getattr(column.dtype, "tz", None) is not None
+        return Column(name, TIME, "dates or times", n_gaps > 0, format=times.ISO, utc=utc)
+    odd = _odd_type(column)
+    if odd:
+        return Column(name, IGNORED, f"neither numbers nor text: {odd}")
+    if str(column.dtype) == "category":  # declared, whatever the values look like
+        return _text(column, column.notna().to_numpy(bool), column.isna().to_numpy(bool))
+    values, is_text = cells.numbers(column)
+    if not is_text.any():
+        return _numbers(column, values)
+    return _text(column, is_text, np.isnan(values) & ~is_text)
+
+
+def time_column(column: Series) -> Column:
+    """Return a column that the user says is the time."""
+    found = infer_column(column)
+    if found.kind == TIME:
+        return replace(found, reason="as asked for")
+    if found.kind == IGNORED or cells.numbers(column)[1].any():
+        raise TableError(
+            f"Column {found.name!r} cannot be read as a time: {found.reason}. "
+            "Write times as 2024-12-31 23:59:59, all with a time zone or none, or as numbers."
+        )
+    return Column(found.name, TIME, "as asked for", found.has_gaps, format=times.NUMBER)
+
+
+def shown_rows(column: Series, chosen: BoolArray, most: int = 3) -> str:
+    """Return some cells of a column with their rows, to show."""
+    rows = np.flatnonzero(chosen)
+    parts = [shown_row(column, i) for i in rows[:most]]
+    return listed(parts) + (f" and {len(rows) - most} more rows" if len(rows) > most else "")
+
+
+def shown_row(column: Series, place: int) -> str:
+    """Return a cell of a column with its row, to show."""
+    return f"row {column.index[place]} ({_short(column.iloc[place])})"
+
+
+def about_infinity(column: Series, values: FloatArray) -> str:
+    """Return what is to be said of infinite numbers, or nothing."""
+    infinite = np.isinf(values)
+    if not infinite.any():
+        return ""
+    return f"Column {str(column.name)!r} holds infinity in {shown_rows(column, infinite)}."
+
+
+def _odd_type(column: Series) -> str:
+    """Return what is neither a number nor text, in words, or nothing."""
+    if str(column.dtype).startswith(("timedelta", "duration", "period", "interval")):
+        return f"{column.dtype}; convert it to numbers"
+    if column.dtype != object:
+        return "complex numbers" if column.dtype.kind == "c" else ""
+    types = {type(cell) for cell in column.dropna()}
+    odd = [kind.__name__ for kind in types if not _is_plain(kind)]
+    return listed(sorted(odd))
+
+
+def _is_plain(kind: type) -> bool:
+    return issubclass(kind, str | bool | np.bool_ | date) or (
+        hasattr(kind, "__float__") and not issubclass(kind, np.ndarray)
+    )
+
+
+def _numbers(column: Series, values: FloatArray) -> Column:
+    """Return a column of numbers, or what numbers may also be: times and counters."""
+    name = str(column.name)
+    mistake = about_infinity(column, values)
+    if mistake:
+        raise TableError(f"{mistake} Leave such rows out, or such cells empty.")
+    missing = np.isnan(values)
+    if missing.all():
+        return Column(name, IGNORED, "no value in any row")
+    steps = np.diff(values)
+    is_whole = not missing.any() and bool((values == np.floor(values)).all())
+    if is_time_name(name) and _runs_on(values[~missing]):
+        reason = "numbers that rise from row to row, named like a time"
+        return Column(name, TIME, reason, bool(missing.any()), format=times.NUMBER)
+    if is_whole and is_id_name(name) and len(np.unique(values)) == len(values) > 1:
+        return Column(name, ID, "a different whole number in every row, named like an id")
+    if is_whole and len(values) >= COUNTED_ROWS and bool((steps == 1).all()):
+        return Column(name, ID, "counts the rows")
+    present = values[~missing]
+    is_single, has_gaps = bool((present == present[0]).all()), bool(missing.any())
+    reason = f"always {present[0]:g}; only a change of it will count" if is_single else "numbers"
+    if has_gaps:
+        reason += f", {missing.sum()} of {len(values)} cells empty"
+    return Column(name, NUMBER, reason, has_gaps, is_constant=is_single and not has_gaps)
+
+
+def _runs_on(values: FloatArray) -> bool:
+    """Tell whether numbers go on as times do: never back but where another run starts."""
+    steps = np.diff(values)
+    return len(values) > 2 and bool((steps > 0).any() and (steps < 0).mean() <= MOST_RESTARTS)
+
+
+def _text(column: Series, is_text: BoolArray, is_gap: BoolArray) -> Column:
+    """Return a column of categories, times or ids, or one to ignore."""
+    name = str(column.name)
+    words = [word for word in cells.words(column) if word is not None]
+    counts = Counter(words)
+    n, n_rows = len(counts), sum(counts.values())
+    is_few = n <= MOST_CATEGORIES and n * ROWS_PER_CATEGORY <= n_rows
+    n_numbers = len(column) - int(is_text.sum()) - int(is_gap.sum())
+    if n_numbers >= MOSTLY * n_rows or (n_numbers > n_rows / 2 and not is_few):
+        raise mixed(column, is_text)
+    if name == FILE:
+        return Column(name, IGNORED, "names the file of every row")
+    formats = times.settled_formats(words) if _has_digits(counts) else []
+    if formats:
+        return _times(name, list(counts), formats, n_rows < len(column))
+    if n == n_rows == len(column) > 1 and is_id_name(name):
+        return Column(name, ID, "a different text in every row, named like an id")
+    _refuse_commas(column[is_text], is_few)
+    if not is_few:
+        return Column(name, IGNORED, f"text with {n} different values in {n_rows} rows")
+    return _category(name, counts, len(column) - n_rows)
+
+
+def _times(name: str, found: list[str], formats: list[str], has_gaps: bool) -> Column:
+    """Return a column of times, or one to ignore if it is not clear which times these are."""
+    if len(formats) > 1:
+        reason = (
+            f"dates whose days may be months, such as {found[0]!r}; a day after the 12th, or rows "
+            "that go on over midnight, would settle it"
+        )
+        return Column(name, IGNORED, reason)
+    n_zones = sum(map(times.has_zone, found))
+    if 0 < n_zones < len(found):
+        return Column(name, IGNORED, "times of which only some have a time zone")
+    return Column(name, TIME, "dates or times", has_gaps, format=formats[0], utc=n_zones > 0)
+
+
+def _category(name: str, counts: Counter[str], n_gaps: int) -> Column:
+    n = len(counts)
+    reason = f"text with {n} different values" if n > 1 else f"always {next(iter(counts))!r}"
+    if n_gaps:
+        reason += f", {n_gaps} of {counts.total() + n_gaps} cells empty"
+    is_constant = n == 1 and not n_gaps
+    return Column(name, CATEGORY, reason, n_gaps > 0, sorted(counts), is_constant=is_constant)
+
+
+def _refuse_commas(text: Series, is_few: bool) -> None:
+    """Refuse text that would be numbers, had it points in place of commas, or no other marks."""
+    found = [str(cell).strip() for cell in text]
+    has_marks = any(map(GROUPED.fullmatch, found))
+    # 1,5 may be one of a few categories; 1.234,56 is a number
+    if (has_marks or not is_few) and all(
+        DECIMAL_COMMA.fullmatch(cell) or GROUPED.fullmatch(cell) for cell in found
+    ):
+        raise TableError(
+            f"Column {str(text.name)!r} holds numbers with commas: {shown_row(text, 0)}. "
+            f"{THOUSANDS if has_marks else COMMAS}"
+        )
+
+
+def mixed(column: Series, is_text: BoolArray) -> TableError:
+    """Return the error for text among numbers."""
+    return TableError(
+        f"Column {str(column.name)!r} holds numbers, but not in {shown_rows(column, is_text)}. "
+        f"{advice(column, is_text)}Correct or empty these cells, or ignore the column."
+    )
+
+
+def advice(column: Series, is_text: BoolArray) -> str:
+    """Return what to do about commas and marks for thousands, if these are the matter."""
+    first = column.iloc[int(np.flatnonzero(is_text)[0])]
+    word = first.strip() if isinstance(first, str) else ""
+    if GROUPED.fullmatch(word):
+        return "Write numbers without marks for thousands. "
+    return "If it is a decimal comma, say decimal=','. " if DECIMAL_COMMA.fullmatch(word) else ""
+
+
+def _has_digits(counts: Counter[str]) -> bool:
+    """Tell whether it is worth while to look for dates."""
+    return any(letter.isdigit() for letter in next(iter(counts)))
+
+
+def is_time_name(name: str) -> bool:
+    """Tell whether a column is named as times usually are."""
+    return TIME_NAME.match(name.lower()) is not None
+
+
+def is_id_name(name: str) -> bool:
+    """Tell whether a column is named as ids usually are."""
+    is_camel = re.search(r"[a-z]I[dD]$", name) is not None
+    return is_camel or bool(ID_NAME.search(name.lower()) or UNNAMED.fullmatch(name))
+
+
+def _short(cell: Any) -> str:
+    shown = repr(cell.item() if isinstance(cell, np.generic) else cell)
+    return shown if len(shown) <= 40 else shown[:37] + "..."

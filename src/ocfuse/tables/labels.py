@@ -1,0 +1,151 @@
+"""What the values of a label column mean."""
+
+import re
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
+from ocfuse.exceptions import TableError
+from ocfuse.tables.cells import texts
+from ocfuse.tables.frames import Series, listed
+
+NORMAL_WORDS = frozenset(
+    ("normal", "ok", "okay", "good", "healthy", "nominal", "fine", "inlier", "benign", "passed")
+)
+ANOMALY_WORDS = frozenset(
+    (
+        *("anomaly", "anomalous", "abnormal", "outlier", "bad", "fault", "faulty", "failure"),
+        *("failed", "defect", "defective", "broken", "damaged", "nok", "attack", "alarm"),
+    )
+)
+UNKNOWN_WORDS = frozenset({"unknown", "?", "nan", "na", "n/a", "none", "null"})
+#: Parts of a column's name that tell what true, or 1, means.
+BAD_NAME = re.compile(
+    r"anomal|abnormal|outlier|(?<!de)fault|fail|defect|alarm|attack|fraud|intrusion"
+)
+GOOD_NAME = re.compile(r"normal(?!i)|inlier|healthy|(?:^|[^a-z])(?:ok|good)(?:$|[^a-z])")
+#: Names of columns that are labels, but do not tell what true means.
+OTHER_NAME = re.compile(
+    r"(?:^|[^a-z])labels?$|^(?:class|target|y|(?:ground.?)?truth|change.?points?)$"
+)
+
+
+@dataclass(frozen=True)
+class LabelRule:
+    """What each value of a label column stands for; an empty cell is unknown.
+
+    Attributes
+    ----------
+    normal, unknown : list of str
+        Values that are normal; values that say nothing. All in small letters.
+    anomalous : list of str or None
+        Values that are anomalies; None if all others are.
+    """
+
+    normal: list[str]
+    unknown: list[str]
+    anomalous: list[str] | None
+
+    def labels(self, column: Series) -> LabelArray:
+        """Return +1 (normal), -1 (anomaly) or 0 (unknown, or strange) for every cell."""
+        words = _words(column)
+        codes = dict.fromkeys(words, UNKNOWN if self.anomalous is not None else ANOMALY)
+        codes |= dict.fromkeys(self.anomalous or (), ANOMALY)
+        codes |= dict.fromkeys(self.normal, NORMAL) | dict.fromkeys(self.unknown, UNKNOWN)
+        return np.array([codes[word] for word in words], dtype=np.int64)
+
+    def is_strange(self, column: Series) -> NDArray[np.bool_]:
+        """Tell which cells hold labels that training does not explain."""
+        if self.anomalous is None:
+            return np.zeros(len(column), dtype=bool)
+        known = {*self.normal, *self.unknown, *self.anomalous}
+        return np.array([word not in known for word in _words(column)], dtype=bool)
+
+
+def is_label_name(name: str) -> bool:
+    """Tell whether a column is named as labels usually are."""
+    return any(known.search(name.lower()) for known in (BAD_NAME, GOOD_NAME, OTHER_NAME))
+
+
+def with_unknown(labels: LabelArray | None) -> NDArray[np.float64] | None:
+    """Write unknown labels as NaN: without any -1, a detector would refuse 0 beside 1."""
+    return None if labels is None else np.where(labels == UNKNOWN, np.nan, labels)
+
+
+def learn_rule(column: Series, normal: Any = None) -> LabelRule:
+    """Find out what the labels of training rows mean, or ask for `normal`."""
+    counts = Counter(_words(column))
+    empty = counts.pop("", 0)
+    if not counts:
+        raise TableError(f"Column {column.name!r} holds no labels: all {empty} cells are empty.")
+    if normal is not None:
+        return _given_rule(str(column.name), counts, normal)
+    rule = _two_valued(str(column.name), counts) or _signs(counts) or _spoken(counts)
+    if rule is None:
+        values = listed([f"{word} ({n} rows)" for word, n in counts.most_common()])
+        raise TableError(
+            f"It is not clear which labels of column {column.name!r} are normal. It holds "
+            f"{values}. Name the normal ones, for instance "
+            f"normal={counts.most_common(1)[0][0]!r}; all others are then anomalies."
+        )
+    return rule
+
+
+def _given_rule(name: str, counts: Counter[str], normal: Any) -> LabelRule:
+    several = isinstance(normal, Collection) and not isinstance(normal, str)
+    wanted = [_word(str(value)) for value in (normal if several else [normal])]
+    absent = [word for word in wanted if word not in counts]
+    if absent or not wanted:
+        raise TableError(
+            f"normal must name values of column {name!r}, which holds "
+            f"{listed([word for word, _ in counts.most_common()])}. Got {listed(wanted) or 'none'}."
+        )
+    return LabelRule(wanted, [""], None)
+
+
+def _signs(counts: Counter[str]) -> LabelRule | None:
+    """Read our own coding, unless it could also be 0 and 1."""
+    is_clear = "-1" in counts or "0" not in counts
+    if counts.keys() <= {"1", "0", "-1"} and is_clear:
+        # 1 alone may come from 0 and 1: what a later 0 means is then not known
+        return LabelRule(["1"], ["", "0"] if "-1" in counts else [""], ["-1"])
+    return None
+
+
+def _two_valued(name: str, counts: Counter[str]) -> LabelRule | None:
+    """Read 0 and 1, or false and true, if the name of the column says which is which."""
+    for low, high in (("0", "1"), ("false", "true")):
+        if counts.keys() <= {low, high}:
+            if BAD_NAME.search(name.lower()):  # first: "abnormal" says both
+                return LabelRule([low], [""], [high])
+            if GOOD_NAME.search(name.lower()):
+                return LabelRule([high], [""], [low])
+    return None
+
+
+def _spoken(counts: Counter[str]) -> LabelRule | None:
+    """Read words: normal ones beside those for anomalies, or beside a single other one."""
+    words = counts.keys() - UNKNOWN_WORDS
+    others = words - NORMAL_WORDS
+    if words == others or (len(words) > 2 and not others <= ANOMALY_WORDS):
+        return None
+    return LabelRule(sorted(NORMAL_WORDS), ["", *sorted(UNKNOWN_WORDS)], None)
+
+
+def _words(column: Series) -> list[str]:
+    return ["" if text is None else _word(text) for text in texts(column)]
+
+
+def _word(text: str) -> str:
+    """Return a label in small letters, and whole numbers without decimals or plus."""
+    word = text.strip().lower()
+    try:
+        number = float(word)
+    except ValueError:
+        return word
+    return str(int(number)) if number.is_integer() else word

@@ -1,0 +1,364 @@
+"""What the columns of a table hold: settled in training, and held to afterwards."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ocfuse.ensemble.labels import ANOMALY, NORMAL, LabelArray
+from ocfuse.exceptions import InvalidInputError, RowsWarning, TableError, TableWarning
+from ocfuse.tables import cells
+from ocfuse.tables.cells import BoolArray
+from ocfuse.tables.column import FEATURES, GROUP, ID, IGNORED, LABEL, TIME, Column
+from ocfuse.tables.frames import Frame, Series, as_frame, listed, pandas
+from ocfuse.tables.kinds import (
+    infer_column,
+    is_id_name,
+    is_time_name,
+    shown_row,
+    shown_rows,
+    time_column,
+)
+from ocfuse.tables.labels import LabelRule, is_label_name, learn_rule
+from ocfuse.tables.names import FILE
+from ocfuse.tables.reading import (
+    FILL,
+    ONE_COLUMN,
+    about_cells,
+    mismatch,
+    read_cells,
+    read_times,
+    unusable,
+)
+
+#: Most values of a column that may hold labels.
+MOST_LABELS = 10
+#: Columns with cells that cannot be used that are described; the others are counted.
+MOST_MISTAKES = 4
+#: What a user may ask for a column to be, and what it then is.
+KINDS = {ID: ID, GROUP: GROUP, "ignore": IGNORED}
+ASKED = "as asked for"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the columns of a table hold.
+
+    Parameters
+    ----------
+    columns : list of Column
+        The columns of the training table, in its order.
+    label_rule : LabelRule or None
+        What the values of the label column mean, if there is one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ocfuse.tables import Schema
+    >>> frame = pd.DataFrame({"id": ["a", "b", "c", "d"], "flow": ["1.5", "2", "", "2.5"]})
+    >>> for column in Schema.infer(frame).columns:
+    ...     print(column.name, "|", column.kind, "|", column.reason)
+    id | id | a different text in every row, named like an id
+    flow | number | numbers, 1 of 4 cells empty
+    """
+
+    columns: list[Column]
+    label_rule: LabelRule | None = None
+
+    @classmethod
+    def infer(
+        cls,
+        frame: Any,
+        label: str | None = None,
+        ignore: str | Sequence[str] = (),
+        id: str | None = None,
+        time: str | None = None,
+        *,
+        normal: Any = None,
+        group: str | None = None,
+    ) -> "Schema":
+        """Tell from training rows what each column holds.
+
+        Parameters
+        ----------
+        frame : data frame
+            The rows. Text that reads as numbers counts as numbers.
+        label : str, default=None
+            Column that tells normal rows from anomalies.
+        ignore : str or sequence of str, default=()
+            Columns to leave out.
+        id, time : str, default=None
+            Column that names the rows; column that tells when they were.
+        normal : str or collection, default=None
+            Values of the label column that are normal. None recognises +1 and
+            -1, pairs such as "ok" and "defective", and 0 and 1 where the name
+            of the column says which is which.
+        group : str, default=None
+            Column that names the run, part or tile of every row.
+
+        Returns
+        -------
+        Schema
+            One entry per column.
+        """
+        table = as_frame(frame)
+        if not len(table):
+            raise TableError("The table has no rows.")
+        ignored = [ignore] if isinstance(ignore, str) else list(ignore)
+        given = {LABEL: label, ID: id, TIME: time, GROUP: group}
+        asked = [(kind, name) for kind, name in given.items() if name is not None]
+        asked += [("ignore", name) for name in ignored]
+        _require_known(table, asked)
+        if normal is not None and label is None:
+            raise InvalidInputError(
+                "normal needs a label column. Name it, for instance label='state'."
+            )
+        rule = None if label is None else learn_rule(table[label], normal)
+        kinds = {name: kind for kind, name in asked}
+        found = _found([_settled(table[name], kinds.get(name), rule) for name in table.columns])
+        schema = cls(_only_one(_only_one(found, ID, id), TIME, time), rule)
+        schema._require_features(table)
+        schema._warn_of_training(table)
+        return schema
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the columns that a detector learns from."""
+        return [column.name for column in self.columns if column.kind in FEATURES]
+
+    @property
+    def left_out(self) -> str:
+        """The columns that a detector does not learn from, and why."""
+        others = (column for column in self.columns if column.kind not in FEATURES)
+        return "; ".join(f"{column.name} ({column.kind}: {column.reason})" for column in others)
+
+    @property
+    def times_are_utc(self) -> bool:
+        """Whether there are times, and these are tied to a time zone: they are given in UTC."""
+        return any(column.utc for column in self._of_kind(TIME))
+
+    def check(self, frame: Any) -> None:
+        """Refuse a table whose columns are not those of training.
+
+        Parameters
+        ----------
+        frame : data frame
+            The table. Missing columns, columns of another type, gaps in columns
+            that had none and infinite numbers are errors; further columns, a
+            missing id or time and unknown categories are warnings.
+        """
+        self.features_of(frame)
+
+    def features_of(self, frame: Any) -> Frame:
+        """Return numbers and categories as training knows them, having checked the table."""
+        table = as_frame(frame)
+        wanted = [column for column in self.columns if column.kind in FEATURES]
+        missing = [column.name for column in wanted if column.name not in table.columns]
+        pairs = [(c, table[c.name]) for c in wanted if c.name not in missing]
+        found = {column.name: read_cells(values, column) for column, values in pairs}
+        wrong = [read.mistake for read in found.values() if read.mistake]
+        if missing or wrong:
+            raise mismatch(missing, self._extra(table), wrong, len(table.columns))
+        mistakes = [about_cells(values, found[c.name].values, c) for c, values in pairs]
+        _refuse([mistake for mistake in mistakes if mistake], FILL)
+        self._warn(table, [read.news for read in found.values() if read.news is not None])
+        features = {name: read.values for name, read in found.items()}
+        return pandas().DataFrame(features, index=table.index)
+
+    def unusable_rows(self, frame: Any) -> BoolArray:
+        """Tell which rows cannot be scored: text among numbers, infinity, unexpected gaps."""
+        table = as_frame(frame)
+        result = np.zeros(len(table), dtype=bool)
+        for column in self.columns:
+            if column.kind in FEATURES and column.name in table.columns:
+                result |= unusable(table[column.name], column)
+        return result
+
+    def labels_of(self, frame: Any) -> LabelArray | None:
+        """Return +1, -1 or 0 for every row, or None if there is no label column."""
+        column = self._column_of(as_frame(frame), LABEL)
+        if column is None or self.label_rule is None:
+            return None
+        is_strange = self.label_rule.is_strange(column)
+        if is_strange.any():
+            what = f"Column {column.name!r} holds labels not seen in training, taken for unknown"
+            _warn_of_rows(what, column, is_strange)
+        return self.label_rule.labels(column)
+
+    def ids_of(self, frame: Any) -> Series | None:
+        """Return the column that names the rows, or None if there is none."""
+        return self._column_of(as_frame(frame), ID)
+
+    def groups_of(self, frame: Any) -> list[str] | None:
+        """Return the group of every row, or None if there is no group column."""
+        column = self._column_of(as_frame(frame), GROUP)
+        if column is None:
+            return None
+        groups = cells.texts(column)
+        is_gap = np.array([group is None for group in groups])
+        if is_gap.any():
+            raise TableError(
+                f"Column {column.name!r} names no group in {shown_rows(column, is_gap)}. Every "
+                "row needs one: give rows that stand alone a name of their own."
+            )
+        return [str(group) for group in groups]
+
+    def times_of(self, frame: Any) -> Series | None:
+        """Return the times of the rows (NaT for what is no time), or None if there are none."""
+        found = self._times(as_frame(frame))
+        return None if found is None else found[0]
+
+    def shown_times_of(self, frame: Any) -> Series | None:
+        """Return the times to show: where some cannot be read, as text, and these as they are."""
+        table = as_frame(frame)
+        found = self._times(table)
+        if found is None or not found[1].any():
+            return None if found is None else found[0]
+        times, lost = found
+        shown = times.map(str).mask(times.isna(), None).mask(lost, table[times.name].astype(str))
+        return shown.astype("str")
+
+    def files_of(self, frame: Any) -> Series | None:
+        """Return the files of the rows of a folder, or None if there is no such column."""
+        table = as_frame(frame)
+        is_known = any(c.name == FILE and c.kind not in (IGNORED, GROUP) for c in self.columns)
+        return None if FILE not in table.columns or is_known else table[FILE]
+
+    def _times(self, table: Frame) -> tuple[Series, BoolArray] | None:
+        column = self._column_of(table, TIME)
+        if column is None:
+            return None
+        times, lost, news = read_times(column, self._of_kind(TIME)[0])
+        for warning in news:
+            warnings.warn(warning, stacklevel=4)
+        return times, lost
+
+    def _of_kind(self, kind: str) -> list[Column]:
+        return [column for column in self.columns if column.kind == kind]
+
+    def _column_of(self, table: Frame, kind: str) -> Series | None:
+        names = [column.name for column in self._of_kind(kind) if column.name in table.columns]
+        return table[names[0]] if names else None
+
+    def _extra(self, table: Frame) -> list[str]:
+        known = {FILE, *(column.name for column in self.columns)}
+        return [name for name in table.columns if name not in known]
+
+    def _require_features(self, table: Frame) -> None:
+        if not self.features:
+            reasons = listed([f"{column.name} ({column.reason})" for column in self.columns])
+            hint = f" {ONE_COLUMN}" if len(table.columns) == 1 else ""
+            raise TableError(
+                f"The table has no column of numbers or categories to learn from: {reasons}.{hint}"
+            )
+
+    def _warn(self, table: Frame, news: list[RowsWarning]) -> None:
+        extra = self._extra(table)
+        if extra:
+            _warn(f"These columns were not there in training and are not used: {listed(extra)}.")
+        for kind in (ID, TIME):
+            lost = [column.name for column in self._of_kind(kind) if column.name not in table]
+            if lost:
+                _warn(f"The {kind} column {lost[0]!r} is missing: the result will be without it.")
+        for warning in news:
+            warnings.warn(warning, stacklevel=4)
+
+    def _warn_of_training(self, table: Frame) -> None:
+        constant = [column.name for column in self.columns if column.is_constant]
+        if constant:
+            _warn(
+                f"Columns with the same value in every row: {listed(constant)}. They count only if "
+                "they change later; leave them out if such a change means nothing."
+            )
+        for name in self.features:
+            self._warn_of_name(table[name])
+
+    def _warn_of_name(self, column: Series) -> None:
+        """Tell of a column that is learned, but is not named like a feature."""
+        name, is_few = str(column.name), column.nunique() <= MOST_LABELS
+        if is_label_name(name) and is_few:
+            label = f"label={name!r} or " if self.label_rule is None else ""
+            what, say = "looks like labels", f"{label}ignore={name!r}"
+        elif is_time_name(name):
+            what, say = "is named like a time", f"time={name!r} or ignore={name!r}"
+        elif is_id_name(name) and _is_countable(column):
+            what = "is named like an id"
+            say = f"id={name!r}, group={name!r} or ignore={name!r}"
+        else:
+            return
+        _warn(f"Column {name!r} {what}, but is learned as a feature. If it is none, say {say}.")
+
+
+def _require_known(table: Frame, asked: list[tuple[str, str]]) -> None:
+    for what, name in asked:
+        if name not in table.columns:
+            raise InvalidInputError(
+                f"{what} must name a column of the table: {listed(list(table.columns))}. "
+                f"Got {what}={name!r}."
+            )
+        others = [other for other, taken in asked if taken == name and other != what]
+        if others:
+            raise InvalidInputError(f"Column {name!r} cannot be both {what} and {others[0]}.")
+
+
+def _settled(values: Series, asked: str | None, rule: LabelRule | None) -> Column | TableError:
+    """Return what a column holds, or why it cannot be used."""
+    name = str(values.name)
+    try:
+        if asked == LABEL and rule is not None:
+            return _label_column(values, rule)
+        if asked == TIME:
+            return time_column(values)
+        return infer_column(values) if asked is None else Column(name, KINDS[asked], ASKED)
+    except TableError as error:
+        return error
+
+
+def _found(columns: list[Column | TableError]) -> list[Column]:
+    """Return the columns, unless some cannot be used: these are told all at once."""
+    _refuse([str(column) for column in columns if isinstance(column, TableError)])
+    return [column for column in columns if isinstance(column, Column)]
+
+
+def _refuse(mistakes: list[str], advice: str = "") -> None:
+    if mistakes:
+        more = len(mistakes) - MOST_MISTAKES
+        rest = f"{more} more columns have such cells. " if more > 0 else ""
+        raise TableError(f"{' '.join(mistakes[:MOST_MISTAKES])} {rest}{advice}".strip())
+
+
+def _label_column(values: Series, rule: LabelRule) -> Column:
+    labels = rule.labels(values)
+    counts = {"normal": NORMAL, "anomalies": ANOMALY, "unknown": 0}
+    shown = ", ".join(f"{(labels == code).sum()} {word}" for word, code in counts.items())
+    seen = sorted({str(text) for text in values[labels == NORMAL]})
+    return Column(str(values.name), LABEL, f"as asked for: {shown}; normal is {listed(seen)}")
+
+
+def _only_one(columns: list[Column], kind: str, given: str | None) -> list[Column]:
+    """Keep one column of a kind, the one asked for or the first; the others are ignored."""
+    names = [column.name for column in columns if column.kind == kind]
+    kept = given if given is not None else next(iter(names), None)
+    return [
+        replace(column, kind=IGNORED, reason=f"another {kind}: {column.reason}")
+        if column.kind == kind and column.name != kept
+        else column
+        for column in columns
+    ]
+
+
+def _is_countable(column: Series) -> bool:
+    """Tell whether cells may be ids: text or whole numbers."""
+    values, is_text = cells.numbers(column)
+    return bool(is_text.any() or (values[~np.isnan(values)] % 1 == 0).all())
+
+
+def _warn_of_rows(what: str, column: Series, chosen: BoolArray) -> None:
+    first = shown_row(column, int(np.flatnonzero(chosen)[0]))
+    warnings.warn(RowsWarning(what, int(chosen.sum()), first), stacklevel=4)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, TableWarning, stacklevel=4)

@@ -1,0 +1,51 @@
+"""Advice of the library reaches the command line as flags that exist."""
+
+import importlib
+
+import pytest
+import typer
+
+from ocfuse.bench import paper
+from ocfuse.bench.tables import ABLATION
+from ocfuse.cli.bench import QUICK_SEEDS, SEEDS
+from ocfuse.cli.bench import app as bench
+from ocfuse.cli.commands import COMMANDS
+from ocfuse.cli.flags import OTHER, SAME, in_flags
+from ocfuse.cli.options import POOL_NAMES
+from ocfuse.detectors.pools import POOLS
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Say decimal=',' for it.", "Say --decimal ',' for it."),
+        ("for instance normal='ok'; all", "for instance --normal 'ok'; all"),
+        ("Got label='id='.", "Got --label 'id='."),
+        ("too few for false_alarm_rate=0.01: it", "too few for --false-alarms 0.01: it"),
+        ("Raise false_alarm_rate, or", "Raise --false-alarms, or"),
+        ("say so with y = +1: otherwise", "say so in a label column (--label): otherwise"),
+        # what is no setting stays: columns, English words
+        ("Column 'time' is missing", "Column 'time' is missing"),
+        ("column my_label=3", "column my_label=3"),
+        ("'decimal=1'", "'decimal=1'"),
+    ],
+)
+def test_settings_become_flags(text, expected):
+    assert in_flags(text) == expected
+
+
+def test_the_flags_exist():
+    command = typer.main.get_command(importlib.import_module(COMMANDS["fit"][0]).app)
+    flags = {flag for param in command.params for flag in param.opts}
+    assert {f"--{name}" for name in SAME} | set(OTHER.values()) <= flags
+
+
+def test_what_the_help_says_without_the_library_is_true():
+    assert set(POOL_NAMES) == set(POOLS)
+    assert (SEEDS, QUICK_SEEDS) == (paper.SEEDS, paper.QUICK_SEEDS)
+    (option,) = (p for p in bench_parameters() if p.name == "ablation")
+    assert option.default == ABLATION
+
+
+def bench_parameters():
+    return typer.main.get_command(bench).commands["paper"].params

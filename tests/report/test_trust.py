@@ -1,0 +1,75 @@
+"""Stated and measured rates agree where they should, and part where they should not."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ocfuse.report.trust import RATES, compare_rates, count_p_values, judged_normal
+from tests.report import examples
+
+
+def data_with(normal, fresh, **changes):
+    return replace(
+        examples.bare_data(),
+        normal_scores=np.sort(normal),
+        held_out_scores=normal,
+        scores=fresh,
+        n_left_out=0,
+        **changes,
+    )
+
+
+def test_normal_rows_stay_near_the_diagonal():
+    rng = np.random.default_rng(0)
+    trust = compare_rates(data_with(rng.normal(size=4000), rng.normal(size=4000)))
+    assert np.abs(trust.held_out - RATES).max() < 0.02
+    assert np.abs(trust.fresh - RATES).max() < 0.03
+    assert ((trust.low <= RATES) & (trust.high >= RATES)).all()
+
+
+def test_band_covers_the_true_rate_nine_times_of_ten():
+    rng = np.random.default_rng(0)
+    i = int(np.searchsorted(RATES, 0.1))
+    hits = 0
+    for _ in range(300):
+        normal = np.sort(rng.uniform(size=100))  # of uniform scores the rate is the threshold
+        trust = compare_rates(data_with(normal, normal))
+        hits += trust.low[i] <= np.sort(normal)[int(RATES[i] * 101) - 1] <= trust.high[i]
+    assert 0.84 < hits / 300 < 0.96
+
+
+def test_the_band_of_few_groups_is_wider():
+    normal = np.random.default_rng(0).normal(size=600)
+    rows = compare_rates(data_with(normal, normal))
+    groups = compare_rates(data_with(normal, normal, n_groups=30))
+    i = int(np.searchsorted(RATES, 0.1))
+    assert groups.high[i] - groups.low[i] > 3 * (rows.high[i] - rows.low[i])
+    assert np.isnan(groups.low[0])
+
+
+def test_drift_between_the_halves_shows():
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=400)
+    normal[200:] -= 3.0
+    trust = compare_rates(data_with(normal, normal))
+    assert trust.held_out[np.searchsorted(RATES, 0.05)] > 0.2
+
+
+def test_few_rows_say_nothing_about_rare_rates():
+    normal = np.random.default_rng(0).normal(size=30)
+    trust = compare_rates(data_with(normal, normal))
+    assert np.isnan(trust.low[0])
+    assert np.isnan(trust.held_out[0])
+    assert not np.isnan(trust.low[-1])
+    assert np.isnan(compare_rates(data_with(normal[:12], normal)).held_out).all()
+
+
+def test_labels_choose_the_rows_judged():
+    data = examples.full_data()
+    assert len(judged_normal(data)) == examples.N_NORMAL
+    unknown = replace(data, labels=np.zeros_like(data.labels))
+    assert len(judged_normal(unknown)) == len(data.scores)
+
+
+def test_p_values_are_all_counted():
+    assert sum(count_p_values(np.array([0.0, 0.3, 1.0]))) == 3

@@ -1,0 +1,201 @@
+"""Text files: good, odd and bad ones."""
+
+import codecs
+import csv
+import gzip
+import io
+import sys
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocfuse.exceptions import TableError, TableWarning
+from ocfuse.tables import open_source
+
+ROWS = "a,ü\n1,x\n2,y\n"
+CELLS = [["1", "x"], ["2", "y"]]
+BOM16 = codecs.BOM_UTF16_BE
+
+
+def cells(source):
+    return cells_of(source.read())
+
+
+def cells_of(frame):
+    return frame.to_numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ROWS.encode(),
+        ROWS.encode("utf-8-sig"),
+        ROWS.encode("utf-16"),
+        BOM16 + ROWS.encode("utf-16-be"),
+        ROWS.replace("\n", "\r\n").encode(),
+        ROWS.replace(",", ", ").encode(),
+        ROWS.replace("\n", "\n\n").encode(),
+        ROWS.rstrip().encode(),
+        ROWS.replace("x", '"x"').encode(),
+    ],
+)
+@pytest.mark.parametrize("chunk_rows", [1, 2, 10])
+def test_the_same_table_in_many_forms(write, content, chunk_rows):
+    source = open_source(write("t.CSV", content), chunk_rows=chunk_rows)
+    assert source.columns == ["a", "ü"]
+    assert cells(source) == CELLS
+    assert cells(source) == CELLS  # again
+    assert source.n_bytes == source.bytes_read == len(content)
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.TSV.GZ"])
+def test_compressed(write, name):
+    source = open_source(write(name, gzip.compress(ROWS.encode())))
+    assert cells(source) == CELLS
+    assert source.bytes_read == source.n_bytes
+
+
+def test_western_letters_are_read_with_a_warning(write):
+    path = write("t.csv", ROWS.encode("latin-1"))
+    with pytest.warns(TableWarning, match=r"t\.csv is not in UTF-8 \(line 1\).*Windows-1252"):
+        source = open_source(path)
+    assert source.columns == ["a", "ü"]
+
+
+def test_letters_do_not_depend_on_chunks(write):
+    text = "a\n" + "".join(f"ü{i}\n" for i in range(50))
+    path = write("t.csv", text.encode() + "ä\n".encode("cp1252") + "ö\n".encode())
+    found = []
+    for chunk_rows in (7, 1000):
+        with pytest.warns(TableWarning, match="line 52"):
+            found.append(cells(open_source(path, chunk_rows=chunk_rows)))
+    assert found[0] == found[1]
+    assert found[0][-2:] == [["ä"], ["ö"]]
+
+
+def test_decimal_comma(write):
+    source = open_source(write("t.csv", "a;b\n1,5;x,y\n-2,25;z\n"))
+    assert cells(source) == [["1.5", "x,y"], ["-2.25", "z"]]
+    assert source.description == "text, separated by semicolon, decimal comma"
+    path = write("t.csv", "a\tb\n1,250\t1\n")
+    assert cells(open_source(path, decimal=",")) == [["1.250", "1"]]
+    assert cells(open_source(path, decimal=".")) == [["1,250", "1"]]
+
+
+def test_quoted_cells_may_span_lines(write):
+    source = open_source(write("t.csv", 'a,b\n"1\n2",3\n4,"5,""6"\n'), chunk_rows=1)
+    assert cells(source) == [["1\n2", "3"], ["4", '5,"6']]
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=8)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=12),
+    st.integers(1, 13),
+    st.sampled_from(",;\t|"),
+)
+def test_every_cell_comes_through(rows, chunk_rows, delimiter):
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL)
+    writer.writerows([("left", "right"), *rows])
+    stream = io.BytesIO(text.getvalue().encode())
+    source = open_source(stream, delimiter, chunk_rows, decimal=".")
+    frames = list(source.chunks())
+    assert [tuple(row) for frame in frames for row in frame.to_numpy().tolist()] == rows
+    assert [len(frame) for frame in frames[:-1]] == [chunk_rows] * (len(frames) - 1)
+    assert pd.concat(frames).index.tolist() == list(range(len(rows)))
+
+
+def test_names_that_are_not_there(write):
+    source = open_source(write("t.csv", ",a,\n0,1,2\n"))
+    assert source.columns == ["Unnamed: 0", "a", "Unnamed: 2"]
+
+
+def test_standard_input_is_read_once(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ROWS.encode())))
+    source = open_source("-")
+    assert (source.name, source.n_bytes) == ("standard input", None)
+    assert cells(source) == CELLS
+    assert source.bytes_read == len(ROWS.encode())
+    with pytest.raises(TableError, match="only once"):
+        source.read()
+
+
+def test_a_stream_is_not_read_ahead():
+    """What `watch` rests on: with chunks of one row, a row is there as soon as it came."""
+    lines = iter([b"a,b\n", b"1,2\n", b"3,4\n"])
+
+    class Slow:
+        def readline(self):
+            return next(lines, b"")
+
+    chunks = open_source(Slow(), chunk_rows=1).chunks()
+    assert next(chunks).to_numpy().tolist() == [["1", "2"]]
+    assert next(lines) == b"3,4\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "t.csv is empty"),
+        ("\n \n", "t.csv is empty"),
+        ("a,b\n", "t.csv has column names, but no rows"),
+        ("a,b,a\n1,2,3\n", "t.csv has columns of the same name: a"),
+        ("a,b\n1,2\n3\n", "Line 3 of t.csv has 1 values, but there are 2 column names"),
+        ('a,b\n"1\n1",2\n\n3,4,5\n', "Line 5 of t.csv has 3 values"),
+        ('a,b\n1,2\n3,"4', "line 3: a quote was opened and not closed"),
+        ('a,b\n1,"2"3\n', "line 2: .*expected after"),
+        ("a,b\r1,2\r", "lines end in CR alone|no line of column names"),
+        (b"a,b\0\n1,2\n", "zero bytes"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "zero bytes"),
+        (b"PK\x03\x04workbook", "an archive or a workbook. Save the table as CSV"),
+        (gzip.compress(b"a\n1\n", mtime=0), "is compressed"),
+        (BOM16 + b"\0a\0\n\xd8\0\0x", "not the UTF-16"),
+        ("a;b\n1;12,345\n", r"'12,345', which may mean 12\.345 or 12345"),
+    ],
+)
+def test_bad_files(write, content, message):
+    with pytest.raises(TableError, match=message):
+        open_source(write("t.csv", content)).read()
+
+
+def test_cut_off_compressed_file(write):
+    packed = gzip.compress(("a,b\n" + "".join(f"{i},{i * i}\n" for i in range(20_000))).encode())
+    path = write("t.csv.gz", packed[: len(packed) // 2])
+    with pytest.raises(TableError, match=r"t\.csv\.gz is cut off or damaged"):
+        open_source(path).read()
+
+
+def test_line_for_spreadsheets(write):
+    """Excel's first line names the separator; lines are still counted right."""
+    path = write("t.csv", "sep=;\r\na;b\r\n1,5;x\r\n2,5;y\r\n".encode("utf-8-sig"))
+    source = open_source(path)
+    assert source.columns == ["a", "b"]
+    assert cells(source) == cells(source) == [["1.5", "x"], ["2.5", "y"]]
+    assert cells(open_source(io.BytesIO(path.read_bytes()))) == [["1.5", "x"], ["2.5", "y"]]
+    assert cells(open_source(write("t.csv", "sep=:\na:b\n1:2\n"))) == [["1", "2"]]
+    with pytest.raises(TableError, match=r"Line 4 of t\.csv has 1 values"):
+        open_source(write("t.csv", "sep=;\na;b\n1;2\n3\n")).read()
+
+
+@pytest.mark.parametrize("first", ["# exported by PI 2024", "Report; of July", "Plant 3\nLine 7"])
+def test_lines_above_the_names_are_named(write, first):
+    rows = "".join(f"{i};{i + 1};{i + 2}\n" for i in range(20))
+    line = first.count("\n") + 2
+    message = f"begin with column names, but with '{first[:6]}.*in line {line}: delete"
+    with pytest.raises(TableError, match=message):
+        open_source(write("t.csv", f"{first}\na;b;c\n{rows}"))
+
+
+def test_a_column_of_decimal_commas_has_no_preamble(write):
+    with pytest.raises(TableError, match=r"Line 2 of t\.csv has 2 values"):
+        open_source(write("t.csv", "flow\n1,5\n2,5\n3,5\n")).read()
+
+
+def test_header_of_numbers_is_told(write):
+    with pytest.warns(TableWarning, match="holds numbers only and was taken as column names"):
+        open_source(write("t.csv", "1,2\n3,4\n"))

@@ -1,0 +1,128 @@
+"""Pictures hold what they were given, on the axes they were given."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+from ocfuse import optional, plot
+from ocfuse.exceptions import InvalidInputError, MissingPackageError
+from ocfuse.stats import mean_ranks
+from tests.report import examples
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def why():
+    return examples.full_data().explanation
+
+
+def texts(labels):
+    return [label.get_text() for label in labels]
+
+
+def test_scores_are_shares_beside_the_threshold():
+    rng = np.random.default_rng(0)
+    ax = plot.scores(rng.normal(size=300), [-50.0, 0.0], offset=-2.0)
+    normal, new = ax.containers
+    for bars in (normal, new):
+        assert sum(bar.get_height() for bar in bars) == pytest.approx(1.0)
+    assert ax.lines[0].get_xdata()[0] == -2.0
+    assert texts(ax.get_legend().get_texts()) == ["normal, held out", "new", "threshold -2"]
+    ax.figure.canvas.draw()
+
+
+def test_scores_of_normal_rows_alone():
+    assert len(plot.scores([1.0, 2.0, 3.0]).containers) == 1
+
+
+def test_weights_are_a_heat_map(why):
+    ax = plot.weights(why)
+    assert np.array_equal(ax.images[0].get_array(), why.weights)
+    assert texts(ax.get_xticklabels()) == why.member_names
+
+
+def test_explanation_shows_the_costly_features_first(why):
+    ax = plot.explanation(why, 0, n_features=2)
+    lengths = [bar.get_width() for bar in ax.patches]
+    assert lengths == sorted(why.attributions[0], reverse=True)[:2]
+    assert "anomaly" in ax.get_title()
+    assert ax.yaxis_inverted()
+    with pytest.raises(InvalidInputError, match="row must be"):
+        plot.explanation(why, len(why))
+
+
+def test_names_are_no_formulas(why):
+    ax = plot.agreement(np.eye(2), ["$x_1$", "^"])
+    ax.figure.canvas.draw()
+    assert texts(ax.get_xticklabels())[0] == r"\$x_1\$"
+
+
+def test_agreement_is_written_into_the_cells():
+    rng = np.random.default_rng(0)
+    S = rng.normal(size=(30, 3))
+    ax = plot.agreement(S, "abc")
+    assert np.allclose(np.diag(ax.images[0].get_array()), 1.0)
+    assert len(ax.texts) == 9
+    assert len(plot.agreement(rng.normal(size=(9, 13)), ["m"] * 13).texts) == 0
+    with pytest.raises(InvalidInputError, match="names must name all 3"):
+        plot.agreement(S, "ab")
+
+
+def test_critical_difference_puts_the_best_on_top():
+    table = np.random.default_rng(0).normal([0.0, 3.0, 0.1, 2.9], size=(30, 4))
+    ax = plot.critical_difference(table, ["a", "b", "c", "d"])
+    ranks = mean_ranks(table)
+    order = np.argsort(ranks)
+    assert texts(ax.get_yticklabels()) == ["abcd"[i] for i in order]
+    assert [c.lines[0].get_xdata()[0] for c in ax.containers] == pytest.approx(ranks[order])
+    colours = [c.lines[0].get_color() for c in ax.containers]
+    assert colours == [plot.NORMAL, plot.NORMAL, plot.QUIET, plot.QUIET]
+    with pytest.raises(InvalidInputError, match="names"):
+        plot.critical_difference(table, ["a"])
+
+
+def test_given_axes_are_used(why):
+    _, axes = pyplot.subplots(1, 5)
+    before = pyplot.get_fignums()
+    assert plot.scores([1.0, 2.0], ax=axes[0]) is axes[0]
+    assert plot.weights(why, ax=axes[1]) is axes[1]
+    assert plot.explanation(why, ax=axes[2]) is axes[2]
+    assert plot.agreement(np.eye(2), "ab", ax=axes[3]) is axes[3]
+    assert plot.critical_difference(np.eye(3), "abc", ax=axes[4]) is axes[4]
+    assert pyplot.get_fignums() == before
+
+
+@pytest.mark.parametrize("normal", [[], [np.nan], [[1.0]]])
+def test_scores_must_be_numbers(normal):
+    with pytest.raises(InvalidInputError, match="normal must hold finite numbers"):
+        plot.scores(normal)
+
+
+def test_missing_matplotlib_names_the_extra(monkeypatch):
+    def refuse(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(optional.importlib, "import_module", refuse)
+    with pytest.raises(MissingPackageError, match=r"matplotlib .* pip install 'ocfuse\[tool\]'"):
+        plot.scores([1.0])
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed():
+    code = (
+        "import sys, ocfuse.plot, ocfuse.report;"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"matplotlib", "jinja2"} & set(shown.stdout.split())
