@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -13,6 +13,7 @@ SCORES = arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e6, 1e6))
 
 @settings(max_examples=100, deadline=None)
 @given(SCORES, SCORES)
+@example(np.array([1.0, 1.0, 1.0, 2e-311, *[0.0] * 12]), np.zeros(1))
 def test_everything_has_a_place(normal, fresh):
     axis = ScoreAxis.over(normal, fresh)
     assert sum(axis.count(normal)) == len(normal)

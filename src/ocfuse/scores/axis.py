@@ -33,8 +33,11 @@ class ScoreAxis:
     def over(cls, normal: FloatArray, fresh: FloatArray) -> "ScoreAxis":
         """Return an axis that has room for all scores."""
         first, centre, third = np.quantile(normal, [0.25, 0.5, 0.75])
-        unit = (third - first) / 2 or float(normal.std()) or 1.0
         ends = [min(normal.min(), fresh.min()), max(normal.max(), fresh.max())]
+        # nothing can be told apart within less than this, and quotients would overflow
+        least = 1e-12 * (ends[1] - ends[0])
+        half, spread = (third - first) / 2, float(normal.std())
+        unit = half if half > least else spread if spread > least else 1.0
         low, high = np.arcsinh((np.array(ends) - centre) / unit)
         margin = 0.03 * (high - low) or 1.0
         return cls(float(centre), float(unit), float(low - margin), float(high + margin))

@@ -1,11 +1,13 @@
 """From a fused score to a probability, with and without labels."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
@@ -170,7 +172,10 @@ def _platt(scores: FloatArray, target: FloatArray) -> tuple[float, float]:
     # a soft target is a row of either class, weighted; no penalty to speak of
     model = LogisticRegression(C=1e12, solver="newton-cholesky", tol=1e-10, max_iter=1000)
     signs = np.repeat([1, -1], len(scores))
-    model.fit(np.vstack([unit, unit]), signs, sample_weight=np.r_[target, 1.0 - target])
+    with warnings.catch_warnings():
+        # where the slope is zero its line search may give up for another solver, which ends well
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(np.vstack([unit, unit]), signs, sample_weight=np.r_[target, 1.0 - target])
     slope = float(model.coef_[0, 0]) / sd
     if slope <= 0.0:
         return 0.0, float(logit(target.mean()))
