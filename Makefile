@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test check format check-native bench-solvers bench-members bench-estimator bench-tables bench-accuracy bench-paper docs clean
+.PHONY: help demo test test-torch check format check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-accuracy bench-paper docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -34,6 +34,13 @@ demo: $(STAMP)  ## learn, score, explain and write a report on a small data set 
 
 test: check  ## check, then run all tests and doctests
 	$(RUN) -m pytest -n 2 --dist loadfile
+
+# torch is large, and nothing but a rival and other people's networks needs it.
+NEED_TORCH := tests/vision/test_torched.py tests/vision/test_lite0.py \
+    tests/bench/rivals/test_motion_unet.py
+test-torch: $(STAMP) .venv/.torch  ## install torch and timm, and run the tests that need them
+	$(PIP) timm
+	$(RUN) -m pytest -rs $(NEED_TORCH)
 
 check: $(STAMP)  ## lint, format, types, import layers, docstrings
 	$(RUN) -m ruff check $(CODE)
@@ -71,6 +78,16 @@ bench-estimator: $(STAMP)  ## compare FusedDetector with PyOD's ensembles
 bench-tables: $(STAMP)  ## score a table of 1 GB; memory, time, and pandas beside it
 	$(RUN) -m benchmarks.tables
 
+bench-sequences: $(STAMP)  ## sensor streams: SKAB, robot failures, latency (an hour)
+	$(RUN) -m benchmarks.sequences
+
+bench-pictures: $(STAMP)  ## pictures: tiles, MVTec features, frames per second
+	$(RUN) -m benchmarks.pictures
+
+# Makes the cell first, if OCFUSE_CELL names none. torch is for the rival that predicts motion.
+bench-robots: $(STAMP) .venv/.torch  ## the simulated robot cell, and the Toyota HSR if it is there (an hour)
+	$(RUN) -m benchmarks.robots
+
 bench-accuracy: $(STAMP)  ## compare everything on 34 data sets (hours; resumes)
 	$(RUN) -m benchmarks.accuracy
 
@@ -97,7 +114,7 @@ clean:  ## remove the environment, builds and caches
 	    || ! $(RUN) -m pip --version >/dev/null 2>&1; then $(PYTHON) -m venv --clear .venv; fi
 	@touch .venv/.unfinished
 	@$(PIP) setuptools pybind11
-	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[dev,rivals,tool]'
+	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[bags,dev,rivals,robots,tool,video]'
 	@rm .venv/.unfinished
 	@echo '$(CURDIR)' "$$($(RUN) $(VERSION))" > $@
 
@@ -108,6 +125,10 @@ $(STAMP): .venv/.dependencies setup.py $(KERNEL)
 	@$(PIP) --no-build-isolation --no-deps -e .
 	@touch $@
 	@-$(RUN) -c 'import ocfuse; ocfuse.show_versions()'
+
+.venv/.torch: .venv/.dependencies
+	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[rivals-torch]'
+	@touch $@
 
 .venv/.docs: .venv/.dependencies
 	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[docs]'

@@ -35,6 +35,12 @@ def _block(translator, node):
     raise SkipNode
 
 
+def _skip(app, what, name, found, skip, options):
+    # scikit-learn gives every estimator methods to route metadata, and says what they are
+    return skip or (name.startswith("set_") and name.endswith("_request"))
+
+
 def setup(app):
+    app.connect("autodoc-skip-member", _skip)
     # formulas that every browser draws by itself, without a script from the network
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))

@@ -15,11 +15,14 @@ import ocfuse.ensemble
 import ocfuse.fusion
 import ocfuse.negatives
 import ocfuse.report
+import ocfuse.robots
 import ocfuse.scores
 import ocfuse.solvers
 import ocfuse.stats
+import ocfuse.streaming
 import ocfuse.tables
 import ocfuse.tuning
+import ocfuse.vision
 
 PACKAGES = [
     ocfuse,
@@ -31,11 +34,14 @@ PACKAGES = [
     ocfuse.fusion,
     ocfuse.negatives,
     ocfuse.report,
+    ocfuse.robots,
     ocfuse.scores,
     ocfuse.solvers,
     ocfuse.stats,
+    ocfuse.streaming,
     ocfuse.tables,
     ocfuse.tuning,
+    ocfuse.vision,
 ]
 
 

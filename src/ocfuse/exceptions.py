@@ -17,11 +17,13 @@ The tree::
     OcfuseWarning (UserWarning)
     ├── ConvergenceWarning                     a solver stopped before its tolerance
     ├── DatasetWarning                         a damaged data set was left out
+    ├── DriftWarning                           channels wander between blocks of training
     ├── EqualWeightsWarning                    a fusion found nothing to learn
     ├── FewSamplesWarning                      too few rows for what was asked
     ├── MemberWarning                          a failing member was left out
     ├── ModelVersionWarning                    a model file comes from other versions
     ├── PseudoNegativeWarning                  pseudo-anomalies cannot tell members apart
+    ├── SuspectInputWarning                    input can be used, but is hardly what was meant
     ├── SuspectRowsWarning                     many training rows lie far from the others
     ├── TableWarning                           a table was read in a way that may be wrong
     │   └── RowsWarning                        some of its rows are not like those of training
@@ -90,6 +92,10 @@ class DatasetWarning(OcfuseWarning):
     """Name the file of a data set that was left out, and say why."""
 
 
+class DriftWarning(OcfuseWarning):
+    """Tell which channels of a stream do not stay where they were."""
+
+
 class EqualWeightsWarning(OcfuseWarning):
     """Tell that a fusion found nothing to learn and trusts all members alike."""
 
@@ -108,6 +114,10 @@ class ModelVersionWarning(OcfuseWarning):
 
 class PseudoNegativeWarning(OcfuseWarning):
     """Tell that pseudo-anomalies cannot tell the members apart, and what to do."""
+
+
+class SuspectInputWarning(OcfuseWarning):
+    """Tell that input can be used but is hardly what was meant, and what to do."""
 
 
 class SuspectRowsWarning(OcfuseWarning):

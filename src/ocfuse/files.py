@@ -1,11 +1,27 @@
-"""Writing files so that nobody finds half of one."""
+"""Files: written so that nobody finds half of one, and what their names tell."""
 
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+#: Endings of names of pictures.
+PICTURE_ENDINGS = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return the key that sorts 2 before 10.
+
+    Examples
+    --------
+    >>> sorted(["run10", "run2"], key=natural)
+    ['run2', 'run10']
+    """
+    parts = re.split(r"(\d+)", name)
+    return [(int(part) if part.isdecimal() else -1, part) for part in parts]
 
 
 def write_atomically(target: Path, content: bytes) -> None:

@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from threadpoolctl import ThreadpoolController
 
@@ -23,7 +23,7 @@ def one_thread() -> Iterator[None]:
     several threads take turns: the limit is one of the whole process, and they
     would restore each other's.
     """
-    with _TURN, _thread_pools().limit(limits=1):
+    with _TURN, _limit():
         yield
 
 
@@ -38,8 +38,16 @@ def few_threads(work: int) -> Iterator[None]:
     if work >= LEAST_FOR_THREADS or not is_main:
         yield
         return
-    with _thread_pools().limit(limits=1):
+    with _limit():
         yield
+
+
+def _limit() -> AbstractContextManager[Any]:
+    """Return what keeps the libraries to one thread, if they have more: it takes time to ask."""
+    pools = _thread_pools()
+    if all(library.num_threads == 1 for library in pools.lib_controllers):
+        return nullcontext()
+    return cast(AbstractContextManager[Any], pools.limit(limits=1))
 
 
 @cache

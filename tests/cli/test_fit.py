@@ -147,7 +147,7 @@ def test_warnings_that_matter_are_told_once_also_as_json(tmp_path, run_command):
     told = json.loads(text)["warnings"]
     assert err.splitlines() == [f"Warning: {note}" for note in told]
     assert sum("same value in every row: unit" in note for note in told) == 1
-    assert sum("18 groups are few" in note for note in told) == 1
+    assert sum("18 groups are too few" in note for note in told) == 1
     assert load(tmp_path / "m.ocf").schema_.features == ["pressure", "temperature", "mode", "unit"]
 
 

@@ -9,7 +9,7 @@ from ocfuse.bench import paper
 from ocfuse.bench.tables import ABLATION
 from ocfuse.cli.bench import QUICK_SEEDS, SEEDS
 from ocfuse.cli.bench import app as bench
-from ocfuse.cli.commands import COMMANDS
+from ocfuse.cli.commands import COMMANDS, STREAM
 from ocfuse.cli.flags import OTHER, SAME, in_flags
 from ocfuse.cli.options import POOL_NAMES
 from ocfuse.detectors.pools import POOLS
@@ -24,6 +24,10 @@ from ocfuse.detectors.pools import POOLS
         ("too few for false_alarm_rate=0.01: it", "too few for --false-alarms 0.01: it"),
         ("Raise false_alarm_rate, or", "Raise --false-alarms, or"),
         ("say so with y = +1: otherwise", "say so in a label column (--label): otherwise"),
+        (
+            "if rows are independent, calibrate without groups.",
+            "if rows are independent, leave --group out.",
+        ),
         # what is no setting stays: columns, English words
         ("Column 'time' is missing", "Column 'time' is missing"),
         ("column my_label=3", "column my_label=3"),
@@ -35,8 +39,9 @@ def test_settings_become_flags(text, expected):
 
 
 def test_the_flags_exist():
-    command = typer.main.get_command(importlib.import_module(COMMANDS["fit"][0]).app)
-    flags = {flag for param in command.params for flag in param.opts}
+    modules = [importlib.import_module(name) for name in (COMMANDS["fit"][0], STREAM["fit"])]
+    commands = [typer.main.get_command(module.app) for module in modules]
+    flags = {flag for command in commands for param in command.params for flag in param.opts}
     assert {f"--{name}" for name in SAME} | set(OTHER.values()) <= flags
 
 

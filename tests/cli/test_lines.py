@@ -1,11 +1,12 @@
 """Lines as they come: whole ones only, through growth, replacement and cuts."""
 
 import itertools
+import os
 
 import pytest
 
 from ocfuse.cli import lines as module
-from ocfuse.cli.lines import lines_of_file, lines_of_growing_file
+from ocfuse.cli.lines import lines_of_file, lines_of_growing_file, lines_of_stdin
 from ocfuse.exceptions import InvalidInputError
 
 
@@ -68,6 +69,21 @@ def test_a_cut_file_is_read_from_its_start(growing):
     assert read() == [b"3"]
     assert len(told) == 1
     assert "cut" in told[0]
+
+
+def test_stdin_gives_empty_lists_while_nothing_comes(monkeypatch):
+    monkeypatch.setattr(module, "PAUSE", 0.01)
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        batches = lines_of_stdin()
+        assert next(batches) == []
+        os.write(writer, b"a,b\n1,")
+        assert next(batch for batch in batches if batch) == [b"a,b"]
+        assert next(batches) == []
+        os.write(writer, b"2")
+        os.close(writer)
+        assert [batch for batch in batches if batch] == [[b"1,2"]]
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 65_536])

@@ -440,7 +440,7 @@ def test_unusable_groups_are_refused(X, groups, message):
 
 
 def test_core_of_one_fold_is_refused(X):
-    with pytest.raises(InvalidInputError, match="Use a larger one"):
+    with pytest.raises(InvalidInputError, match="a larger max_samples"):
         Pool([KNN(max_samples=2)]).fit(X, groups=[0] + 88 * [1] + [0])
 
 

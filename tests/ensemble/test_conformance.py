@@ -20,9 +20,9 @@ MEMBERS = [("knn", KNN()), ("gmm", GMM(n_components=1)), ("kpca", KPCA())]
 class WithoutLabels(FusedDetector):
     """A detector that is never told labels."""
 
-    def fit(self, X, y=None, groups=None):
+    def fit(self, X, y=None, groups=None, context=None):
         """Learn from the rows alone."""
-        return super().fit(X, None, groups)
+        return super().fit(X, None, groups, context)
 
 
 HELD_OUT = {"check_outliers_fit_predict": "fit_predict judges training rows by held-out scores"}

@@ -19,6 +19,7 @@ from sklearn.svm import OneClassSVM
 
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, Pool
+from ocfuse.detectors.groups import Groups
 from ocfuse.ensemble.learning import Learned, Recipe, Table
 from ocfuse.exceptions import (
     FewSamplesWarning,
@@ -34,6 +35,7 @@ from ocfuse.fusion.stacking import StackedFusion
 from ocfuse.negatives import Shuffle
 from ocfuse.progress import silent
 from ocfuse.scores import MinMax, ZScore
+from ocfuse.streaming import blocks
 
 FEW = [("knn", KNN()), ("gmm", GMM(n_components=1))]
 pytestmark = [
@@ -192,7 +194,7 @@ class TestSituations:
     def test_groups_of_anomalies_stay_together(self, X, anomalies):
         groups = np.r_[np.repeat(np.arange(12), 10), np.repeat(np.arange(20, 28), 5)]
         rows, y = np.vstack([X, anomalies]), np.r_[np.ones(120), -np.ones(40)]
-        table = Table(rows, y.astype(int), groups)
+        table = Table(rows, y.astype(int), Groups(groups))
         learned = Learned(table, Recipe(FEW, None, "min-max", None, 0, None, silent))
         fold = learned.scored.fold[120:]
         for group in range(20, 28):
@@ -222,6 +224,43 @@ class TestSituations:
         assert np.median(grouped.pool_.honest_scores_) < 0
         fresh = ring(400, 9)
         assert np.mean(grouped.predict(fresh) == -1) < np.mean(plain.predict(fresh) == -1)
+
+    def test_the_threshold_counts_groups(self):
+        """Runs differ: asked of rows the rate is exceeded, asked of runs it holds."""
+        rng = np.random.default_rng(0)
+
+        def draw(k):
+            return np.repeat(rng.normal(size=(k, 2)), 10, axis=0) + rng.normal(0, 0.2, (10 * k, 2))
+
+        run = np.repeat(np.arange(40), 10)
+        detector = FusedDetector(FEW, random_state=0).fit(draw(40), np.ones(400), run)
+        assert detector.n_groups_ == 40
+        by_run, by_row, fresh = [], [], draw(200)
+        scores = detector.score_samples(fresh)
+        for _ in range(15):
+            known = draw(40)
+            by_run.append((scores < detector.calibrate(known, groups=run).offset_).mean())
+            agrees = (detector.conformal_.p_values(scores) <= 0.05) == (scores < detector.offset_)
+            assert agrees.all()
+            by_row.append((scores < detector.calibrate(known).offset_).mean())
+            assert detector.n_groups_ is None
+        assert np.mean(by_run) < min(0.07, np.mean(by_row))
+
+    def test_few_groups_are_told(self, X):
+        run = np.arange(120) // 20
+        with pytest.warns(FewSamplesWarning, match=r"6 groups are .* at least 19 .* least 0\.143;"):
+            detector = FusedDetector(FEW, random_state=0).fit(X, np.ones(120), run)
+        assert detector.offset_ == detector.normal_scores_[0]
+        assert detector.threshold_rate_ == 1 / 7
+        detector.set_threshold(offset=float(np.median(detector.normal_scores_)))
+        assert 0.3 < detector.threshold_rate_ < 0.7
+        with pytest.warns(FewSamplesWarning, match="One group cannot tell how groups differ"):
+            detector.calibrate(X, groups=np.zeros(120))
+
+    def test_blocks_of_one_run_are_no_sample_of_runs(self, X):
+        detector = FusedDetector(FEW, random_state=0).fit(X, np.ones(120), blocks(120, 4, 5))
+        assert detector.n_groups_ is None
+        assert detector.threshold_rate_ <= 0.05
 
     def test_scikit_learn_members_as_they_are(self, X):
         members = [
@@ -273,7 +312,7 @@ class TestEdges:
         assert detector.predict(far) == -1
 
     def test_thousands_of_columns(self):
-        X = np.random.default_rng(0).normal(size=(30, 4_000))
+        X = np.random.default_rng(0).normal(size=(30, 2_000))
         detector = FusedDetector(random_state=0).fit(X)
         assert np.isfinite(detector.score_samples(X[:3])).all()
 

@@ -122,13 +122,16 @@ def test_labels_and_times_that_say_nothing_are_left_out_with_a_remark():
 
 def test_groups_are_what_the_page_counts():
     rows = examples.normal_rows(200, 0)
-    detector = FusedDetector("light", random_state=0).fit(rows, groups=np.arange(200) // 20)
+    detector = FusedDetector("light", false_alarm_rate=0.1, random_state=0)
+    detector.fit(rows, groups=np.arange(200) // 20)
     data = report_data(detector, examples.new_rows(), title="")
     assert (data.n_groups, data.n_independent) == (10, 10)
     page = detector.report(examples.new_rows()).html
     assert "in 9 of 10 cases with 10 groups." in page
-    assert "counts groups, not rows" in page
+    assert "count groups, not rows" in page
     assert examples.bare_data().n_independent == len(examples.fitted().normal_scores_)
+    np.testing.assert_array_equal(data.p_values, detector.p_values(examples.new_rows()))
+    assert data.stated_rate == detector.threshold_rate_
     detector.calibrate(rows)
     assert report_data(detector, rows, title="").n_groups is None
 

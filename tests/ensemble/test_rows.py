@@ -30,6 +30,6 @@ def test_negative_zero_is_zero():
 
 def test_groups():
     assert check_groups(None, 3) is None
-    np.testing.assert_array_equal(check_groups(["b", "a", "b"], 3), [1, 0, 1])
+    np.testing.assert_array_equal(check_groups(["b", "a", "b"], 3).label, [1, 0, 1])
     with pytest.raises(InvalidInputError, match=r"shape \(3,\). Got shape \(2,\)"):
         check_groups([1, 2], 3)

@@ -63,3 +63,18 @@ def test_duplicates_and_batches():
     together = scale.at(X)
     for alone, row in zip(zip(*together, strict=True), X, strict=True):
         np.testing.assert_array_equal(np.vstack(scale.at(row[None])), np.vstack(alone))
+
+
+def test_the_prior_is_learned_from_context():
+    """Means that differ between contexts are trusted; where they do not the prior stays."""
+    rng = np.random.default_rng(0)
+    X, context = rng.normal(size=(400, 2)), rng.random((400, 1))
+    noise = rng.normal(size=(400, 2))
+    by_context = (noise + 3 * np.sign(context - 0.5)) / np.sqrt(10)
+    rows = np.hstack([X, 3 * context])
+    plain = LocalScale(rows, noise, 20, 60.0, 3.0, n_context=1)
+    told = LocalScale(rows, by_context, 20, 60.0, 3.0, n_context=1)
+    assert plain.shift_prior > 10
+    # variance 1 within a context, 9 between them, and some neighbours across the border
+    assert 1 / 9 < told.shift_prior < 2 / 9
+    assert LocalScale(rows, by_context, 20, 60.0, 3.0).shift_prior == 60.0

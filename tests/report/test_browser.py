@@ -163,7 +163,7 @@ def test_numbers_follow_the_slider_as_python_counts_them(visit):
         limit = table.values[position]
         below = data.scores < limit
         rate = (1 + np.sum(data.normal_scores < limit)) / (1 + len(data.normal_scores))
-        assert data.n_left_out == 0
+        assert data.calibrator.n_left_out_ == 0
         assert page.locator("#outcome").inner_text() == (
             f"{below.sum()} of 68 rows raise an alarm · {words.percent(rate)} stated false-alarm "
             f"rate · {below[data.labels < 0].sum()} of 8 labelled anomalies found · "

@@ -5,17 +5,16 @@ from dataclasses import replace
 import numpy as np
 
 from ocfuse.report.trust import RATES, compare_rates, count_p_values, judged_normal
+from ocfuse.scores import ConformalCalibrator
 from tests.report import examples
 
 
-def data_with(normal, fresh, **changes):
+def data_with(normal, fresh, groups=None):
     return replace(
         examples.bare_data(),
-        normal_scores=np.sort(normal),
+        calibrator=ConformalCalibrator().fit(normal, groups=groups),
         held_out_scores=normal,
         scores=fresh,
-        n_left_out=0,
-        **changes,
     )
 
 
@@ -41,7 +40,7 @@ def test_band_covers_the_true_rate_nine_times_of_ten():
 def test_the_band_of_few_groups_is_wider():
     normal = np.random.default_rng(0).normal(size=600)
     rows = compare_rates(data_with(normal, normal))
-    groups = compare_rates(data_with(normal, normal, n_groups=30))
+    groups = compare_rates(data_with(normal, normal, np.arange(600) % 30))
     i = int(np.searchsorted(RATES, 0.1))
     assert groups.high[i] - groups.low[i] > 3 * (rows.high[i] - rows.low[i])
     assert np.isnan(groups.low[0])

@@ -7,6 +7,7 @@ import pytest
 
 from ocfuse.report import words
 from ocfuse.report.data import ReportData
+from ocfuse.scores import ConformalCalibrator
 from tests.report import examples
 
 
@@ -14,8 +15,13 @@ def with_alarms(share, n=1000, rate=0.05) -> ReportData:
     """Rows of which a share raises an alarm."""
     scores = np.where(np.arange(n) < share * n, -1.0, 1.0)
     normal = np.where(np.arange(999) < rate * 1000 - 1, -2.0, 1.0)
-    changes = {"offset": 0.0, "normal_scores": normal, "n_left_out": 0}
+    changes = {"offset": 0.0, "calibrator": ConformalCalibrator().fit(normal)}
     return replace(examples.bare_data(), scores=scores, ids=[str(i) for i in range(n)], **changes)
+
+
+def with_left_out(data, n_left_out) -> ReportData:
+    """The same, with so many training rows left out."""
+    return replace(data, calibrator=ConformalCalibrator().fit(data.normal_scores, n_left_out))
 
 
 @pytest.mark.parametrize(
@@ -53,15 +59,14 @@ def test_labels_are_counted():
 
 def test_notes_come_when_they_are_due():
     data = examples.bare_data()
-    assert words.notes(replace(data, n_left_out=0)) == []
+    assert words.notes(with_left_out(data, 0)) == []
     lowest = replace(data, wanted_rate=0.001, offset=data.normal_scores[0])
     assert "too few" in words.notes(lowest)[0]
-    moved = replace(data, wanted_rate=0.001, n_left_out=0)  # by the user, not for want of rows
+    moved = replace(with_left_out(data, 0), wanted_rate=0.001)  # by the user, not for want of rows
     assert words.notes(moved) == []
     assert words.notes(replace(data, remarks=["Mind the gap."]))[0] == "Mind the gap."
-    assert (
-        "1 training row far outside the others was" in words.notes(replace(data, n_left_out=1))[0]
-    )
+    left_out = with_left_out(data, 1)
+    assert "1 training row far outside the others was" in words.notes(left_out)[0]
     assert "More than half" in words.notes(with_alarms(0.9))[0]
     low = np.full(len(data.scores), np.quantile(data.normal_scores, 0.1))
     drifted = replace(data, scores=low, offset=data.normal_scores[0])
@@ -85,25 +90,27 @@ def test_number(value, text):
 
 
 def test_new_groups_are_seldom_called_more_than_chance():
-    rng, calls = np.random.default_rng(0), {None: 0, 10: 0}
+    rng, calls = np.random.default_rng(0), {"rows": 0, "groups": 0}
+    known = {"rows": None, "groups": np.repeat(np.arange(20), 60)}
 
     def draw():
-        return (1.5 * rng.normal(size=(10, 1)) + rng.normal(size=(10, 60))).ravel()
+        return (1.5 * rng.normal(size=(20, 1)) + rng.normal(size=(20, 60))).ravel()
 
     for _ in range(100):
-        normal = np.sort(draw())
-        changes = {"normal_scores": normal, "n_left_out": 0, "offset": normal[29]}
-        data = replace(examples.bare_data(), scores=draw(), **changes)
-        for n_groups in calls:
-            calls[n_groups] += "So most" in words.verdict(replace(data, n_groups=n_groups))
-    assert calls[10] <= 15 < calls[None]
+        normal, fresh = draw(), draw()
+        for kind, groups in known.items():
+            calibrator = ConformalCalibrator().fit(normal, groups=groups)
+            changes = {"calibrator": calibrator, "offset": calibrator.threshold(0.05)[0]}
+            data = replace(examples.bare_data(), scores=fresh, **changes)
+            calls[kind] += "So most" in words.verdict(data)
+    assert calls["groups"] <= 5 < 15 < calls["rows"]
 
 
 def test_normal_rows_are_seldom_called_more_than_chance():
     rng, calls = np.random.default_rng(0), 0
     for _ in range(200):
         normal = np.sort(rng.normal(size=60))
-        changes = {"normal_scores": normal, "n_left_out": 0, "offset": normal[2]}
+        changes = {"calibrator": ConformalCalibrator().fit(normal), "offset": normal[2]}
         data = replace(examples.bare_data(), scores=rng.normal(size=300), **changes)
         calls += "may well be chance" not in words.verdict(data)
     assert calls / 200 < 0.08

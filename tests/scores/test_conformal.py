@@ -196,3 +196,93 @@ class TestRowsLeftOut:
         for rate in (0.02, 0.1, 0.5):
             offset, _ = calibrator.threshold(rate)
             np.testing.assert_array_equal(calibrator.p_values(queries) <= rate, queries < offset)
+
+
+grouped_scores = st.lists(
+    st.tuples(st.integers(-8, 8).map(float), st.integers(0, 6)), min_size=1, max_size=40
+)
+
+
+class TestGroups:
+    @given(rows=grouped_scores, fresh=st.integers(-9, 9).map(float), rate=rates)
+    @LAW
+    def test_p_value_and_threshold_agree(self, rows, fresh, rate):
+        scores, groups = map(list, zip(*rows, strict=True))
+        calibrator = ConformalCalibrator().fit(scores, groups=groups)
+        offset, promised = calibrator.threshold(rate)
+        if promised <= rate:
+            assert (calibrator.p_values([fresh])[0] <= rate) == (fresh < offset)
+        else:
+            assert (offset, promised) == (min(scores), 1 / (calibrator.n_groups_ + 1))
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 7])
+    @pytest.mark.parametrize("k", [2, 9, 19, 39])
+    def test_they_agree_at_every_rate_that_can_be_promised(self, k, size):
+        """Shares such as 1/3 and 1/7 do not add up in floating point; whole groups must."""
+        rng = np.random.default_rng(k)
+        groups = rng.permutation(np.repeat(np.arange(k), size))
+        calibrator = ConformalCalibrator().fit(rng.permutation(k * size), groups=groups)
+        fresh = np.arange(-1, k * size) + 0.5
+        for rate in {*(j / (k + 1) for j in range(1, k + 1)), *calibrator.rates_[:-1].tolist()}:
+            offset, promised = calibrator.threshold(rate)
+            assert promised <= rate
+            assert ((calibrator.p_values(fresh) <= rate) == (fresh < offset)).all()
+
+    @pytest.mark.parametrize("effect", [0.0, 1.0, 5.0])
+    @pytest.mark.parametrize("rate", [0.05, 0.1, 0.3])
+    def test_the_rate_holds_for_fresh_groups(self, rate, effect):
+        """Groups differ in level, spread and size."""
+        rng, alarms, p_values = np.random.default_rng(1), [], []
+        for _ in range(600):
+            sizes = rng.integers(1, 12, size=31)
+            groups = np.repeat(np.arange(31), sizes)
+            level, spread = effect * rng.normal(size=31), rng.uniform(0.2, 2, size=31)
+            scores = level[groups] + spread[groups] * rng.normal(size=len(groups))
+            old = groups < 30
+            calibrator = ConformalCalibrator().fit(scores[old], groups=groups[old])
+            offset, promised = calibrator.threshold(rate)
+            assert promised <= rate
+            alarms.append(np.mean(scores[~old] < offset))
+            p_values.append(np.mean(calibrator.p_values(scores[~old]) <= rate))
+        assert alarms == p_values
+        error = 3 * np.std(alarms) / np.sqrt(len(alarms))
+        assert rate - 1 / 31 - error < np.mean(alarms) < rate + error
+
+    def test_groups_count_and_not_rows(self):
+        """One long strange run must not move the threshold for all others."""
+        rng = np.random.default_rng(0)
+        scores = np.concatenate([rng.normal(-5, 1, 1000), rng.normal(0, 1, 390)])
+        groups = np.repeat(np.arange(40), [1000, *[10] * 39])
+        by_group = ConformalCalibrator().fit(scores, groups=groups)
+        assert by_group.threshold(0.1)[0] > ConformalCalibrator().fit(scores).threshold(0.1)[0] + 2
+        assert by_group.n_groups_ == 40
+        assert by_group.share_below(-3.0) == pytest.approx(1 / 40, rel=0.1)
+
+    @pytest.mark.parametrize("n_left_out", [0, 4])
+    def test_groups_of_one_row_are_no_groups(self, n_left_out):
+        scores = np.random.default_rng(0).normal(size=60).round(1)
+        rows = ConformalCalibrator().fit(scores, n_left_out)
+        groups = ConformalCalibrator().fit(scores, n_left_out, groups=np.arange(60))
+        np.testing.assert_array_equal(rows.rates_, groups.rates_)
+
+    def test_rows_left_out_raise_p_values_at_most_twofold(self):
+        scores, groups = np.arange(60.0), np.arange(60) % 20
+        known = ConformalCalibrator().fit(scores, groups=groups).p_values(scores)
+        some = ConformalCalibrator().fit(scores, 3, groups).p_values(scores)
+        many = ConformalCalibrator().fit(scores, 1000, groups).p_values(scores)
+        # three of 63 rows are one group of 21
+        np.testing.assert_allclose(some[5:], (known[5:] * 21 + 1) / 22)
+        assert ((known <= some) & (some <= many) & (many <= 2 * known)).all()
+
+    def test_names_and_order_do_not_matter(self):
+        rng = np.random.default_rng(0)
+        scores, groups = rng.normal(size=50).round(1), rng.integers(0, 7, 50)
+        one = ConformalCalibrator().fit(scores, groups=groups)
+        order = rng.permutation(50)
+        other = ConformalCalibrator().fit(scores[order], groups=[f"run {g}" for g in groups[order]])
+        fresh = rng.normal(size=20)
+        np.testing.assert_array_equal(one.p_values(fresh), other.p_values(fresh))
+
+    def test_wrong_groups(self):
+        with pytest.raises(InvalidInputError, match="each of the 3 scores"):
+            ConformalCalibrator().fit([1.0, 2.0, 3.0], groups=[1, 2])

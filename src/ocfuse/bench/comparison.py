@@ -208,7 +208,8 @@ def compare(
     require_count("random_state", random_state, 0)
     table = check_table(X)
     known = check_groups(groups, len(table))
-    draws = Draws(table, check_labels(y, len(table)), max_rows, random_state, known)
+    label = None if known is None else known.label
+    draws = Draws(table, check_labels(y, len(table)), max_rows, random_state, label)
     draws.warn(false_alarm_rate)
     progress = current_progress()
     records: list[dict[str, Any]] = []

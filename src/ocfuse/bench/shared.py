@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ocfuse.bench.draws import Rows
+from ocfuse.detectors.groups import Groups
 from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.learning import Learned, Recipe, Table
 from ocfuse.features import take_rows
@@ -40,7 +41,7 @@ class SharedFit:
         Which of them is for what.
     detector : FusedDetector
         Whose members, normaliser and pseudo-anomalies are used; it is not changed.
-    groups : ndarray, default=None
+    groups : Groups, default=None
         Number of the group of each row.
     """
 
@@ -49,10 +50,10 @@ class SharedFit:
         X: Any,
         rows: Rows,
         detector: FusedDetector,
-        groups: NDArray[np.int64] | None = None,
+        groups: Groups | None = None,
     ) -> None:
         self.rows, self.detector = rows, detector
-        self.groups = None if groups is None else groups[rows.train]
+        self.groups = None if groups is None else groups.take(rows.train)
         self.train = take_rows(X, rows.train)
         self.asked = take_rows(X, np.concatenate([rows.validation, rows.test]))
 

@@ -3,7 +3,10 @@
 from typing import Any
 
 from ocfuse.cli.output import print_fields, print_line, print_table
+from ocfuse.cli.streamtelling import oddities
 from ocfuse.report.words import count
+from ocfuse.streaming import StreamTable
+from ocfuse.streaming.drift import DRIFTING
 from ocfuse.tables import TableDetector
 
 #: Columns that are listed; those that are left out are always told.
@@ -28,6 +31,23 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "rows_learned": len(detector.training_rows_),
         "groups": detector.n_groups_,
         "rows_trimmed": len(detector.trimmed_rows_),
+    } | ({"stream": _stream(model)} if isinstance(model, StreamTable) else {})
+
+
+def _stream(model: StreamTable) -> dict[str, Any]:
+    """Return what is known of a stream."""
+    stream = model.stream_
+    ratios = zip(stream.channels_, stream.drift_ratio_.tolist(), strict=True)
+    return {
+        "runs": model.card_["runs"],
+        "windows": list(stream.windows),
+        "context": model.context,
+        "drift": stream.drift,
+        "counts": stream.training_counts_,
+        "channels": [
+            {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
+            for name, ratio in ratios
+        ],
     }
 
 
@@ -46,28 +66,59 @@ def print_summary(model: TableDetector) -> None:
     """Print rows, members, fusion and threshold."""
     known = facts(model)
     n_features = len(model.schema_.features)
+    of_stream = _stream_fields(known["stream"]) if "stream" in known else []
     print_fields(
         [
             ("rows", _rows(known)),
+            *of_stream,
             ("columns", f"{n_features} learned from, {len(known['columns']) - n_features} not"),
             ("members", f"{len(known['members'])}: {', '.join(known['members'])}"),
             ("fusion", known["fusion"]),
             ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
-            ("false alarms", _rates(known["false_alarms"], known["false_alarms_reachable"])),
+            ("false alarms", _rates(known)),
         ]
     )
+
+
+def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return runs, windows and channels, to show."""
+    channels = [
+        f"{channel['name']} {channel['drift_ratio']:.2g}"
+        + ("" if channel["is_watched"] else " (left out)")
+        for channel in stream["channels"]
+    ]
+    windows = ", ".join(map(str, stream["windows"]))
+    first = count(max(stream["windows"], default=1) - 1, "row")
+    return [
+        ("runs", f"{stream['runs']:,}"),
+        ("windows", f"{windows} rows; the first {first} of a run have no score"),
+        ("context", stream["context"]),
+        ("odd rows", ", ".join(oddities(stream["counts"]))),
+        ("drift ratios", f"{', '.join(channels)}; above {DRIFTING:g} a channel drifts"),
+    ]
 
 
 def _rows(known: dict[str, Any]) -> str:
     """Return such as "200: 178 learned from, 2 too far out, 20 labelled anomalies"."""
     n_anomalies = known["rows"] - known["rows_learned"] - known["rows_trimmed"]
-    text = f"{known['rows']:,}: {known['rows_learned']:,} learned from as normal"
+    text = f"{known['rows']:,}"
+    if "stream" in known:  # many rows of a stream say the same
+        text = f"{known['card']['rows']:,}, of which {text} were taken"
+    text += f": {known['rows_learned']:,} learned from as normal"
     text += f", {known['rows_trimmed']:,} too far out to learn" if known["rows_trimmed"] else ""
     text += (
         f", {count(n_anomalies, 'labelled anomaly', 'labelled anomalies')}" if n_anomalies else ""
     )
-    return text + (f"; {count(known['groups'], 'group')}" if known["groups"] else "")
+    is_told = not known["groups"] or "stream" in known  # of a stream they are the runs
+    return text if is_told else text + f"; {count(known['groups'], 'group')}"
 
 
-def _rates(stated: float, reachable: float) -> str:
-    return f"{stated:.2%} stated, {reachable:.2%} reachable with these rows"
+def _rates(known: dict[str, Any]) -> str:
+    stated, reachable = known["false_alarms"], known["false_alarms_reachable"]
+    text = f"{stated:.2%} stated, {reachable:.2%} reachable with these "
+    if "stream" not in known:
+        return text + "rows"
+    if known["groups"]:
+        return text + "runs"
+    rest = "this run" if known["stream"]["runs"] == 1 else "these runs"
+    return f"{stated:.2%} stated, {reachable:.2%} reachable for the rest of {rest}, not for others"

@@ -16,8 +16,16 @@ COMMANDS = {
         "ocfuse.cli.compare",
         "Compare the default detector, its members, all rules and all fusions on your own data.",
     ),
+    "simulate": (
+        "ocfuse.cli.simulate",
+        "Record a simulated robot that picks and places, with anomalies in some runs.",
+    ),
     "data": ("ocfuse.cli.data", "List, fetch and show data sets."),
     "bench": ("ocfuse.cli.bench", "Run the paper's experiment again."),
 }
 #: Those among them that are groups of commands and have no settings in a file.
 GROUPS = ("data", "bench")
+#: Commands that have flags of their own for recordings: their modules with ``--video``.
+VIDEO = {"fit": "ocfuse.cli.videofit", "watch": "ocfuse.cli.videowatch"}
+#: The same for runs of sensors: their modules with ``--stream``.
+STREAM = {"fit": "ocfuse.cli.streamfit"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ocfuse.cli.commands import COMMANDS, GROUPS
+from ocfuse.cli.commands import COMMANDS, GROUPS, STREAM, VIDEO
 from ocfuse.exceptions import MissingPackageError
 
 #: Read if it is there.
@@ -20,7 +20,11 @@ DEFAULT_FILE = Path("ocfuse.toml")
 #: Flags that may stand at the top of the file.
 SHARED = ("json", "quiet", "seed", "threads")
 #: Commands that may have a table.
-TABLES = tuple(name for name in COMMANDS if name not in GROUPS)
+TABLES = (
+    *(name for name in COMMANDS if name not in GROUPS),
+    *(f"{name}-video" for name in VIDEO),
+    *(f"{name}-stream" for name in STREAM),
+)
 
 
 def use_config(ctx: typer.Context, path: Path | None) -> Path | None:

@@ -1,19 +1,28 @@
 """The work of `ocfuse explain`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from ocfuse.cli.models import load_model
 from ocfuse.cli.output import collected, print_json, print_line, warn_of
-from ocfuse.cli.scored import scored, scored_chunks
+from ocfuse.cli.scored import scored, scored_chunks, whole_runs
+from ocfuse.cli.streamtelling import oddities
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation
+from ocfuse.streaming import StreamTable
 from ocfuse.tables import Source, TableDetector, open_source
 from ocfuse.tables.detector import RESULTS
+from ocfuse.tables.frames import listed
 
 __all__ = ["explain_rows", "load_model", "open_source"]
+
+#: Channels of a stream that are named, the most unusual first.
+MOST_CHANNELS = 5
+#: What rows are called, and what lies behind their scores.
+Explained: TypeAlias = tuple[list[dict[str, Any]], Explanation]
 
 
 def explain_rows(
@@ -25,6 +34,24 @@ def explain_rows(
     json: bool,
 ) -> None:
     """Explain rows by their numbers, or if there are none those with the lowest scores."""
+    find = _of_stream if isinstance(model, StreamTable) else _of_table
+    names, explanation = find(model, opened, wanted, worst)
+    channels = _channels(model, explanation)
+    if json:
+        print_json(
+            [names[i] | _as_dict(explanation, i) | channels[i] for i in range(len(explanation))]
+        )
+        return
+    for i, name in enumerate(names):
+        known = {key: value for key, value in name.items() if pd.notna(value)}
+        print_line(", ".join(f"{key} {value}" for key, value in known.items()))
+        print_line(explanation.describe(i) + _of_channels(channels[i]) + "\n")
+
+
+def _of_table(
+    model: TableDetector, opened: Callable[[], Source], wanted: list[int], worst: int
+) -> Explained:
+    """Return what rows are called, and what lies behind their scores."""
     with collected() as notes:
         source = opened()
         frame = _rows(source, wanted) if wanted else _worst(model, source, worst)
@@ -33,13 +60,53 @@ def explain_rows(
     with collected():  # the same once more
         explanation = model.explain(frame)
     warn_of([*notes, *again] if wanted else notes)
-    if json:
-        print_json([names[i] | _as_dict(explanation, i) for i in range(len(frame))])
-        return
-    for i, name in enumerate(names):
-        known = {key: value for key, value in name.items() if pd.notna(value)}
-        print_line(", ".join(f"{key} {value}" for key, value in known.items()))
-        print_line(explanation.describe(i) + "\n")
+    return names, explanation
+
+
+def _of_stream(
+    model: StreamTable, opened: Callable[[], Source], wanted: list[int], worst: int
+) -> Explained:
+    """Return the same of a stream, in which rows have their scores by those before them."""
+    with collected() as notes:
+        source = opened()
+        (frame,) = whole_runs(model, [source.read()])
+        scores = scored(model.restart(), frame)
+    known = scores["score"].dropna()
+    chosen = wanted or known.sort_values(kind="stable").index[:worst].tolist()
+    if not chosen:
+        odd = ", ".join(oddities(model.counts)) or "none were odd"
+        raise InvalidInputError(
+            f"No row of {source.name} has a score. {model.needed} Of {len(frame):,} rows {odd}."
+        )
+    if max(chosen) >= len(frame):
+        raise _missing(source, wanted, len(frame))
+    without = [row for row in chosen if row not in known.index]
+    if without:
+        raise InvalidInputError(
+            f"These rows have no score: {listed(without)}. The first rows of a run have none, nor "
+            "those after a gap in time, until the longest window is full; those with most "
+            "channels missing neither."
+        )
+    with collected():  # the same once more
+        explanation = model.explain(frame, chosen)
+    warn_of(notes)
+    return scores.loc[chosen].drop(columns=list(RESULTS)).to_dict("records"), explanation
+
+
+def _channels(model: TableDetector, explanation: Explanation) -> list[dict[str, Any]]:
+    """Return what each channel of a stream costs the rows, the dearest first."""
+    if not isinstance(model, StreamTable):
+        return [{} for _ in range(len(explanation))]
+    names, costs = model.stream_.watched_, model.channel_costs(explanation)
+    return [
+        {"channels": [{"name": names[j], "cost": row[j]} for j in np.argsort(-row, kind="stable")]}
+        for row in costs
+    ]
+
+
+def _of_channels(found: dict[str, Any]) -> str:
+    dear = [f"{c['name']} ({c['cost']:+.3f})" for c in found.get("channels", ()) if c["cost"] > 0]
+    return f"\nmost unusual channels: {', '.join(dear[:MOST_CHANNELS])}" if dear else ""
 
 
 def _rows(source: Source, wanted: list[int]) -> pd.DataFrame:
@@ -50,8 +117,13 @@ def _rows(source: Source, wanted: list[int]) -> pd.DataFrame:
         n_rows += len(chunk)
         if sum(map(len, found)) == len(set(wanted)):
             return pd.concat(found).loc[wanted]
-    missing = sorted(set(wanted) - {number for part in found for number in part.index})
-    raise InvalidInputError(
+    raise _missing(source, wanted, n_rows)
+
+
+def _missing(source: Source, wanted: list[int], n_rows: int) -> InvalidInputError:
+    """Return the error for rows that are not there."""
+    missing = sorted(row for row in set(wanted) if row >= n_rows)
+    return InvalidInputError(
         f"{source.name} has {n_rows} rows, numbered from 0. "
         f"Got --row {', '.join(map(str, missing))}."
     )

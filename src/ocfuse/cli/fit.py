@@ -5,16 +5,17 @@ needs none of it.
 """
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ocfuse.cli.options import (
+    DEFAULT_MODEL,
     Config,
     Data,
     Decimal,
     Delimiter,
+    Force,
     Group,
     Id,
     Ignore,
@@ -22,6 +23,7 @@ from ocfuse.cli.options import (
     Label,
     Members,
     Normal,
+    Out,
     Quiet,
     Rate,
     Report,
@@ -37,9 +39,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command("fit")
 def fit_command(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")] = Path(
-        "model.ocf"
-    ),
+    out: Out = DEFAULT_MODEL,
     label: Label = None,
     normal: Normal = None,
     ignore: Ignore = None,
@@ -59,16 +59,18 @@ def fit_command(
         typer.Option(help="Choose settings by: pseudo-negatives, labels, rpau, stability."),
     ] = None,
     report: Report = None,
-    force: Annotated[
-        bool, typer.Option("--force/--no-force", help="Replace an existing model.")
-    ] = False,
+    force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
     seed: Seed = 0,
     config: Config = None,
 ) -> None:
-    """Learn what is normal from a table, and write a model."""
+    """Learn what is normal from a table, and write a model.
+
+    For runs of sensors see ocfuse fit --stream --help, for pictures and recordings ocfuse fit
+    --video --help.
+    """
     refuse_overwriting({"--out": out, "--report": report}, {"data": data})
     check_model(out, force)
     from ocfuse.cli import fitting  # noqa: PLC0415

@@ -10,17 +10,27 @@ from typing import Any, TypeAlias
 import typer
 
 from ocfuse.cli.cards import facts, print_columns, print_summary
-from ocfuse.cli.output import collected, print_json, print_line, progress, warn_of
+from ocfuse.cli.output import collected, in_words, print_json, print_line, progress, warn_of
 from ocfuse.cli.reports import check_report, write_report
 from ocfuse.detectors.pools import POOLS, make_pool
 from ocfuse.ensemble import FusedDetector
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion import make_fusion
 from ocfuse.progress import show_progress
+from ocfuse.streaming import Course, StreamDetector, StreamTable, Windows
 from ocfuse.tables import Source, TableDetector, open_source
 from ocfuse.tuning import make_criterion
 
-__all__ = ["TableDetector", "check_report", "learn", "make_detector", "open_source", "tell"]
+__all__ = [
+    "StreamTable",
+    "TableDetector",
+    "check_report",
+    "learn",
+    "make_detector",
+    "make_stream",
+    "open_source",
+    "tell",
+]
 
 #: Opens the table that is learned from.
 Opened: TypeAlias = Callable[[], Source]
@@ -45,6 +55,18 @@ def make_detector(
         n_jobs=threads,
         tune=tune,
     )
+
+
+def make_stream(
+    detector: FusedDetector, windows: str, drift: str, has_course: bool
+) -> StreamDetector:
+    """Return a detector of streams as the flags describe it."""
+    lengths: Any = tuple(
+        int(word) if word.strip().isdecimal() else word for word in windows.split(",")
+    )
+    _check("--windows", Windows, lengths)
+    course = Course() if has_course else None
+    return StreamDetector(detector, windows=lengths, drift=drift, course=course)
 
 
 def to_members(text: str) -> Any:
@@ -95,10 +117,10 @@ def tell(model: TableDetector, told: dict[str, Any], json: bool, quiet: bool) ->
         warn_of(told["warnings"])
 
 
-def _check(flag: str, make: Callable[[Any], object], name: str | None) -> None:
-    """Refuse a name that the library does not know."""
-    if name is not None:
+def _check(flag: str, make: Callable[[Any], object], given: Any) -> None:
+    """Refuse what the library does."""
+    if given is not None:
         try:
-            make(name)
+            make(given)
         except InvalidInputError as error:
-            raise typer.BadParameter(str(error), param_hint=flag) from None
+            raise typer.BadParameter(in_words(error), param_hint=flag) from None

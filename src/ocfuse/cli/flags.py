@@ -8,8 +8,8 @@ import re
 
 #: Settings that are flags of the same name.
 SAME = (
-    *("decimal", "delimiter", "fusion", "group", "id", "ignore", "label", "members", "normal"),
-    *("time", "tune"),
+    *("context", "decimal", "delimiter", "drift", "fusion", "group", "id", "ignore", "label"),
+    *("members", "normal", "time", "tune"),
 )
 #: Settings that are flags of another name; these words mean nothing else.
 OTHER = {"false_alarm_rate": "--false-alarms", "n_jobs": "--threads", "random_state": "--seed"}
@@ -19,9 +19,17 @@ PHRASES = {
     'Give tune=Search(grid={"eta": [...]}) with what it has, or tune=None.': (
         "Use another --fusion, or leave --tune out."
     ),
+    "give fit a context, such as its progress, and at least 2 runs.": (
+        "give its progress by --context, and at least 2 runs, or say --no-course."
+    ),
+    "calibrate without groups": "leave --group out",
+    " runs or more, or calibrate on fresh ones.": " runs or more.",
+    "such as (10, 30)": "such as 10,30",
     "with y = +1": "in a label column (--label)",
     "with y = -1": "in a label column (--label)",
     " (trimmed_rows_)": "",
+    "allow a longer timeout": "allow more by --timeout",
+    "of every run, or of none": "of every run; or use --no-progress",
 }
 SETTING = re.compile(rf"(?<![\w.'\"-])({'|'.join((*SAME, *OTHER))})=(?=['\"\d])")
 WORD = re.compile(rf"(?<![\w.'\"-])({'|'.join(OTHER)})\b")

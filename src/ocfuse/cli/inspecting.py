@@ -5,23 +5,78 @@ from pathlib import Path
 from typing import Any
 
 from ocfuse.cli.cards import facts, print_columns, print_summary
-from ocfuse.cli.models import load_model
+from ocfuse.cli.models import as_table
 from ocfuse.cli.output import print_fields, print_json, print_line
-from ocfuse.persistence import Header, read_header
+from ocfuse.persistence import Header, load, read_header
+from ocfuse.report.words import count
+from ocfuse.vision import PictureDetector
 
 
 def show_model(model: Path, *, json: bool) -> None:
-    """Print where a model comes from, what it is, and its columns."""
+    """Print where a model comes from, what it is, and its columns or its families."""
     header = read_header(model)
-    loaded = load_model(model)
-    if json:
-        print_json(facts(loaded) | {"file": asdict(header) | {"name": str(model)}})
+    loaded = load(model)
+    file = {"file": asdict(header) | {"name": str(model)}}
+    if isinstance(loaded, PictureDetector):
+        known = picture_facts(loaded)
+        if json:
+            print_json(known | file)
+        else:
+            print_fields([("model", model), *_file(header), *_picture_fields(known)])
         return
-    print_fields([("model", model), *_origin(loaded.card_), *_file(header)])
+    table = as_table(loaded, model)
+    if json:
+        print_json(facts(table) | file)
+        return
+    print_fields([("model", model), *_origin(table.card_), *_file(header)])
     print_line()
-    print_summary(loaded)
+    print_summary(table)
     print_line()
-    print_columns(loaded)
+    print_columns(table)
+
+
+def picture_facts(detector: PictureDetector) -> dict[str, Any]:
+    """Return what is known of a model of pictures, for JSON."""
+    weights = detector.fusion_.weights_.tolist()
+    groups = detector.normal_groups_
+    return {
+        "backbones": {
+            name: f"{_one_line(net)}, {net.size} x {net.size} pixels"
+            for name, net in detector.backbones_.items()
+        },
+        "families": [
+            {"name": family.name, "member": _one_line(family.member), "weight": weight}
+            for family, weight in zip(detector.families_, weights, strict=True)
+        ],
+        "frames": len(detector.training_scores_),
+        "runs": None if groups is None else len(set(groups.tolist())),
+        "progress": detector.context_range_,
+        "threshold": float(detector.offset_),
+        "false_alarms": detector.false_alarm_rate,
+        "false_alarms_promised": float(detector.threshold_rate_),
+    }
+
+
+def _picture_fields(known: dict[str, Any]) -> list[tuple[str, object]]:
+    frames, runs = count(known["frames"], "frame"), known["runs"]
+    rates = known["false_alarms"], known["false_alarms_promised"]
+    progress = known["progress"]
+    return [
+        *(("backbone", f"{name}: {net}") for name, net in known["backbones"].items()),
+        ("learned from", frames),
+        ("progress of the task", "" if progress is None else "from {:g} to {:g}".format(*progress)),
+        *(
+            ("family", f"{family['name']}, weight {family['weight']:.2f}: {family['member']}")
+            for family in known["families"]
+        ),
+        ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
+        ("rests on", "single pictures" if runs is None else count(runs, "run")),
+        ("false alarms", "{:.2%} asked for, {:.2%} promised".format(*rates)),
+    ]
+
+
+def _one_line(estimator: object) -> str:
+    return " ".join(str(estimator).split())
 
 
 def _origin(card: dict[str, Any]) -> list[tuple[str, object]]:

@@ -2,7 +2,9 @@
 
 import io
 import os
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,10 +21,47 @@ PAUSE = 0.2
 
 
 def lines_of_stdin() -> Iterator[list[bytes]]:
-    """Yield complete lines as soon as they are there, and the last one in any case."""
-    stream = cast(io.BufferedReader, sys.stdin.buffer)
-    # not more than what is there: nobody waits for a full block
-    yield from _lines(lambda: stream.read1(BLOCK))
+    """Yield complete lines as soon as they are there, and the last one in any case.
+
+    An empty list comes when there are none: who waits can look at the clock.
+    """
+    blocks: queue.Queue[bytes] = queue.Queue(maxsize=1)
+    # somebody else waits: on no system can all kinds of input be asked whether there is more
+    threading.Thread(target=_pass_on, args=(_stdin_reader(), blocks), daemon=True).start()
+    rest = b""
+    while True:
+        try:
+            block = blocks.get(timeout=PAUSE)
+        except queue.Empty:
+            yield []
+            continue
+        if not block:
+            break
+        lines, rest = _split(rest + block)
+        yield lines
+    if rest:
+        yield [rest]
+
+
+def _stdin_reader() -> Callable[[], bytes]:
+    """Return what reads what is there, and nobody waits for a full block."""
+    try:
+        descriptor = sys.stdin.fileno()
+    except io.UnsupportedOperation:  # not the real one
+        return lambda: cast(io.BufferedReader, sys.stdin.buffer).read1(BLOCK)
+    # not by sys.stdin: its lock would be held by the thread when the program ends
+    return lambda: os.read(descriptor, BLOCK)
+
+
+def _pass_on(read: Callable[[], bytes], blocks: "queue.Queue[bytes]") -> None:
+    while True:
+        try:
+            block = read()
+        except OSError:  # a terminal that was closed
+            block = b""
+        blocks.put(block)
+        if not block:
+            return
 
 
 def lines_of_file(path: Path) -> Iterator[list[bytes]]:

@@ -15,12 +15,18 @@ def load_model(
     """Return the model that `ocfuse fit` wrote, with the threshold that flags ask for."""
     if threshold is not None and false_alarms is not None:
         raise typer.BadParameter("give either --threshold or --false-alarms")
-    model = load(path)
+    model = as_table(load(path), path)
+    if threshold is not None or false_alarms is not None:
+        model.detector_.set_threshold(false_alarms, offset=threshold)
+    return model
+
+
+def as_table(model: object, path: Path) -> TableDetector:
+    """Return a model that knows the columns of a table, or refuse what a file holds."""
     if not isinstance(model, TableDetector):
         raise ModelFileError(
             f"{path.name} holds a {type(model).__name__}, which knows arrays and not the columns "
-            "of a table. Expected a model that `ocfuse fit` or TableDetector.save wrote."
+            "of a table. Expected a model that `ocfuse fit` or TableDetector.save wrote. "
+            "A model of recordings is for ocfuse watch --video."
         )
-    if threshold is not None or false_alarms is not None:
-        model.detector_.set_threshold(false_alarms, offset=threshold)
     return model

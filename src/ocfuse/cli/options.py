@@ -83,6 +83,10 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")]
+#: Where `fit` writes unless somebody says otherwise.
+DEFAULT_MODEL = Path("model.ocf")
+Force = Annotated[bool, typer.Option("--force/--no-force", help="Replace an existing model.")]
 Label = Annotated[str | None, typer.Option(help="Column that tells normal from not.")]
 Normal = Annotated[
     list[str] | None,

@@ -12,8 +12,10 @@ from ocfuse.cli.output import collected, print_json, print_line, progress, warn,
 from ocfuse.cli.reports import check_report, write_report
 from ocfuse.cli.scored import scored_chunks
 from ocfuse.cli.sinks import to_file, to_stdout
+from ocfuse.cli.streamtelling import oddities
 from ocfuse.exceptions import TableError
 from ocfuse.report.words import MANY_ALARMS, MOST, count
+from ocfuse.streaming import StreamTable
 from ocfuse.tables import Source, TableDetector, open_source
 
 __all__ = ["check_report", "load_model", "open_source", "score_table"]
@@ -65,12 +67,16 @@ def score_table(
     with collected() as notes, place as write:
         source = opened()
         tally = Tally()
+        if isinstance(model, StreamTable):
+            model.restart()
         for scores in _all_scores(model, source, quiet, keep_going):
             write(scores)
             tally.add(scores)
     with collected() as again:
         if report is not None:
             _report(model, source, tally.without, report)
+    if isinstance(model, StreamTable) and len(tally.without) == tally.rows:
+        notes.append(f"No row has a score. {model.needed}")
     notes += [note for note in (*again, *tally.notes()) if note not in notes]
     if not quiet:
         warn_of(notes)
@@ -79,6 +85,8 @@ def score_table(
         "anomalies": tally.anomalies,
         "without_score": len(tally.without),
     }
+    if isinstance(model, StreamTable):
+        told["counts"] = model.counts
     told |= {"threshold": model.detector_.offset_, "file": out and str(out), "warnings": notes}
     _tell(told, json, quiet)
     return tally
@@ -100,6 +108,9 @@ def _all_scores(
 def _report(model: TableDetector, source: Source, without: list[int], path: Path) -> None:
     """Write a report on the rows that have a score."""
     frame, name = source.read(), source.name
+    if isinstance(model, StreamTable):
+        write_report(model, frame, name, path)  # it needs the rows without a score, too
+        return
     if len(without) == len(frame):
         raise TableError(f"No report was written: no row of {name} could be scored.")
     if without:
@@ -120,3 +131,6 @@ def _tell(told: dict[str, Any], json: bool, quiet: bool) -> None:
             f"{rows}, {count(told['anomalies'], 'anomaly', 'anomalies')} ({share:.2%}) "
             f"below the threshold {told['threshold']:.4g}.{where}"
         )
+        odd = oddities(told.get("counts", {}))
+        if odd:
+            say(f"Rows of the stream: {', '.join(odd)}.")

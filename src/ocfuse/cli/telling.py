@@ -8,19 +8,18 @@ import pandas as pd
 from ocfuse.cli.output import in_words, print_at_once, warn
 from ocfuse.cli.sinks import to_json_lines
 from ocfuse.exceptions import InvalidInputError, TableError
+from ocfuse.report.words import count
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import RESULTS
 from ocfuse.tables.names import free_name
 
 
 @dataclass(frozen=True)
-class Teller:
-    """Print alarms, and complain of rows that cannot be scored.
+class Flags:
+    """What is wanted of who tells.
 
     Attributes
     ----------
-    model : TableDetector
-        What the scores come from.
     show_all : bool
         Print every row.
     strict : bool
@@ -31,19 +30,10 @@ class Teller:
         Leave complaints out.
     """
 
-    model: TableDetector
     show_all: bool = False
     strict: bool = False
     json: bool = False
     quiet: bool = False
-
-    def tell(self, scores: pd.DataFrame) -> None:
-        """Print a line per alarm."""
-        shown = scores if self.show_all else scores[scores["is_anomaly"]]
-        name = free_name("threshold", shown.columns)
-        shown = shown.assign(**{name: self.model.detector_.offset_})
-        lines = (_line(row, name) for row in shown.to_dict("records"))
-        print_at_once(to_json_lines(shown, False) if self.json else "".join(lines))
 
     def complain(self, number: int, error: InvalidInputError) -> None:
         """Say why a row has no score."""
@@ -51,6 +41,50 @@ class Teller:
             raise TableError(f"Row {number} cannot be scored. {error}") from error
         if not self.quiet:
             warn(f"Row {number} is left out: {in_words(error)}")
+
+
+@dataclass
+class Teller:
+    """Print alarms, and complain of rows that cannot be scored.
+
+    Attributes
+    ----------
+    model : TableDetector
+        What the scores come from.
+    flags : Flags
+        What is wanted.
+    n_alarms : int
+        Alarms so far.
+    """
+
+    model: TableDetector
+    flags: Flags
+    n_alarms: int = 0
+
+    def tell(self, scores: pd.DataFrame) -> None:
+        """Print a line per alarm."""
+        self.n_alarms += int(scores["is_anomaly"].sum())
+        shown = scores if self.flags.show_all else scores[scores["is_anomaly"]]
+        name = free_name("threshold", shown.columns)
+        shown = shown.assign(**{name: self.model.detector_.offset_})
+        lines = (_line(row, name) for row in shown.to_dict("records"))
+        print_at_once(to_json_lines(shown, False) if self.flags.json else "".join(lines))
+
+    def begin(self) -> None:
+        """Take note of a header; rows stand alone, so that nothing begins with it."""
+
+    def listen(self, has_come: bool) -> None:
+        """Take note of whether rows have come; they may come when they like."""
+
+    def end(self, n_rows: int, n_bad: int) -> None:
+        """Say how much it was."""
+        if not self.flags.quiet:
+            rows, alarms = count(n_rows, "row"), count(self.n_alarms, "alarm")
+            warn(f"{rows}, {alarms}, {n_bad:,} left out")
+
+    def complain(self, number: int, error: InvalidInputError) -> None:
+        """Say why a row has no score."""
+        self.flags.complain(number, error)
 
 
 def _line(row: dict[str, Any], threshold: str) -> str:

@@ -2,12 +2,13 @@
 
 import csv
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import pandas as pd
+import typer
 
 from ocfuse.cli.decoding import require_text, to_text
 from ocfuse.cli.lines import lines_of_file, lines_of_growing_file, lines_of_stdin
@@ -15,9 +16,16 @@ from ocfuse.cli.models import load_model
 from ocfuse.cli.output import warn
 from ocfuse.cli.scored import scored
 from ocfuse.cli.signals import Terminated
-from ocfuse.cli.telling import Teller
-from ocfuse.exceptions import InvalidInputError, OcfuseWarning, TableError, TableWarning
-from ocfuse.report.words import count
+from ocfuse.cli.streamtelling import StreamTeller, Wishes
+from ocfuse.cli.telling import Flags, Teller
+from ocfuse.exceptions import (
+    DriftWarning,
+    InvalidInputError,
+    OcfuseWarning,
+    TableError,
+    TableWarning,
+)
+from ocfuse.streaming import StreamTable
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dialect import (
     DELIMITERS,
@@ -30,7 +38,7 @@ from ocfuse.tables.dialect import (
 )
 from ocfuse.tables.frames import require_distinct
 
-__all__ = ["Teller", "Watch", "load_model", "run"]
+__all__ = ["Flags", "Watch", "Wishes", "load_model", "run", "teller_of"]
 
 #: Told once, at whatever line it shows.
 NOT_UTF8 = (
@@ -39,6 +47,29 @@ NOT_UTF8 = (
 )
 #: Number and fields of a row.
 Row: TypeAlias = tuple[int, list[str]]
+
+
+class Observer(Protocol):
+    """Who is told what comes."""
+
+    @property
+    def n_alarms(self) -> int:
+        """Alarms so far."""
+
+    def tell(self, scores: pd.DataFrame) -> None:
+        """Take the scores of the next rows."""
+
+    def complain(self, number: int, error: InvalidInputError) -> None:
+        """Take the number of a row that cannot be scored, and why."""
+
+    def begin(self) -> None:
+        """Take note of another header."""
+
+    def listen(self, has_come: bool) -> None:
+        """Take note of whether something has come."""
+
+    def end(self, n_rows: int, n_bad: int) -> None:
+        """Take the number of rows, and of those that could not be scored."""
 
 
 @dataclass
@@ -51,29 +82,25 @@ class Watch:
     ----------
     model : TableDetector
         Scores the rows.
-    tell : callable
-        Is given scores.
-    complain : callable
-        Is given the number of a row that cannot be scored, and why.
+    teller : Observer
+        Is told what comes.
     delimiter, decimal : str or None
         What separates values, and what separates decimals; None to find out.
     header : list of str
         Names of the columns.
     is_utf8 : bool
         Whether all lines so far were.
-    n_rows, n_alarms, n_bad : int
-        Rows seen; alarms and rows that could not be scored among them.
+    n_rows, n_bad : int
+        Rows seen, and those among them that could not be scored.
     """
 
     model: TableDetector
-    tell: Callable[[pd.DataFrame], None]
-    complain: Callable[[int, InvalidInputError], None]
+    teller: Observer
     delimiter: str | None = None
     decimal: str | None = None
     header: list[str] = field(default_factory=list)
     is_utf8: bool = True
     n_rows: int = 0
-    n_alarms: int = 0
     n_bad: int = 0
 
     def take(self, lines: Iterable[bytes], *, skip: bool = False) -> None:
@@ -88,11 +115,15 @@ class Watch:
             try:
                 fields = self._fields(line)
             except TableError as error:
-                self._refuse(self.n_rows, error)
+                self._score(rows)  # in the order in which they came
+                rows = []
+                if not skip:
+                    self._refuse(self.n_rows, error)
             else:
                 if self._names_columns(fields):
                     self._score(rows)
                     self.header, rows = _names(fields), []
+                    self.teller.begin()
                     continue
                 if not skip:
                     rows.append((self.n_rows, fields))
@@ -155,8 +186,7 @@ class Watch:
             self._score(rows[: len(rows) // 2])
             self._score(rows[len(rows) // 2 :])
             return
-        self.n_alarms += int(scores["is_anomaly"].sum())
-        self.tell(scores)
+        self.teller.tell(scores)
 
     def _frame(self, rows: list[Row]) -> pd.DataFrame:
         cells = [fields for _, fields in rows]
@@ -169,7 +199,7 @@ class Watch:
 
     def _refuse(self, number: int, error: InvalidInputError) -> None:
         self.n_bad += 1
-        self.complain(number, error)
+        self.teller.complain(number, error)
 
 
 def _split(text: str, delimiter: str) -> list[str]:
@@ -185,6 +215,18 @@ def _names(fields: list[str]) -> list[str]:
     return [name.strip() or f"Unnamed: {j}" for j, name in enumerate(fields)]
 
 
+def teller_of(model: TableDetector, wishes: Wishes, flags: Flags, is_live: bool) -> Observer:
+    """Return who tells of the rows: alarms one by one, or events of a stream."""
+    if isinstance(model, StreamTable):
+        return StreamTeller(model, wishes, flags, is_live)
+    if wishes != Wishes():
+        raise typer.BadParameter(
+            "--leave, --min-rows, --timeout and --events are for streams of sensors. The model "
+            "knows rows that stand alone; learn one with ocfuse fit --stream."
+        )
+    return Teller(model, flags)
+
+
 def run(watch: Watch, data: str, *, follow: bool, only_new: bool, quiet: bool) -> None:
     """Score what comes until it ends, and say how much it was."""
     try:
@@ -192,9 +234,7 @@ def run(watch: Watch, data: str, *, follow: bool, only_new: bool, quiet: bool) -
     except Terminated:
         pass  # this is how a service is stopped
     finally:
-        if not quiet:
-            rows, alarms = count(watch.n_rows, "row"), count(watch.n_alarms, "alarm")
-            warn(f"{rows}, {alarms}, {watch.n_bad:,} left out")
+        watch.teller.end(watch.n_rows, watch.n_bad)
 
 
 def _source(data: str, follow: bool, quiet: bool) -> Iterator[list[bytes]]:
@@ -208,10 +248,14 @@ def _source(data: str, follow: bool, quiet: bool) -> Iterator[list[bytes]]:
 def _take_all(watch: Watch, source: Iterator[list[bytes]], only_new: bool) -> None:
     skip = only_new
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)  # one of the things that are told
         for lines in source:
             # an empty list: what was there has been read
             skip = skip and bool(lines)
+            watch.teller.listen(bool(lines))
             watch.take(lines, skip=skip)
+            if lines:
+                watch.teller.listen(True)  # to score them is not to wait
             if watch.n_rows:
                 # what is odd about the table has been told; odd rows are alarms
                 warnings.simplefilter("ignore", TableWarning)

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, signs
-from ocfuse.datasets.names import natural, unknown
+from ocfuse.datasets.names import unknown
 from ocfuse.datasets.npz import look_npz, read_npz
 from ocfuse.datasets.store import StoredFile, data_folder
 from ocfuse.exceptions import DatasetError, DatasetWarning
+from ocfuse.files import natural
 
 FOLDER = "adbench"
 PAGE = "https://github.com/Minqi824/ADBench"

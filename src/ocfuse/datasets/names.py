@@ -1,7 +1,6 @@
-"""Names: unknown ones are answered with the close ones, known ones have an order."""
+"""Names that are not known are answered with the close ones."""
 
 import difflib
-import re
 from collections.abc import Iterable
 
 from ocfuse.exceptions import InvalidInputError
@@ -25,8 +24,3 @@ def unknown(what: str, name: str, known: Iterable[str], hint: str = "") -> Inval
         advice = "None is known here."
     text = f"{what} must be a known name. Got {name!r}. {advice} {hint}"
     return InvalidInputError(text.rstrip())
-
-
-def natural(name: str) -> list[str | int]:
-    """Return the key that sorts "2_b" before "10_a"."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

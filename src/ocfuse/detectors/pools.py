@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import FloatArray
+from ocfuse.detectors.groups import Groups
 from ocfuse.detectors.kpca import KPCA
 from ocfuse.detectors.marginal import Marginal
 from ocfuse.detectors.members import (
@@ -211,7 +212,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         X: ArrayLike,
-        groups: ArrayLike | None = None,
+        groups: ArrayLike | Groups | None = None,
         *,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -223,9 +224,10 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         ----------
         X : array-like of shape (n, m)
             Rows of normal data, scaled and finite.
-        groups : array-like of shape (n,), optional
+        groups : array-like of shape (n,) or Groups, optional
             Rows of one group are kept together: none is scored by a member
-            that has seen another.
+            that has seen another, nor, with `Groups`, by one that has seen rows
+            next to it in time.
         random_state : int, RandomState instance or None
             Seeds the members that have a `random_state` and none set.
         n_jobs : int, optional
@@ -242,10 +244,15 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         members = copy_members(self._named(), random_state)
-        fold_of = None if groups is None else group_folds(groups, len(table), self.n_folds)
+        fold_of, withheld = None, None
+        if groups is not None:
+            labels = groups.label if isinstance(groups, Groups) else groups
+            fold_of = group_folds(labels, len(table), self.n_folds)
+            if isinstance(groups, Groups):
+                withheld = groups.withheld(fold_of)
         self.fold_ = np.arange(len(table)) % self.n_folds if fold_of is None else fold_of
         drop = self.on_error == "drop"
-        training = Training(members, table, self.n_folds, fold_of, drop, progress)
+        training = Training(members, table, self.n_folds, fold_of, drop, progress, withheld)
         self.members_ = training.run(n_jobs)
         self.names_ = [name for name, _ in self.members_]
         self.honest_scores_ = np.column_stack([training.scores[name] for name in self.names_])
@@ -271,7 +278,10 @@ class Pool(BaseEstimator):  # type: ignore[misc]
             Higher is more normal; columns as in `names_`.
         """
         check_is_fitted(self, "members_")
-        table: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        # Of one row the full check takes longer than a member: what is plainly right passes.
+        table: FloatArray = (
+            X if self._is_plain(X) else validate_data(self, X, dtype=np.float64, reset=False)
+        )
         columns = self._score_shared(table)
         for name, member in self.members_:
             if not is_shared(member):
@@ -322,6 +332,18 @@ class Pool(BaseEstimator):  # type: ignore[misc]
             members[name] = clone(members[name]).set_params(**values)
         self.members = list(members.items())
         return self
+
+    def _is_plain(self, X: Any) -> TypeGuard[FloatArray]:
+        """Tell whether X is a finite array as in fit, without names that could differ."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and len(X) > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and bool(np.isfinite(X).all())
+        )
 
     def _named(self) -> Members:
         if isinstance(self.members, str):

@@ -1,12 +1,14 @@
 """One fit of a pool: members on shared distances, and scores of rows unseen by them."""
 
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -34,6 +36,7 @@ from ocfuse.exceptions import InvalidInputError, MemberError, MemberWarning
 
 #: Called with the stage, the member, and how many of how many steps are done.
 Progress: TypeAlias = Callable[[str, str, int, int], None]
+BoolArray: TypeAlias = NDArray[np.bool_]
 #: Row numbers of one fold in the core: train, test; and rows outside the core to test.
 CoreFold: TypeAlias = tuple[IndexArray, IndexArray, IndexArray]
 
@@ -116,14 +119,24 @@ class Core:
         Number of folds without groups.
     fold_of : ndarray of shape (n,), optional
         The fold of each row, if rows come in groups.
+    withheld : ndarray of shape (n, number of folds), optional
+        Rows that are not learned from while a fold is held out; by default its own.
     """
 
-    def __init__(self, X: FloatArray, size: int, n_folds: int, fold_of: IndexArray | None) -> None:
+    def __init__(
+        self,
+        X: FloatArray,
+        size: int,
+        n_folds: int,
+        fold_of: IndexArray | None,
+        withheld: BoolArray | None = None,
+    ) -> None:
         self.rows = core_rows(len(X), size)
         self.outside = np.setdiff1d(np.arange(len(X)), self.rows)
         self.gram = Gram(X[self.rows])
         self._n_folds = n_folds
         self._fold_of = fold_of
+        self._withheld = withheld
 
     def folds(self) -> Iterator[CoreFold]:
         """Return every fold; rows outside are in one only if rows come in groups."""
@@ -134,7 +147,8 @@ class Core:
         fold = self._fold_of[self.rows]
         for f in np.unique(self._fold_of):
             outside = self.outside[self._fold_of[self.outside] == f]
-            yield np.flatnonzero(fold != f), np.flatnonzero(fold == f), outside
+            kept = fold != f if self._withheld is None else ~self._withheld[self.rows, f]
+            yield np.flatnonzero(kept), np.flatnonzero(fold == f), outside
 
 
 class Training:
@@ -155,6 +169,8 @@ class Training:
         Leave out a member that fails rather than raise.
     progress : callable, optional
         Told about every step, from the calling thread.
+    withheld : ndarray of shape (n, number of folds), optional
+        Rows that are not learned from while a fold is held out; by default its own.
 
     Attributes
     ----------
@@ -172,6 +188,7 @@ class Training:
         fold_of: IndexArray | None,
         drop: bool = False,
         progress: Progress | None = None,
+        withheld: BoolArray | None = None,
     ) -> None:
         self.members = members
         self.scores = {name: np.full(len(X), np.nan) for name, _ in members}
@@ -179,6 +196,7 @@ class Training:
         self._X = X
         self._n_folds = min(n_folds, len(X)) if fold_of is None else len(np.unique(fold_of))
         self._fold_of = fold_of
+        self._withheld = withheld
         steps = {name: 1 + self._honest_steps(member) for name, member in members}
         self._ledger = Ledger(steps, drop, progress)
 
@@ -196,7 +214,7 @@ class Training:
                 member._check_parameters()
                 cores[len(core_rows(len(self._X), member.max_samples))].append((name, member))
         for size, members in cores.items():
-            core = Core(self._X, size, self._n_folds, self._fold_of)
+            core = Core(self._X, size, self._n_folds, self._fold_of, self._withheld)
             self._run_core(core, givers_first(members))
         self._run_others([pair for pair in self.members if not is_shared(pair[1])], n_jobs)
         for name, member in self._ledger.alive(self.members):
@@ -238,7 +256,8 @@ class Training:
         train, test, outside = fold
         if not len(train):
             raise InvalidInputError(
-                "max_samples must leave rows of at least two folds of groups. Use a larger one."
+                "While a fold of groups is held out, no row is left to learn from. Use more rows, "
+                "a larger max_samples if it is set, or a smaller purge if there is one."
             )
         part, query = core.gram.fold(train, test)
         models: Members = []
@@ -264,8 +283,8 @@ class Training:
         if not members:
             return
         run = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-        with _closed(
-            run(delayed(_outcome)(_fit, member, self._X) for _, member in members)
+        with _results(
+            run, (delayed(_outcome)(_fit, member, self._X) for _, member in members)
         ) as fits:
             for (name, member), (_, error) in zip(members, fits, strict=True):
                 with self._ledger.attempt(FIT, name):
@@ -284,7 +303,7 @@ class Training:
             delayed(_outcome)(_fit_and_score, member, self._X, train, test)
             for _, member, train, test in tasks
         )
-        with _closed(run(calls)) as results:
+        with _results(run, calls) as results:
             for (name, _, _, test), (scores, error) in zip(tasks, results, strict=True):
                 if name not in self.dropped:
                     with self._ledger.attempt(HONEST, name):
@@ -295,8 +314,12 @@ class Training:
     def _folds(self) -> Folds:
         if self._fold_of is None:
             return interleaved_folds(len(self._X), self._n_folds)
-        in_fold = [self._fold_of == f for f in np.unique(self._fold_of)]
-        return [(np.flatnonzero(~tested), np.flatnonzero(tested)) for tested in in_fold]
+        folds = []
+        for f in np.unique(self._fold_of):
+            tested = self._fold_of == f
+            withheld = tested if self._withheld is None else self._withheld[:, f]
+            folds.append((np.flatnonzero(~withheld), np.flatnonzero(tested)))
+        return folds
 
     def _honest_steps(self, member: Any) -> int:
         if self._is_closed(member):
@@ -329,13 +352,22 @@ def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, Exception |
 
 
 @contextmanager
-def _closed(results: Any) -> Iterator[Any]:
-    """Leave out the tasks that an error made needless, without joblib's warning of them."""
+def _results(run: Parallel, calls: Iterable[Any]) -> Iterator[Any]:
+    """Run calls; after an error begin no further one, and wait for those that run.
+
+    Left alone, joblib would warn of results that nobody takes.
+    """
+    is_over = False
+    results = run(takewhile(lambda _: not is_over, calls))
     try:
         yield results
+    except Exception:
+        is_over = True
+        deque(results, maxlen=0)
+        raise
     finally:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # if somebody interrupts
             results.close()
 
 

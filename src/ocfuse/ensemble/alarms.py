@@ -12,8 +12,12 @@ from ocfuse.exceptions import (
     SuspectRowsWarning,
     ThresholdWarning,
 )
+from ocfuse.scores import ConformalCalibrator
 
 FloatArray: TypeAlias = NDArray[np.float64]
+
+#: What else can be done where groups are too few.
+ALONE = "; or, if rows of one group are independent, calibrate without groups."
 
 
 def check_rate(rate: Any) -> None:
@@ -29,20 +33,45 @@ def check_offset(offset: Any) -> float:
     return float(offset)
 
 
-def warn_if_too_few(n: int, rate: float, reached: float) -> None:
-    """Tell that the normal rows are too few for the rate."""
+def threshold_at(conformal: ConformalCalibrator, rate: float) -> tuple[float, float]:
+    """Return the offset for a rate and the rate that it stands for; tell if that is higher."""
+    check_rate(rate)
+    offset, reached = conformal.threshold(rate)
     if reached > rate:
-        warnings.warn(
-            f"{n} normal rows are too few for false_alarm_rate={rate:g}: "
-            f"the threshold is at their lowest score, which stands for {reached:.3g}. "
-            f"Use more rows: at least {int(np.ceil(1 / rate)) - 1}, and twice as many if some "
-            "were left out.",
-            FewSamplesWarning,
-            stacklevel=5,
+        _warn_of_few(conformal, rate, reached)
+    _warn_if_tied(conformal.scores_, offset, rate)
+    return offset, reached
+
+
+def _warn_of_few(conformal: ConformalCalibrator, rate: float, reached: float) -> None:
+    """Tell that the normal rows, or their groups, are too few for the rate."""
+    n, least = conformal.n_groups_, int(np.ceil(1 / rate)) - 1
+    who = f"{len(conformal.scores_)} normal rows are"
+    advice = f"Use more rows: at least {least}, and twice as many if some were left out."
+    if n is not None:
+        name = conformal.group
+        one = f"One {name} cannot tell how {name}s differ, and is"
+        who = one if n == 1 else f"{n} {name}s are"
+        twice = ", and twice as many if rows were left out" if conformal.n_left_out_ else ""
+        advice = (
+            f"Use at least {least} {name}s{twice}; or a rate of at least {_rounded_up(reached):g}"
         )
+        # runs are never independent rows
+        advice += ALONE if name == "group" else "."
+    warnings.warn(
+        f"{who} too few for false_alarm_rate={rate:g}: the threshold is at their lowest score, "
+        f"which stands for {reached:.3g}. {advice}",
+        FewSamplesWarning,
+        stacklevel=5,
+    )
 
 
-def warn_if_tied(scores: FloatArray, offset: float, rate: float) -> None:
+def _rounded_up(rate: float) -> float:
+    """Return a rate of three digits that is not below the one given."""
+    return float(np.ceil(1e3 * rate) / 1e3)
+
+
+def _warn_if_tied(scores: FloatArray, offset: float, rate: float) -> None:
     """Tell that many normal rows share the lowest score, so that few alarms can be raised."""
     lowest = int(np.sum(scores == scores[0]))
     if offset == scores[0] and lowest > 1 and lowest / len(scores) > rate:

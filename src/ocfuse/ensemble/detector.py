@@ -18,18 +18,19 @@ from ocfuse.detectors.pools import Pool
 from ocfuse.ensemble.alarms import (
     check_offset,
     check_rate,
+    threshold_at,
     warn_if_many_left_out,
-    warn_if_tied,
-    warn_if_too_few,
 )
+from ocfuse.ensemble.context import ContextScale, scaled_context
 from ocfuse.ensemble.holdout import held_out_scores
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, LabelArray, check_labels
 from ocfuse.ensemble.learning import Learned, Recipe, Table
 from ocfuse.ensemble.reporting import report_data
-from ocfuse.ensemble.rows import check_groups
+from ocfuse.ensemble.rows import check_groups, runs_of
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, attribute_features
 from ocfuse.features import check_table
+from ocfuse.fusion.inputs import check_context
 from ocfuse.memory import remembering
 from ocfuse.persistence import save
 from ocfuse.progress import current_progress
@@ -58,7 +59,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     The threshold is set on the fused score, from rows that neither their
     members nor their fusion has seen, so that about a share
     `false_alarm_rate` of fresh normal rows raises an alarm; `calibrate` makes
-    that exact.
+    that exact. Where groups are given, such as runs, it counts groups, and the rate is
+    that of rows of fresh groups.
 
     Parameters
     ----------
@@ -112,8 +114,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     normal_scores_ : ndarray of shape (n_normal,)
         Those that the threshold rests on, sorted.
     n_groups_ : int or None
-        Number of their groups, if `fit` was given groups: rows of one group are alike,
-        so that not more than these are independent.
+        Number of their groups, which the threshold counts; None if it counts rows.
     trimmed_rows_ : ndarray
         Rows of X without a label that were too far out to be learned from. As
         they may be normal all the same, they count where the threshold is set,
@@ -132,7 +133,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     pool_: Pool
     search_: Search | None
     offset_: float
-    n_groups_: int | None = None
+    conformal_: ConformalCalibrator
+    context_scale_: ContextScale | None = None
+    training_context_: FloatArray | None = None
 
     def __init__(
         self,
@@ -191,7 +194,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     # -- learning ---------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> "FusedDetector":
+    def fit(
+        self, X: Any, y: Any = None, groups: Any = None, context: Any = None
+    ) -> "FusedDetector":
         """Learn from normal rows, and from anomalies if there are some.
 
         Parameters
@@ -202,9 +207,17 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         y : array-like of shape (n_samples,), default=None
             +1 normal, -1 anomaly, 0 or NaN unknown; boolean with True = normal.
             Rows labelled +1 are never left out.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,) or Groups, default=None
             Run, part or tile of each row. Rows of one group stay together
-            whenever rows are held out.
+            whenever rows are held out, and the threshold counts groups: K of them can
+            promise a rate of ``1 / (K + 1)`` or more for rows of a fresh one.
+            `ocfuse.streaming.blocks` makes groups of one long run, and leaves out the
+            neighbours in time of those held out; there the threshold counts rows.
+        context : array-like of shape (n_samples,) or (n_samples, k), default=None
+            What else tells situations apart, such as time or the progress of a
+            task. Members do not see it; a fusion whose weights depend on the place
+            adds it to the squared distance between rows, `CompetenceFusion` only if that
+            helps to foretell scores of normals. Scoring then needs it too.
 
         Returns
         -------
@@ -214,7 +227,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         check_rate(self.false_alarm_rate)
         checked = check_table(X)
         labels = check_labels(y, len(checked))
-        table = Table(checked, labels, check_groups(groups, len(checked)))
+        n = len(checked)
+        situation = None if context is None else check_context(context, n)
+        table = Table(checked, labels, check_groups(groups, n), situation)
         _require_rows(labels)
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, X, skip_check_array=True)
@@ -223,12 +238,14 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         self.__dict__.update(fresh.__dict__)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> NDArray[np.int64]:
+    def fit_predict(
+        self, X: Any, y: Any = None, groups: Any = None, context: Any = None
+    ) -> NDArray[np.int64]:
         """Learn, and return +1 or -1 for the training rows from their held-out scores.
 
         `fit(X).predict(X)` would judge them by members that know them.
         """
-        self.fit(X, y, groups)
+        self.fit(X, y, groups, context)
         return np.where(self.training_scores_ >= self.offset_, NORMAL, ANOMALY)
 
     def _fit(self, table: Table) -> None:
@@ -249,6 +266,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         self.encoder_, self.pool_ = learned.encoder, learned.pool
         self.normaliser_, self.fusion_ = learned.normaliser, learned.fusion
         self.training_, self.training_rows_ = learned.training, learned.rows
+        self.training_context_, self.context_scale_ = learned.context, learned.scale
         self.trimmed_rows_ = learned.trimmed
         self.search_ = learned.search
         # Of few discrete patterns one may score lower in the end than when it was held out,
@@ -259,17 +277,20 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     def _fit_calibration(self, scores: FloatArray, table: Table) -> None:
         """Set threshold, p-values and probabilities from held-out fused scores."""
-        y, groups = table.y, table.groups
+        y = table.y
         normal = np.zeros(len(y), dtype=bool)
         normal[self.training_rows_] = True
         n_left_out = len(self.trimmed_rows_)
         vouched = y == NORMAL
-        if vouched.sum() + 1 >= 1 / self.false_alarm_rate:
+        runs = runs_of(table.groups)
+        n_vouched = int(vouched.sum()) if runs is None else len(np.unique(runs[vouched]))
+        if n_vouched + 1 >= 1 / self.false_alarm_rate:
             # enough rows that are known to be normal: the unknown ones need not count
             normal, n_left_out = vouched, 0
-        self.normal_scores_ = np.sort(scores[normal])
-        self.n_groups_ = None if groups is None else len(np.unique(groups[normal]))
-        self.conformal_ = ConformalCalibrator().fit(self.normal_scores_, n_left_out)
+        theirs = None if runs is None else runs[normal]
+        name = "group" if table.groups is None else table.groups.name
+        self.conformal_ = ConformalCalibrator(name).fit(scores[normal], n_left_out, theirs)
+        self.normal_scores_ = self.conformal_.scores_
         anomalous = y == ANOMALY
         if anomalous.sum() >= FEWEST_ANOMALIES:
             chosen = normal | anomalous
@@ -303,41 +324,45 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         if (false_alarm_rate is None) == (offset is None):
             raise InvalidInputError("Give either false_alarm_rate or offset.")
         if false_alarm_rate is not None:
-            check_rate(false_alarm_rate)
-            self.offset_, self.threshold_rate_ = self.conformal_.threshold(false_alarm_rate)
-            n = len(self.conformal_.scores_)
-            warn_if_too_few(n, false_alarm_rate, self.threshold_rate_)
-            warn_if_tied(self.conformal_.scores_, self.offset_, false_alarm_rate)
+            self.offset_, self.threshold_rate_ = threshold_at(self.conformal_, false_alarm_rate)
         if offset is not None:
             self.offset_ = check_offset(offset)
-            self.threshold_rate_ = float(np.mean(self.conformal_.scores_ < self.offset_))
+            self.threshold_rate_ = self.conformal_.share_below(self.offset_)
         return self
 
-    def calibrate(self, X: Any) -> "FusedDetector":
+    def calibrate(self, X: Any, context: Any = None, groups: Any = None) -> "FusedDetector":
         """Set the threshold from fresh normal rows that `fit` has not seen.
 
         With these the false-alarm rate holds exactly, whatever the members and
         the fusion are (split conformal): on average over draws of these rows and
-        of the new row, which must come from the same source.
+        of the new row, which must come from the same source. If rows of one run or part
+        are alike, give `groups`: it then holds for rows of a fresh group, on average over
+        groups; without, it may be exceeded several times over.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Normal rows.
+        context : array-like of shape (n_samples,) or (n_samples, k), default=None
+            Their context, if the detector was fitted with context.
+        groups : array-like of shape (n_samples,) or Groups, default=None
+            Run, part or tile of each row, as in `fit`.
 
         Returns
         -------
         FusedDetector
             The detector, with the threshold at `false_alarm_rate`.
         """
-        self.normal_scores_ = np.sort(self.score_samples(X))
-        self.n_groups_ = None  # of fresh rows none are known
-        self.conformal_ = ConformalCalibrator().fit(self.normal_scores_)
+        scores = self.score_samples(X, context)
+        runs = runs_of(check_groups(groups, len(scores)))
+        name = self.conformal_.group
+        self.conformal_ = ConformalCalibrator(name).fit(scores, groups=runs)
+        self.normal_scores_ = self.conformal_.scores_
         if isinstance(self.calibrator_, TailCalibrator):
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         return self.set_threshold(self.false_alarm_rate)
 
-    def fit_threshold(self, X: Any, y: Any) -> "FusedDetector":
+    def fit_threshold(self, X: Any, y: Any, context: Any = None) -> "FusedDetector":
         """Move the threshold to where labelled rows are told apart best, by G-mean.
 
         Parameters
@@ -346,39 +371,46 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             Rows that `fit` has not seen.
         y : array-like of shape (n_samples,)
             Their labels, +1 and -1, both present.
+        context : array-like of shape (n_samples,) or (n_samples, k), default=None
+            Their context, if the detector was fitted with context.
 
         Returns
         -------
         FusedDetector
             The detector.
         """
-        scores = self.score_samples(X)
+        scores = self.score_samples(X, context)
         return self.set_threshold(offset=gmean_threshold(scores, check_labels(y, len(scores))))
+
+    @property
+    def n_groups_(self) -> int | None:
+        """Number of groups that the threshold counts; None if it counts rows."""
+        return self.conformal_.n_groups_
 
     # -- scoring ----------------------------------------------------------
 
-    def score_samples(self, X: Any) -> FloatArray:
+    def score_samples(self, X: Any, context: Any = None) -> FloatArray:
         """Return the fused score of every row: higher is more normal."""
         E = self._encode(X)
-        return self._score(E)
+        return self._score(E, self._situation(context, len(E)))
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any, context: Any = None) -> FloatArray:
         """Return the score minus the threshold: negative raises an alarm."""
-        scores = self.score_samples(X)
+        scores = self.score_samples(X, context)
         return scores - self.offset_
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
         """Return +1 for normal rows and -1 for alarms."""
-        return np.where(self.decision_function(X) >= 0, NORMAL, ANOMALY)
+        return np.where(self.decision_function(X, context) >= 0, NORMAL, ANOMALY)
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any, context: Any = None) -> FloatArray:
         """Return the probabilities of anomaly and of normal, in this order.
 
         Without labels "normal" is a tail probability: the share of normal rows
         that score lower. With at least 5 labelled anomalies it is fitted to the
         labels, and holds for the shares of the two classes in training.
         """
-        scores = self.score_samples(X)
+        scores = self.score_samples(X, context)
         return self.calibrator_.predict_proba(scores)
 
     @property
@@ -386,12 +418,12 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         """Labels of the columns of `predict_proba`."""
         return np.array([ANOMALY, NORMAL])
 
-    def p_values(self, X: Any) -> FloatArray:
+    def p_values(self, X: Any, context: Any = None) -> FloatArray:
         """Return conformal p-values: how rarely a normal row scores this low."""
-        scores = self.score_samples(X)
+        scores = self.score_samples(X, context)
         return self.conformal_.p_values(scores)
 
-    def discoveries(self, X: Any, fdr: float = 0.1) -> NDArray[np.bool_]:
+    def discoveries(self, X: Any, fdr: float = 0.1, context: Any = None) -> NDArray[np.bool_]:
         """Pick the anomalies of a batch so that few of the picked are normal.
 
         Parameters
@@ -400,13 +432,15 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             The batch. Unlike scores, the choice depends on all its rows.
         fdr : float, default=0.1
             Expected share of normal rows among those picked.
+        context : array-like of shape (n_samples,) or (n_samples, k), default=None
+            Their context, if the detector was fitted with context.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             True for the rows picked.
         """
-        scores = self.score_samples(X)
+        scores = self.score_samples(X, context)
         return self.conformal_.select(scores, fdr)
 
     def transform(self, X: Any) -> FloatArray:
@@ -420,12 +454,12 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         check_is_fitted(self)
         return np.array(self.pool_.names_, dtype=object)
 
-    def weights(self, X: Any) -> FloatArray:
+    def weights(self, X: Any, context: Any = None) -> FloatArray:
         """Return how far each member is trusted at every row."""
         E = self._encode(X)
-        return self.fusion_.weights(E)
+        return self.fusion_.weights(E, self._situation(context, len(E)))
 
-    def explain(self, X: Any) -> Explanation:
+    def explain(self, X: Any, context: Any = None) -> Explanation:
         """Return what lies behind the score of every row.
 
         Features are attributed by letting them go over, one after another, to
@@ -435,6 +469,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Rows to explain. One row costs about two scored rows per feature.
+        context : array-like of shape (n_samples,) or (n_samples, k), default=None
+            Their context, if the detector was fitted with context.
 
         Returns
         -------
@@ -444,8 +480,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         E = self._encode(X)
         S = self.pool_.score_samples(E)
         Z = self.normaliser_.transform(S)
-        base, contributions = self.fusion_.contributions(Z, E)
-        score = self.fusion_.fuse(Z, E)
+        C = self._situation(context, len(E))
+        base, contributions = self.fusion_.contributions(Z, E, C)
+        score = self.fusion_.fuse(Z, E, C)
         distances, nearest = self._nearest(E)
         reference = self.training_[nearest[:, 0]]
         return Explanation(
@@ -455,14 +492,14 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             member_names=list(self.pool_.names_),
             member_scores=S,
             normalised_scores=Z,
-            weights=self.fusion_.weights(E),
+            weights=self.fusion_.weights(E, C),
             base=base,
             contributions=contributions,
-            local_p=self.fusion_.local_p(E),
+            local_p=self.fusion_.local_p(E, C),
             nearest_rows=self.training_rows_[nearest],
             nearest_distances=distances,
             feature_names=self._feature_names(),
-            attributions=attribute_features(self._score, E, reference, self.encoder_.source_),
+            attributions=self._attributions(E, C, reference),
         )
 
     def report(
@@ -475,6 +512,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         feature_names: Sequence[str] | None = None,
         title: str = "Anomaly report",
         card: Mapping[str, str] | None = None,
+        context: Any = None,
     ) -> Report:
         """Show the alarms of some rows, and why they were raised, as one HTML page.
 
@@ -495,6 +533,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             Title of the page.
         card : mapping of str, default=None
             Further lines of the data and model card, such as the name of a file.
+        context : array-like of shape (n_samples,) or (n_samples, k), default=None
+            Context of the rows, if the detector was fitted with context.
 
         Returns
         -------
@@ -510,6 +550,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             feature_names=feature_names,
             title=title,
             card=card,
+            context=context,
         )
         return make_report(data)
 
@@ -521,12 +562,35 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     def _encode(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         checked = check_table(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        # The full check takes a tenth of the time of one row; an array has no names to compare.
+        is_plain = type(X) is np.ndarray and not hasattr(self, "feature_names_in_")
+        if not is_plain or checked.shape[1] != self.n_features_in_:
+            validate_data(self, X, skip_check_array=True, reset=False)
         return self.encoder_.transform(checked)
 
-    def _score(self, E: FloatArray) -> FloatArray:
+    def _situation(self, context: Any, n: int) -> FloatArray | None:
+        """Return the context of n rows in the units of the features."""
+        return scaled_context(self.context_scale_, context, n)
+
+    def _score(self, E: FloatArray, C: FloatArray | None) -> FloatArray:
         Z = self.normaliser_.transform(self.pool_.score_samples(E))
-        return self.fusion_.fuse(Z, E)
+        return self.fusion_.fuse(Z, E, C)
+
+    def _attributions(
+        self, E: FloatArray, C: FloatArray | None, reference: FloatArray
+    ) -> FloatArray:
+        """Share every score among the features; the context of a row stays as it is."""
+        shares = []
+        for i in range(len(E)):
+            here = None if C is None else C[i]
+
+            def score(rows: FloatArray, here: FloatArray | None = here) -> FloatArray:
+                context = None if here is None else np.tile(here, (len(rows), 1))
+                return self._score(rows, context)
+
+            row = slice(i, i + 1)
+            shares.append(attribute_features(score, E[row], reference[row], self.encoder_.source_))
+        return np.vstack(shares)
 
     def _nearest(self, E: FloatArray) -> tuple[FloatArray, IntArray]:
         """Return distances to the nearest training rows, and their positions."""

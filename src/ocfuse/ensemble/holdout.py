@@ -8,12 +8,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.detectors.members import group_folds
+from ocfuse.detectors.groups import Groups
 from ocfuse.ensemble.labels import ANOMALY
 from ocfuse.ensemble.learning import Learned, Table
 from ocfuse.ensemble.rows import canonical_order, spread_folds
 from ocfuse.exceptions import InvalidInputError, MemberError, OcfuseWarning
-from ocfuse.features import take_rows
 from ocfuse.progress import silent
 from ocfuse.tuning.crossfit import crossfitted_scores
 
@@ -45,9 +44,10 @@ def held_out_scores(table: Table, learned: Learned) -> FloatArray:
     real = fused[learned.scored.fold >= 0]
     scores[np.concatenate([learned.rows, learned.anomalies])] = real
     if len(learned.trimmed):
-        encoded = learned.encoder.transform(take_rows(table.X, learned.trimmed))
+        left_out = table.take(learned.trimmed)
+        encoded = learned.encoder.transform(left_out.X)
         order = canonical_order(encoded)
-        scores[learned.trimmed[order]] = learned.score(encoded[order])
+        scores[learned.trimmed[order]] = learned.score(encoded[order], left_out.take(order).context)
     return scores
 
 
@@ -57,7 +57,7 @@ def _needs_refits(table: Table, learned: Learned) -> bool:
     n_anomalies = len(learned.anomalies)
     # a gap may be in one fold only, and would be refused there
     is_complete = bool(learned.encoder.complete_.all())
-    has_groups = table.groups is None or len(np.unique(table.groups)) > N_REFITS
+    has_groups = table.groups is None or len(np.unique(table.groups.label)) > N_REFITS
     return (
         n < ROWS_PER_COLUMN * m
         and n <= MOST_REFIT_ROWS
@@ -70,8 +70,10 @@ def _needs_refits(table: Table, learned: Learned) -> bool:
 
 def _refitted_scores(table: Table, learned: Learned) -> FloatArray:
     scores = np.empty(len(table))
-    order = canonical_order(learned.encoder.transform(table.X), table.y, table.groups)
+    order = canonical_order(learned.encoder.transform(table.X), *table.keys())
     fold = _folds(table, order)
+    groups = Groups(fold) if table.groups is None else table.groups
+    withheld = groups.withheld(fold)
     recipe = replace(learned.settled(), progress=silent)
     count = int(fold.max()) + 1
     for f in range(count):
@@ -79,11 +81,11 @@ def _refitted_scores(table: Table, learned: Learned) -> FloatArray:
         held_out = order[fold[order] == f]
         with warnings.catch_warnings():  # the fit on all rows says it once
             warnings.simplefilter("ignore", OcfuseWarning)
-            part = Learned(table.take(np.flatnonzero(fold != f)), recipe)
+            part = Learned(table.take(np.flatnonzero(~withheld[:, f])), recipe)
         if part.pool.names_ != learned.pool.names_:
             raise MemberError("A member that learned from all rows failed on a part of them.")
-        rows = take_rows(table.X, held_out)
-        scores[held_out] = part.score(part.encoder.transform(rows))
+        rows = table.take(held_out)
+        scores[held_out] = part.score(part.encoder.transform(rows.X), rows.context)
     learned.recipe.progress("fusion", "held-out fits", count, count)
     return scores
 
@@ -93,5 +95,5 @@ def _folds(table: Table, order: NDArray[np.intp]) -> NDArray[np.intp]:
     if table.groups is None:
         return spread_folds(order, table.y == ANOMALY, N_REFITS)
     fold = np.empty(len(table), dtype=np.intp)
-    fold[order] = group_folds(table.groups[order], len(table), N_REFITS)
+    fold[order] = table.groups.take(order).folds(N_REFITS)
     return fold

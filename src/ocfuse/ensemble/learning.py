@@ -7,11 +7,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from ocfuse.detectors.base import core_rows
+from ocfuse.detectors.groups import Groups
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pools import Pool
 from ocfuse.ensemble.alarms import warn_of_group
+from ocfuse.ensemble.context import ContextScale, scaled_context
 from ocfuse.ensemble.default import (
     default_fusion,
     has_anomalies_in_two_folds,
@@ -50,7 +53,7 @@ ENOUGH_ANOMALIES = 3
 
 @dataclass(frozen=True)
 class Table:
-    """Training rows as they were given, with one label each and perhaps a group.
+    """Training rows as they were given, with one label each, perhaps a group and context.
 
     Parameters
     ----------
@@ -58,21 +61,30 @@ class Table:
         The rows.
     y : ndarray of shape (n,)
         +1, 0 or -1.
-    groups : ndarray of shape (n,) or None
-        Numbers of the groups.
+    groups : Groups or None
+        Which rows are held out together.
+    context : ndarray of shape (n, k) or None
+        Context, as it was given.
     """
 
     X: Any
     y: LabelArray
-    groups: NDArray[np.int64] | None
+    groups: Groups | None
+    context: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
     def take(self, rows: IntArray) -> "Table":
         """Return the chosen rows."""
-        groups = None if self.groups is None else self.groups[rows]
-        return Table(take_rows(self.X, rows), self.y[rows], groups)
+        groups = None if self.groups is None else self.groups.take(rows)
+        context = None if self.context is None else self.context[rows]
+        return Table(take_rows(self.X, rows), self.y[rows], groups, context)
+
+    def keys(self) -> list[NDArray[Any] | None]:
+        """Return what orders rows with the same features: label, group, context."""
+        groups = [None, None] if self.groups is None else [self.groups.label, self.groups.place]
+        return [self.y, *groups, *([] if self.context is None else self.context.T)]
 
 
 @dataclass(frozen=True)
@@ -121,6 +133,8 @@ class Learned:
     ----------
     rows : ndarray
         Rows of the table that were learned as normal, in an order of their own.
+    context : ndarray of shape (number of rows, k) or None
+        Their context, in the units of the features.
     trimmed : ndarray
         Rows that were left out as too far outside.
     scored : ScoredRows
@@ -161,10 +175,10 @@ class Learned:
         self.normaliser, self.fusion = fit_fusion(self.scored, *self.parts)
         recipe.progress("fusion", "weights", 1, 1)
 
-    def score(self, encoded: FloatArray) -> FloatArray:
-        """Return the fused scores of encoded rows."""
+    def score(self, encoded: FloatArray, context: FloatArray | None) -> FloatArray:
+        """Return the fused scores of encoded rows, with their context as it was given."""
         Z = self.normaliser.transform(self.pool.score_samples(encoded))
-        return self.fusion.fuse(Z, encoded)
+        return self.fusion.fuse(Z, encoded, scaled_context(self.scale, context, len(encoded)))
 
     def seen_scores(self) -> FloatArray:
         """Return the fused scores of the rows by parts that have seen them; some may be NaN."""
@@ -172,7 +186,8 @@ class Learned:
         known = ~np.isnan(self.scored.seen[:n]).any(axis=1)
         scores = np.full(n, np.nan)
         Z = self.normaliser.transform(self.scored.seen[:n][known])
-        scores[known] = self.fusion.fuse(Z, self.training[known])
+        context = None if self.context is None else self.context[known]
+        scores[known] = self.fusion.fuse(Z, self.training[known], context)
         return scores
 
     def settled(self) -> Recipe:
@@ -212,14 +227,23 @@ class Learned:
         rows = table.take(chosen)
         self.encoder = FeatureEncoder().fit(rows.X)
         encoded = self.encoder.transform(rows.X)
-        order = canonical_order(encoded, rows.y, rows.groups)
+        order = canonical_order(encoded, *rows.keys())
         self.rows, self.training = chosen[order], encoded[order]
+        self.scale: ContextScale | None = None
+        if rows.context is not None:
+            self.scale = ContextScale(rows.context[order], encoded.shape[1])
+        self.context = self._scaled(table, self.rows)
+
+    def _scaled(self, table: Table, rows: IntArray) -> FloatArray | None:
+        """Return the context of some rows of the table in the units of the features."""
+        context = None if table.context is None else table.context[rows]
+        return scaled_context(self.scale, context, len(rows))
 
     def _fit_members(self, table: Table) -> None:
         """Fit the members on the encoded rows."""
         self.pool = self.recipe.pool().fit(
             self.training,
-            None if table.groups is None else table.groups[self.rows],
+            None if table.groups is None else table.groups.take(self.rows),
             random_state=self.recipe.seed,
             n_jobs=self.recipe.n_jobs,
             progress=self.recipe.progress,
@@ -231,27 +255,46 @@ class Learned:
         encoded = np.empty((0, self.training.shape[1]))
         if len(anomalies):
             encoded = self.encoder.transform(anomalies.X)
-        order = canonical_order(encoded, anomalies.groups)
+        order = canonical_order(encoded, *anomalies.keys()[1:])
         self.anomalies = np.flatnonzero(table.y == ANOMALY)[order]
         negatives, kind, labels = self._negatives()
         strangers = np.vstack([encoded[order], negatives])
         d = len(self.pool.names_)
         S = self.pool.score_samples(strangers) if len(strangers) else np.empty((0, d))
         fold = self.pool.fold_
-        known = None if table.groups is None else table.groups[self.rows]
-        theirs = None if table.groups is None else table.groups[self.anomalies]
+        known = None if table.groups is None else table.groups.take(self.rows)
+        theirs = None if table.groups is None else table.groups.take(self.anomalies)
         held_out = matching_folds(len(anomalies), fold, known, theirs)
+        folds = np.concatenate([fold, held_out, np.full(len(negatives), -1)])
         n, m = self.training.shape
         return ScoredRows(
             S=np.vstack([self.pool.honest_scores_, S]),
             y=np.repeat([NORMAL, ANOMALY], [n, len(strangers)]),
             X=np.vstack([self.training, strangers]),
-            fold=np.concatenate([fold, held_out, np.full(len(negatives), -1)]),
+            fold=folds,
             kind=np.concatenate([np.full(n + len(anomalies), -1), kind]),
             seen=np.vstack([self._seen_scores(), np.full((len(strangers), d), np.nan)]),
             ballot=ballot_for(labels, n, m),
             learns_pseudo=len(anomalies) < ENOUGH_ANOMALIES or len(np.unique(held_out)) < 2,
+            context=self._contexts(table, len(negatives)),
+            withheld=_withheld(table, np.append(self.rows, self.anomalies), folds),
+            groups=self._kinship(table, len(negatives)),
         )
+
+    def _contexts(self, table: Table, n_negatives: int) -> FloatArray | None:
+        """Return the context of all scored rows; a pseudo-negative takes that of some normal."""
+        theirs = self._scaled(table, self.anomalies)
+        if self.context is None or theirs is None:
+            return None
+        drawn = check_random_state(self.recipe.seed).randint(len(self.context), size=n_negatives)
+        return np.vstack([self.context, theirs, self.context[drawn]])
+
+    def _kinship(self, table: Table, n_negatives: int) -> Groups | None:
+        """Return the groups of all scored rows; a pseudo-negative takes that of some normal."""
+        if table.groups is None:
+            return None
+        real = np.append(self.rows, self.anomalies)
+        return table.groups.take(np.append(real, np.repeat(self.rows[:1], n_negatives)))
 
     def _seen_scores(self) -> FloatArray:
         """Score rows by members that have seen them: all, or some of many, evenly spaced."""
@@ -271,6 +314,14 @@ class Learned:
         source = self.encoder.source_
         drawn = generator.sample(self.training, n, self.recipe.seed, source)
         return drawn, generator.kinds(n), generator.labels
+
+
+def _withheld(table: Table, rows: IntArray, fold: IntArray) -> NDArray[np.bool_] | None:
+    """Return which rows are too near to each fold; pseudo-negatives, the last, never are."""
+    if table.groups is None or not table.groups.purge:
+        return None
+    real = table.groups.take(rows).withheld(fold[: len(rows)])
+    return np.vstack([real, np.zeros((len(fold) - len(rows), real.shape[1]), dtype=bool)])
 
 
 def _warn_if_useless(rows: ScoredRows) -> None:

@@ -49,6 +49,7 @@ def report_data(
     feature_names: Sequence[str] | None = None,
     title: str,
     card: Mapping[str, str] | None = None,
+    context: Any = None,
 ) -> ReportData:
     """Return all that a report shows; `FusedDetector.report` says what the arguments are."""
     E = detector._encode(X)
@@ -56,7 +57,8 @@ def report_data(
     n = len(E)
     (labels, no_labels), (times, is_date, no_times) = _labels(y, n), _times(time, n)
     S = detector.pool_.score_samples(E)
-    scores = detector.fusion_.fuse(detector.normaliser_.transform(S), E)
+    C = detector._situation(context, n)
+    scores = detector.fusion_.fuse(detector.normaliser_.transform(S), E, C)
     rows = _rows_to_explain(scores, detector.offset_, detector.n_features_in_)
     further = {str(name): str(line) for name, line in (card or {}).items()}
     return ReportData(
@@ -64,7 +66,7 @@ def report_data(
         scores=scores,
         ids=_ids(ids, table, n),
         rows=rows,
-        embedding=_embedding(detector, E, scores, rows),
+        embedding=_embedding(detector, E, C, scores, rows),
         agreement=rank_correlation(S) if n >= FEWEST_COMPARED else None,
         card=_card(detector, E) | further,
         remarks=[*_remarks(detector, E), *no_labels, *no_times],
@@ -72,7 +74,7 @@ def report_data(
         times=times,
         is_date=is_date,
         **_alarms(detector),
-        **_reasons(detector, take_rows(table, rows), feature_names),
+        **_reasons(detector, take_rows(table, rows), feature_names, _taken(context, rows)),
     )
 
 
@@ -99,21 +101,23 @@ def _alarms(detector: "FusedDetector") -> dict[str, Any]:
     return {
         "offset": detector.offset_,
         "wanted_rate": detector.false_alarm_rate,
-        "normal_scores": detector.normal_scores_,
-        "n_left_out": detector.conformal_.n_left_out_,
-        "n_groups": detector.n_groups_,
+        "calibrator": detector.conformal_,
         "held_out_scores": detector.training_scores_[np.sort(detector.training_rows_)],
     }
 
 
 def _reasons(
-    detector: "FusedDetector", shown: Any, feature_names: Sequence[str] | None
+    detector: "FusedDetector", shown: Any, feature_names: Sequence[str] | None, context: Any
 ) -> dict[str, Any]:
     """Explain some rows, with the names that the user gave."""
-    why = detector.explain(shown)
+    why = detector.explain(shown, context)
     names = _names(feature_names, why.feature_names)
     why = replace(why, feature_names=names)
     return {"explanation": why, "readings": _readings(detector, shown, why)}
+
+
+def _taken(context: Any, rows: IntArray) -> Any:
+    return None if context is None else np.asarray(context)[rows]
 
 
 def _rows_to_explain(scores: FloatArray, offset: float, n_features: int) -> IntArray:
@@ -164,20 +168,26 @@ def _readings(detector: "FusedDetector", shown: Any, why: Explanation) -> list[l
 
 
 def _embedding(
-    detector: "FusedDetector", E: FloatArray, scores: FloatArray, rows: IntArray
+    detector: "FusedDetector",
+    E: FloatArray,
+    C: FloatArray | None,
+    scores: FloatArray,
+    rows: IntArray,
 ) -> Embedding:
     """Put some training rows and some new ones, the explained among them, on a plane."""
     known = core_rows(len(detector.training_), MOST_POINTS)
     fresh = np.union1d(core_rows(len(E), MOST_POINTS - len(rows)), rows)
     positions = detector.training_rows_[known]
     encoded = np.vstack([detector.training_[known], E[fresh]])
+    theirs = detector.training_context_
+    context = None if C is None or theirs is None else np.vstack([theirs[known], C[fresh]])
     return Embedding(
         points=_plane(encoded),
         is_new=np.repeat([False, True], [len(known), len(fresh)]),
         rows=np.concatenate([positions, fresh]),
         scores=np.concatenate([detector.training_scores_[positions], scores[fresh]]),
-        weights=detector.fusion_.weights(encoded),
-        local_p=detector.fusion_.local_p(encoded),
+        weights=detector.fusion_.weights(encoded, context),
+        local_p=detector.fusion_.local_p(encoded, context),
     )
 
 

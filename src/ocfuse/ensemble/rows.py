@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.detectors.groups import Groups
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -15,7 +16,7 @@ IntArray: TypeAlias = NDArray[np.intp]
 DIGITS = 8
 
 
-def canonical_order(X: FloatArray, *keys: NDArray[np.int64] | None) -> IntArray:
+def canonical_order(X: FloatArray, *keys: NDArray[Any] | None) -> IntArray:
     """Return an order of the rows that depends on their content only.
 
     Whatever is learned from rows in this order does not depend on the order in
@@ -34,10 +35,13 @@ def _rank(X: FloatArray) -> IntArray:
     return np.unique(rows, return_inverse=True)[1]
 
 
-def check_groups(groups: Any, n: int) -> NDArray[np.int64] | None:
-    """Return the groups as numbers, one per row, or None."""
+def check_groups(groups: Any, n: int) -> Groups | None:
+    """Return the groups of n rows: labels as numbers, with a purge if it was given; or None."""
     if groups is None:
         return None
+    if isinstance(groups, Groups):
+        check_groups(groups.label, n)
+        return groups
     values = np.asarray(groups)
     if values.shape != (n,):
         raise InvalidInputError(
@@ -45,18 +49,23 @@ def check_groups(groups: Any, n: int) -> NDArray[np.int64] | None:
             f"Got shape {values.shape}."
         )
     try:
-        return np.unique(values, return_inverse=True)[1].astype(np.int64)
+        return Groups(np.unique(values, return_inverse=True)[1].astype(np.int64))
     except TypeError:
         raise InvalidTypeError(
             "groups must hold labels of one kind, such as strings or integers. Got a mixture."
         ) from None
 
 
+def runs_of(groups: Groups | None) -> NDArray[np.int64] | None:
+    """Return the labels that a threshold counts by; None if it counts rows."""
+    return None if groups is None or groups.are_folds else groups.label
+
+
 def matching_folds(
     n: int,
     fold: NDArray[np.intp],
-    groups: NDArray[np.int64] | None,
-    theirs: NDArray[np.int64] | None,
+    groups: Groups | None,
+    theirs: Groups | None,
 ) -> NDArray[np.intp]:
     """Return folds for n more rows, by group if there are groups.
 
@@ -66,10 +75,10 @@ def matching_folds(
     count = int(fold.max()) + 1
     if groups is None or theirs is None:
         return np.arange(n) % count
-    known = dict(zip(groups.tolist(), fold.tolist(), strict=True))
-    others = [group for group in np.unique(theirs).tolist() if group not in known]
+    known = dict(zip(groups.label.tolist(), fold.tolist(), strict=True))
+    others = [group for group in np.unique(theirs.label).tolist() if group not in known]
     known |= {group: place % count for place, group in enumerate(others)}
-    return np.array([known[group] for group in theirs.tolist()], dtype=np.intp)
+    return np.array([known[group] for group in theirs.label.tolist()], dtype=np.intp)
 
 
 def spread_folds(order: IntArray, is_anomaly: NDArray[np.bool_], count: int) -> NDArray[np.intp]:

@@ -13,11 +13,14 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import (
     FloatArray,
+    Kinship,
+    check_context,
     check_labels,
     check_rows,
     check_sample_weight,
     check_table,
     check_width,
+    require_context,
 )
 
 Self = TypeVar("Self", bound="BaseFusion")
@@ -36,6 +39,8 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         Number of members d seen in `fit`.
     n_features_ : int
         Number of columns of X seen in `fit`; only where `needs_X`.
+    n_context_ : int
+        Number of columns of context, which are the last that `_fit` and `_fuse` get.
     reference_ : ndarray of shape (d,)
         Weighted mean score vector of the normal rows seen in `fit`.
     """
@@ -45,6 +50,8 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
     #: `fit` needs rows with y = -1
     needs_anomalies: ClassVar[bool] = False
 
+    n_context_: int = 0
+
     def fit(
         self: Self,
         Z: ArrayLike,
@@ -52,6 +59,8 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         evidence: Evidence | None = None,
+        context: ArrayLike | None = None,
+        groups: Kinship | None = None,
     ) -> Self:
         """Learn from the normalised scores of normal rows and, if any, of anomalies.
 
@@ -68,6 +77,13 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         evidence : Evidence, optional
             Comparisons that competent members win; only read by fusions that weigh
             members by their competence.
+        context : array-like of shape (n,) or (n, k), optional
+            What else tells places apart, such as time or the progress of a task, in
+            the units of X: it adds to the squared distance of rows. Members do not
+            see it. Only read where `needs_X`; scoring then needs it too.
+        groups : Groups, optional
+            Which rows are of one run or part: what is learned from neighbours is then
+            learned from those of other groups. Only read by `CompetenceFusion`.
 
         Returns
         -------
@@ -78,23 +94,27 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         n = len(scores)
         labels = check_labels(y, n)
         weight = check_sample_weight(sample_weight, n)
-        rows = self._features(X, n, is_fit=True)
+        rows, n_context = self._checked_rows(X, n, context)
         if not weight.all():
             kept = np.flatnonzero(weight)
             scores, labels, rows, weight = scores[kept], labels[kept], rows[kept], weight[kept]
+            groups = None if groups is None else groups.take(kept)
         self._require_classes(labels)
         # Mean one: fitting with equal weights is fitting without.
         weight = weight / weight.mean()
         normal = labels > 0
         self.reference_ = np.average(scores[normal], axis=0, weights=weight[normal])
-        self._learn(scores, labels, rows, weight, evidence)
+        self.n_context_ = n_context
+        self._learn(scores, labels, rows, weight, evidence, groups)
         # Last: a first fit that fails leaves the fusion unfitted.
         if self.needs_X:
-            self.n_features_ = rows.shape[1]
+            self.n_features_ = rows.shape[1] - n_context
         self.n_members_ = scores.shape[1]
         return self
 
-    def fuse(self, Z: ArrayLike, X: ArrayLike | None = None) -> FloatArray:
+    def fuse(
+        self, Z: ArrayLike, X: ArrayLike | None = None, context: ArrayLike | None = None
+    ) -> FloatArray:
         """Return the fused scores.
 
         Parameters
@@ -103,15 +123,17 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
             Normalised scores of the members.
         X : array-like of shape (q, m), optional
             Feature rows; only read where `needs_X`.
+        context : array-like of shape (q,) or (q, k), optional
+            Their context, if there was one in `fit`.
 
         Returns
         -------
         ndarray of shape (q,)
             Fused scores, higher = more normal.
         """
-        return self._fuse(*self._query(Z, X))
+        return self._fuse(*self._query(Z, X, context))
 
-    def weights(self, X: ArrayLike) -> FloatArray:
+    def weights(self, X: ArrayLike, context: ArrayLike | None = None) -> FloatArray:
         """Return the trust in each member at each row, before its score is seen.
 
         It is what the fusion learned, scaled so that the absolute values of a row
@@ -122,6 +144,8 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         ----------
         X : array-like of shape (q, m)
             Feature rows; where not `needs_X` only their number counts.
+        context : array-like of shape (q,) or (q, k), optional
+            Their context, if there was one in `fit`.
 
         Returns
         -------
@@ -130,15 +154,15 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         """
         self._require_fitted()
         if self.needs_X:
-            return self._weights(self._features(X, None))
+            return self._weights(self._features(X, None, context))
         return np.tile(self._trust(), (len(np.asarray(X)), 1))
 
     def contributions(
-        self, Z: ArrayLike, X: ArrayLike | None = None
+        self, Z: ArrayLike, X: ArrayLike | None = None, context: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Split the fused scores into a base and one part per member.
 
-        ``base + C.sum(axis=1)`` equals ``fuse(Z, X)``.
+        ``base + C.sum(axis=1)`` equals ``fuse(Z, X, context)``.
 
         Parameters
         ----------
@@ -146,6 +170,8 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
             Normalised scores of the members.
         X : array-like of shape (q, m), optional
             Feature rows; only read where `needs_X`.
+        context : array-like of shape (q,) or (q, k), optional
+            Their context, if there was one in `fit`.
 
         Returns
         -------
@@ -154,9 +180,9 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         C : ndarray of shape (q, d)
             The part of each member.
         """
-        return self._contributions(*self._query(Z, X))
+        return self._contributions(*self._query(Z, X, context))
 
-    def local_p(self, X: ArrayLike) -> FloatArray:
+    def local_p(self, X: ArrayLike, context: ArrayLike | None = None) -> FloatArray:
         """Return the norm p(x) under which the weights at each row were learned.
 
         Between anchors, each with a norm of its own, it is blended as the weights are.
@@ -165,6 +191,8 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         ----------
         X : array-like of shape (q, m)
             Feature rows; where not `needs_X` only their number counts.
+        context : array-like of shape (q,) or (q, k), optional
+            Their context, if there was one in `fit`.
 
         Returns
         -------
@@ -173,13 +201,19 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         """
         self._require_fitted()
         if self.needs_X:
-            return self._local_p(self._features(X, None))
+            return self._local_p(self._features(X, None, context))
         return np.full(len(np.asarray(X)), self._p())
 
     def _learn(
-        self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray, evidence: Evidence | None
+        self,
+        Z: FloatArray,
+        y: FloatArray,
+        X: FloatArray,
+        c: FloatArray,
+        evidence: Evidence | None,
+        groups: Kinship | None,
     ) -> None:
-        """Learn from checked rows and from evidence, which most fusions do without."""
+        """Learn from checked rows, evidence and groups, which most fusions do without."""
         self._fit(Z, y, X, c)
 
     @abstractmethod
@@ -227,16 +261,30 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
             before = after
         return steps
 
-    def _query(self, Z: ArrayLike, X: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+    def _query(
+        self, Z: ArrayLike, X: ArrayLike | None, context: ArrayLike | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         self._require_fitted()
         scores = check_table(Z, "Z", "n_members")
         check_width(scores, self.n_members_, "Z", "one per member seen in fit")
-        return scores, self._features(X, len(scores))
+        return scores, self._features(X, len(scores), context)
 
-    def _features(self, X: ArrayLike | None, n: int | None, is_fit: bool = False) -> FloatArray:
-        """Return checked feature rows, or rows without columns where none are needed."""
+    def _features(
+        self, X: ArrayLike | None, n: int | None, context: ArrayLike | None
+    ) -> FloatArray:
+        """Return checked feature rows with their context as further columns, as in fit."""
+        rows, n_context = self._checked_rows(X, n, context)
+        if self.needs_X:
+            check_width(rows[:, : rows.shape[1] - n_context], self.n_features_, "X", "as in fit")
+            require_context(n_context, self.n_context_)
+        return rows
+
+    def _checked_rows(
+        self, X: ArrayLike | None, n: int | None, context: ArrayLike | None
+    ) -> tuple[FloatArray, int]:
+        """Return checked rows, without columns where none are needed, and those of context."""
         if not self.needs_X:
-            return np.empty((n or 0, 0))
+            return np.empty((n or 0, 0)), 0
         if X is None:
             raise InvalidInputError(
                 f"{type(self).__name__} needs the feature rows: its weights depend on the place. "
@@ -245,9 +293,10 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         rows = check_table(X, "X", "n_features")
         if n is not None:
             check_rows(rows, n, "X")
-        if not is_fit:
-            check_width(rows, self.n_features_, "X", "as in fit")
-        return rows
+        if context is None:
+            return rows, 0
+        further = check_context(context, len(rows))
+        return np.hstack([rows, further]), further.shape[1]
 
     def _require_classes(self, y: FloatArray) -> None:
         name = type(self).__name__

@@ -7,8 +7,9 @@ from sklearn.base import clone
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.evidence import LEAST, Evidence, auc_of
-from ocfuse.fusion.inputs import FloatArray, check_number
+from ocfuse.fusion.inputs import FloatArray, Kinship, check_number
 from ocfuse.fusion.locality import Locality, representative_rows
+from ocfuse.fusion.situation import learned_scale
 from ocfuse.fusion.surroundings import LocalScale
 from ocfuse.solvers.ball import LpBall
 
@@ -43,7 +44,7 @@ class CompetenceFusion(BaseFusion):
         Normals that the local scale is taken from, at most one in 15; 0 for one
         scale everywhere.
     shift_prior : float, default=60.0
-        Weight of the global mean against the n of the neighbours.
+        Weight of the global mean against the n of the neighbours; with context, at most.
     scale_prior : float, default=3.0
         Weight of the global spread.
     agreement : int, default=3
@@ -55,6 +56,10 @@ class CompetenceFusion(BaseFusion):
     locality : Locality, optional
         Lets p depend on the place, as in `LocalLpFusion`; by default p is the
         same everywhere, which was measured to be as good.
+    context_weight : float, optional
+        How far rows are apart in context, if there is one, against all features
+        together. By default 1 if context helps normals to foretell the scores of others,
+        of other groups if there are groups, and else 0 (see `learned_scale`).
 
     Attributes
     ----------
@@ -87,6 +92,7 @@ class CompetenceFusion(BaseFusion):
         agreement: int = 3,
         use_ranks: bool = True,
         locality: Locality | None = None,
+        context_weight: float | None = None,
     ) -> None:
         self.p = p
         self.n_neighbors = n_neighbors
@@ -95,12 +101,19 @@ class CompetenceFusion(BaseFusion):
         self.agreement = agreement
         self.use_ranks = use_ranks
         self.locality = locality
+        self.context_weight = context_weight
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
-        self._learn(Z, y, X, c, None)
+        self._learn(Z, y, X, c, None, None)
 
     def _learn(
-        self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray, evidence: Evidence | None
+        self,
+        Z: FloatArray,
+        y: FloatArray,
+        X: FloatArray,
+        c: FloatArray,
+        evidence: Evidence | None,
+        groups: Kinship | None,
     ) -> None:
         self._check_parameters()
         normal = Z[y > 0]
@@ -115,12 +128,18 @@ class CompetenceFusion(BaseFusion):
         standard = (normal - self.centre_) / self.spread_
         self.competence_ = self._competence(standard)
         self.trust_ = self._direction(np.array([self.p]))[0]
-        self.scale_ = LocalScale(
-            X[y > 0], standard, self.n_neighbors, self.shift_prior, self.scale_prior
-        )
+        kin = None if groups is None else groups.take(np.flatnonzero(y > 0))
+        self.scale_ = self._local_scale(X[y > 0], standard, kin)
         self.locality_ = None
         if self.locality is not None:
             self.locality_ = clone(self.locality).fit(X[y > 0], standard)
+
+    def _local_scale(self, X: FloatArray, Z: FloatArray, groups: Kinship | None) -> LocalScale:
+        priors = self.n_neighbors, self.shift_prior, self.scale_prior
+        if self.n_context_ and self.context_weight is None:
+            return learned_scale(X, Z, *priors, self.n_context_, groups)
+        weight = 1.0 if self.context_weight is None else self.context_weight
+        return LocalScale(X, Z, *priors, self.n_context_, weight, groups)
 
     def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         return np.asarray(self._parts(Z, X).sum(axis=1))
@@ -176,6 +195,9 @@ class CompetenceFusion(BaseFusion):
         advice = "It counts rows."
         check_number(self.shift_prior, "shift_prior", 0.0, 1e12, advice, open_low=True)
         check_number(self.scale_prior, "scale_prior", 0.0, 1e12, advice, open_low=True)
+        if self.context_weight is not None:
+            advice = "1 counts as much as all features; None learns it."
+            check_number(self.context_weight, "context_weight", 0.0, 1e6, advice)
         if self.locality is not None and not isinstance(self.locality, Locality):
             raise InvalidTypeError(
                 f"locality must be a Locality or None. Got locality={self.locality!r}."

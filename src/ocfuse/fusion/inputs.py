@@ -1,7 +1,7 @@
 """What a fusion is given, checked once at the public door."""
 
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +9,20 @@ from numpy.typing import ArrayLike, NDArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 FloatArray = NDArray[np.float64]
+
+
+class Kinship(Protocol):
+    """Groups of rows, such as `ocfuse.detectors.groups.Groups`."""
+
+    @property
+    def label(self) -> NDArray[np.int64]:
+        """Number of the group of each row."""
+
+    def take(self, rows: NDArray[np.intp]) -> "Kinship":
+        """Return the groups of the chosen rows."""
+
+    def kin(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return which rows are of the group of each chosen one, or too near, shape (q, n)."""
 
 
 def check_table(values: ArrayLike, name: str, columns: str) -> FloatArray:
@@ -56,6 +70,24 @@ def check_labels(y: ArrayLike | None, n: int) -> FloatArray:
             "Labels 0/1 with 1 = anomaly become y = 1 - 2 * labels."
         )
     return labels
+
+
+def check_context(context: ArrayLike, n: int) -> FloatArray:
+    """Return the context as a table of n rows."""
+    values = np.asarray(context)
+    table = check_table(values[:, np.newaxis] if values.ndim == 1 else values, "context", "k")
+    if len(table) != n:
+        raise InvalidInputError(f"context must have {n} rows, as X. Got {len(table)}.")
+    return table
+
+
+def require_context(given: int, expected: int) -> None:
+    """Refuse another number of context columns than in fit."""
+    if given != expected:
+        advice = "Pass context= as in fit." if expected else "Leave it out, or fit with context=."
+        raise InvalidInputError(
+            f"context must have {expected} columns, as in fit. Got {given}. {advice}"
+        )
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray:

@@ -12,7 +12,7 @@ from ocfuse.exceptions import InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.evidence import Evidence
-from ocfuse.fusion.inputs import FloatArray, check_number
+from ocfuse.fusion.inputs import FloatArray, Kinship, check_number
 from ocfuse.fusion.stacking import normal_share, weight_arguments
 
 #: Added to both probabilities: about what a hundred trees can tell from certainty.
@@ -103,10 +103,16 @@ class LabelledFusion(BaseFusion):
         self.share = share
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
-        self._learn(Z, y, X, c, None)
+        self._learn(Z, y, X, c, None, None)
 
     def _learn(
-        self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray, evidence: Evidence | None
+        self,
+        Z: FloatArray,
+        y: FloatArray,
+        X: FloatArray,
+        c: FloatArray,
+        evidence: Evidence | None,
+        groups: Kinship | None,
     ) -> None:
         self.share_ = default_share(int((y < 0).sum()))
         if self.share is not None:
@@ -114,21 +120,23 @@ class LabelledFusion(BaseFusion):
         trees = _cloned(self.classifier, "classifier", _default_trees)
         linear = _cloned(self.joint_classifier, "joint_classifier", _default_linear)
         normal = y > 0
-        self.fusion_ = self._inner().fit(Z, y, X, c, evidence)
-        rows = np.column_stack([X, Z, self.fusion_.fuse(Z, X)])
+        features, context = self._split(X)
+        self.fusion_ = self._inner().fit(Z, y, features, c, evidence, context, groups)
+        rows = np.column_stack([features, Z, self.fusion_.fuse(Z, features, context)])
         self._standardise(rows[normal], c[normal])
         table, balanced = self._tamed(rows)[:, :-1], _balanced(y, c)
-        features = table[:, : X.shape[1]]
+        m = features.shape[1]
         labels = y.astype(int)
-        self.classifier_ = trees.fit(features, labels, **weight_arguments(trees, balanced))
+        self.classifier_ = trees.fit(table[:, :m], labels, **weight_arguments(trees, balanced))
         self.joint_classifier_ = linear.fit(table, labels, **weight_arguments(linear, balanced))
-        self.typical_ = float(np.quantile(self._odds(table[normal], X.shape[1]), TYPICAL))
+        self.typical_ = float(np.quantile(self._odds(table[normal], m), TYPICAL))
 
     def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         if len(Z) == 0:
             return np.empty(0)
-        table = self._tamed(np.column_stack([X, Z, self.fusion_.fuse(Z, X)]))
-        odds = np.minimum(self._odds(table[:, :-1], X.shape[1]), self.typical_)
+        features, context = self._split(X)
+        table = self._tamed(np.column_stack([features, Z, self.fusion_.fuse(Z, features, context)]))
+        odds = np.minimum(self._odds(table[:, :-1], features.shape[1]), self.typical_)
         return _straightened(table[:, -1]) + self.share_ * odds
 
     def _odds(self, table: FloatArray, n_features: int) -> FloatArray:
@@ -138,11 +146,19 @@ class LabelledFusion(BaseFusion):
         share = (by_features + by_both) / 2
         return np.asarray(logit((share + _MARGIN) / (1.0 + 2.0 * _MARGIN)))
 
+    def _split(self, X: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Return features and context, which the classifiers do not see.
+
+        An hour with known anomalies is no bad hour for ever.
+        """
+        m = X.shape[1] - self.n_context_
+        return X[:, :m], X[:, m:] if self.n_context_ else None
+
     def _weights(self, X: FloatArray) -> FloatArray:
-        return self.fusion_.weights(X)
+        return self.fusion_.weights(*self._split(X))
 
     def _local_p(self, X: FloatArray) -> FloatArray:
-        return self.fusion_.local_p(X)
+        return self.fusion_.local_p(*self._split(X))
 
     def _inner(self) -> BaseFusion:
         if self.fusion is None:

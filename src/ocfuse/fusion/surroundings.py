@@ -1,8 +1,10 @@
 """How the members score around a point: their local mean and spread."""
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
-from ocfuse.fusion.inputs import FloatArray
+from ocfuse.fusion.inputs import FloatArray, Kinship
 from ocfuse.fusion.locality import neighbours, own_neighbours, representative_rows
 
 #: Normals that stand for all where there are more.
@@ -11,6 +13,8 @@ MOST_REFERENCE_ROWS = 5000
 ROWS_PER_NEIGHBOUR, FEWEST_NEIGHBOURS = 15, 3
 #: Rows that are measured together, so that memory is bounded.
 ROWS_AT_ONCE = 1000
+#: Rows whose neighbours in other groups are looked for.
+MOST_QUERIES = 1000
 #: Share of the normals that have their k-th neighbour within the width of the kernel. At 0.9,
 #: too, sparse and discrete data lose: their far rows then pass for local ones.
 REACH = 0.5
@@ -28,6 +32,11 @@ class LocalScale:
     with m_j the plain local mean. Both are drawn to 0 and 1, the mean and the
     spread of all normals; far from all of them n is 0 and nothing is local.
 
+    How much the mean differs between contexts, if there is context, can be learned:
+    `shift_prior` is then at most the ratio of the variance of the scores in one context to
+    that of their means. What is learned from neighbours, this and the width h, is learned
+    from those of other groups, if there are groups: rows to come are of another, too.
+
     Parameters
     ----------
     X : ndarray of shape (n, m)
@@ -38,6 +47,12 @@ class LocalScale:
         The number k, at most one per 15 normals but at least 3; 0 for none.
     shift_prior, scale_prior : float
         Strength of the global mean and spread, in rows.
+    n_context : int, default=0
+        Number of columns of X, the last ones, that are context.
+    context_weight : float, default=1.0
+        What these columns are multiplied by.
+    groups : Kinship, optional
+        Groups of the normals.
     """
 
     def __init__(
@@ -47,26 +62,53 @@ class LocalScale:
         n_neighbors: int,
         shift_prior: float,
         scale_prior: float,
+        n_context: int = 0,
+        context_weight: float = 1.0,
+        groups: Kinship | None = None,
     ) -> None:
         rows = representative_rows(len(X), MOST_REFERENCE_ROWS)
-        self.X, self.Z = X[rows], Z[rows]
+        self.n_context, self.context_weight = n_context, float(context_weight)
+        self.X, self.Z = self._weighed(X[rows]), Z[rows]
         self.shift_prior = float(shift_prior)
         self.scale_prior = float(scale_prior)
         affordable = max(FEWEST_NEIGHBOURS, len(rows) // ROWS_PER_NEIGHBOUR)
         self.k = min(n_neighbors, affordable, len(rows) - 1)
-        self.width = self._kernel_width() if self.k else 1.0
+        kin = None if groups is None else groups.take(rows)
+        self.width = self._kernel_width(kin) if self.k else 1.0
+        if n_context and self.context_weight and self.k > 1:
+            self.shift_prior = min(self.shift_prior, self._learned_prior(kin))
 
     def at(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means and the standard deviations, both (q, d)."""
         mean, sd = np.zeros((len(X), self.Z.shape[1])), np.ones((len(X), self.Z.shape[1]))
         if self.k:
+            X = self._weighed(X)
             for start in range(0, len(X), ROWS_AT_ONCE):
                 block = slice(start, start + ROWS_AT_ONCE)
-                mean[block], sd[block] = self._near(X[block])
+                mean[block], sd[block] = self._from(*neighbours(X[block], self.X, self.k))
         return mean, sd
 
-    def _near(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        distances, index = neighbours(X, self.X, self.k)
+    def foretold(self, groups: Kinship | None) -> tuple[NDArray[np.intp], FloatArray]:
+        """Tell how well scores of the normals are foretold by their neighbours in other groups.
+
+        Returns some of the normals, and the mean log-likelihood of their scores.
+        """
+        rows, distances, index = _others(self.X, self.k, groups)
+        mean, sd = self._from(distances, index)
+        residual = (self.Z[rows] - mean) / sd
+        return rows, np.asarray(-(0.5 * residual**2 + np.log(sd)).mean(axis=1))
+
+    def _weighed(self, X: FloatArray) -> FloatArray:
+        if not self.n_context:
+            return X
+        unit = np.ones(X.shape[1])
+        unit[-self.n_context :] = self.context_weight
+        return X * unit
+
+    def _from(
+        self, distances: FloatArray, index: NDArray[np.intp]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations from neighbours."""
         K = np.exp(-0.5 * (distances / self.width) ** 2)[:, :, np.newaxis]
         n = K.sum(axis=1)
         near = self.Z[index]
@@ -77,8 +119,46 @@ class LocalScale:
         variance = (spread + self.scale_prior) / (n + self.scale_prior)
         return total / (n + self.shift_prior), np.sqrt(variance)
 
-    def _kernel_width(self) -> float:
-        distances, _ = own_neighbours(self.X, self.k)
+    def _learned_prior(self, groups: Kinship | None) -> float:
+        """Return the strength of the global mean by which means by context are best told.
+
+        A row and the mean of its neighbours share nothing but the context: their covariance
+        is the variance tau^2 of the means by context. With sigma^2 that of the scores in one
+        context, ``sigma^2 / tau^2`` is the weight that a Gaussian prior would have.
+        """
+        context = np.ascontiguousarray(self.X[:, -self.n_context :])
+        rows, _, index = _others(context, self.k, groups)
+        near, own = self.Z[index], self.Z[rows]
+        sigma = float(near.var(axis=1, ddof=1).mean())
+        tau = float(((own - own.mean(axis=0)) * near.mean(axis=1)).mean())
+        return sigma / tau if tau > 0 else np.inf
+
+    def _kernel_width(self, groups: Kinship | None) -> float:
+        _, distances, _ = _others(self.X, self.k, groups)
         width = float(np.quantile(distances[:, -1], REACH))
         # Duplicates only: any other row is far.
         return width if width > 0 else 1.0
+
+
+def _others(
+    X: FloatArray, k: int, groups: Kinship | None
+) -> tuple[NDArray[np.intp], FloatArray, NDArray[np.intp]]:
+    """Return rows, and distances and indices of the k nearest rows of other groups.
+
+    Without groups each row is one. Rows with fewer others are left out; if that leaves
+    none, as with one group, groups tell nothing and do not count.
+    """
+    if groups is not None:
+        rows = representative_rows(len(X), MOST_QUERIES)
+        D = cdist(X[rows], X)
+        D[groups.kin(rows)] = np.inf
+        index = D.argpartition(k - 1, axis=1)[:, :k]
+        distances = np.take_along_axis(D, index, axis=1)
+        order = distances.argsort(axis=1, kind="stable")
+        distances = np.take_along_axis(distances, order, 1)
+        index = np.take_along_axis(index, order, 1)
+        known = np.isfinite(distances[:, -1])
+        if known.any():
+            return rows[known], distances[known], index[known]
+    distances, index = own_neighbours(X, k)
+    return np.arange(len(X)), distances, index

@@ -78,10 +78,8 @@ class ReportData:
         Threshold: a lower score raises an alarm.
     wanted_rate : float
         False-alarm rate that the detector was fitted for.
-    normal_scores : ndarray
-        Held-out scores of normal rows that the threshold rests on, increasing.
-    n_left_out : int
-        Training rows that were too far out to be learned from.
+    calibrator : ConformalCalibrator
+        Held-out scores of normal rows, which the threshold and p-values rest on.
     held_out_scores : ndarray
         Held-out scores of the training rows that were learned, in their order.
     rows : ndarray of shape (r,)
@@ -105,9 +103,6 @@ class ReportData:
         Numbers, or milliseconds since 1970 if `is_date`; NaN for rows without one.
     is_date : bool
         Whether the times are dates.
-    n_groups : int or None
-        Groups of the normal rows that the threshold rests on, if rows were held out
-        by groups.
     """
 
     title: str
@@ -115,8 +110,7 @@ class ReportData:
     ids: list[str]
     offset: float
     wanted_rate: float
-    normal_scores: FloatArray
-    n_left_out: int
+    calibrator: ConformalCalibrator
     held_out_scores: FloatArray
     rows: IntArray
     explanation: Explanation
@@ -128,17 +122,21 @@ class ReportData:
     labels: NDArray[np.int64] | None = None
     times: FloatArray | None = None
     is_date: bool = False
-    n_groups: int | None = None
+
+    @property
+    def normal_scores(self) -> FloatArray:
+        """Held-out scores of normal rows that the threshold rests on, increasing."""
+        return self.calibrator.scores_
+
+    @property
+    def n_groups(self) -> int | None:
+        """Groups of these rows, if the threshold counts groups."""
+        return self.calibrator.n_groups_
 
     @property
     def n_independent(self) -> int:
         """How many independent draws the threshold rests on: groups, or else rows."""
         return len(self.normal_scores) if self.n_groups is None else self.n_groups
-
-    @cached_property
-    def calibrator(self) -> ConformalCalibrator:
-        """What turns scores into p-values."""
-        return ConformalCalibrator().fit(self.normal_scores, self.n_left_out)
 
     @cached_property
     def p_values(self) -> FloatArray:

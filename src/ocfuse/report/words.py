@@ -97,22 +97,25 @@ def notes(data: ReportData) -> list[str]:
     lines = list(data.remarks)
     n_normal = len(data.normal_scores)
     if data.n_groups is not None:
+        name = data.calibrator.group
         lines.append(
             f"The threshold rests on {count(n_normal, 'normal row')} of "
-            f"{count(data.n_groups, 'group')}. Rows of one group are alike: what this page says of "
-            "chance counts groups, not rows, and many alarms of one new group are one surprise."
+            f"{count(data.n_groups, name)}. Rows of one {name} are alike: rates, p-values and what "
+            f"this page says of chance count {name}s, not rows, and are those of rows of a fresh "
+            f"{name}; many alarms of one new {name} are one surprise."
         )
     # a threshold that the user moved says nothing about the number of rows
     is_lowest = data.offset <= data.normal_scores[0]
     if is_lowest and data.stated_rate > data.wanted_rate * (1 + 1e-9):
         lines.append(
-            f"{n_normal:,} normal rows are too few for the false-alarm rate that was asked for, "
+            f"{basis(data)} are too few for the false-alarm rate that was asked for, "
             f"{percent(data.wanted_rate)}: the threshold stands for {percent(data.stated_rate)}."
         )
-    if data.n_left_out:
+    n_left_out = data.calibrator.n_left_out_
+    if n_left_out:
         lines.append(
-            f"{count(data.n_left_out, 'training row')} far outside the others "
-            f"{'was' if data.n_left_out == 1 else 'were'} not learned from. If normal, label "
+            f"{count(n_left_out, 'training row')} far outside the others "
+            f"{'was' if n_left_out == 1 else 'were'} not learned from. If normal, label "
             "such rows +1 and fit again: rows like them raise alarms."
         )
     if data.is_alarm.mean() > MOST:
@@ -136,7 +139,8 @@ def events(data: ReportData) -> list[Event]:
 
 def basis(data: ReportData) -> str:
     """Return what the threshold rests on, in so far as it is independent."""
-    return count(data.n_independent, "normal row" if data.n_groups is None else "group")
+    name = "normal row" if data.n_groups is None else data.calibrator.group
+    return count(data.n_independent, name)
 
 
 def count(n: int, noun: str, several: str = "") -> str:

@@ -2,6 +2,8 @@
 
 from ocfuse.scores.calibrate import LabelCalibrator, TailCalibrator
 from ocfuse.scores.conformal import ConformalCalibrator, conformal_threshold
+from ocfuse.scores.join import join_lowest
+from ocfuse.scores.limits import prediction_limit
 from ocfuse.scores.normalise import (
     MinMax,
     Normaliser,
@@ -23,6 +25,8 @@ __all__ = [
     "ZScore",
     "conformal_threshold",
     "gmean_threshold",
+    "join_lowest",
     "make_normaliser",
+    "prediction_limit",
     "quantile_threshold",
 ]

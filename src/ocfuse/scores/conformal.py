@@ -1,12 +1,14 @@
 """Guarantees on fresh normals that hold for any distribution of the scores."""
 
 import math
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.exceptions import InvalidInputError
 from ocfuse.scores.checks import FloatArray, rate_in_open_interval, require_rows, score_vector
 
 
@@ -61,15 +63,33 @@ def conformal_threshold(scores: ArrayLike, rate: float) -> tuple[float, float]:
 class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
     """Compare scores with those of normals that the detector did not see.
 
+    Rows of one group, such as a run or a part, are alike: groups are what counts, not
+    rows. Each of the K groups has weight 1 / (K + 1), shared by its rows, and so has the
+    group to come, whose scores may be as low as they like (Lee, Barber and Willett 2023).
+    What is promised then holds for a row of a fresh group, if groups are exchangeable, on
+    average over groups. Without groups every row is one.
+
     If t rows were left out as too far outside, they may be normal all the same,
     or they may not. They are counted as the lowest of all, but never take more
     than half of the false alarms that may be raised: with the n scores known,
-    ``k = max(floor(rate (n + t + 1)) - t, floor(rate (n + 1) / 2))``.
+    ``k = max(floor(rate (n + t + 1)) - t, floor(rate (n + 1) / 2))``. With groups, each of
+    them weighs as much as an average row, K / n groups.
+
+    Parameters
+    ----------
+    group : str, default="group"
+        What a group is called in warnings and reports, such as "run".
 
     Attributes
     ----------
     scores_ : ndarray of shape (n,)
         The normal scores, increasing.
+    weights_ : ndarray of shape (n,)
+        Their weights, which add up to K.
+    rates_ : ndarray of shape (n + 1,)
+        Lowest rate at which each score is the offset, and 1.
+    n_groups_ : int or None
+        Number of groups K, if there are groups.
     n_left_out_ : int
         Number of rows left out, t.
 
@@ -79,42 +99,77 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
     >>> calibrator = ConformalCalibrator().fit([1.0, 2.0, 3.0, 4.0])
     >>> calibrator.p_values([0.0, 2.5])
     array([0.2, 0.6])
+    >>> by_run = ConformalCalibrator().fit([1.0, 2.0, 3.0, 4.0], groups=["a", "a", "a", "b"])
+    >>> by_run.p_values([0.0, 3.5])
+    array([0.33333333, 0.66666667])
     """
 
     scores_: FloatArray
+    weights_: FloatArray
+    rates_: FloatArray
+    n_groups_: int | None
     n_left_out_: int
 
-    def fit(self, normal_scores: ArrayLike, n_left_out: int = 0) -> "ConformalCalibrator":
-        """Keep the scores of held-out normals, shape (n,), and count the rows left out."""
-        scores = score_vector(normal_scores, "normal_scores")
-        self.scores_ = np.sort(require_rows(scores, "normal_scores"))
+    def __init__(self, group: str = "group") -> None:
+        self.group = group
+
+    def fit(
+        self, normal_scores: ArrayLike, n_left_out: int = 0, groups: ArrayLike | None = None
+    ) -> "ConformalCalibrator":
+        """Keep the scores of held-out normals.
+
+        Parameters
+        ----------
+        normal_scores : array_like of shape (n,)
+            The scores.
+        n_left_out : int, default=0
+            Number of rows left out as too far outside.
+        groups : array_like of shape (n,), default=None
+            Group of each score; None for scores that are independent.
+
+        Returns
+        -------
+        ConformalCalibrator
+            The fitted calibrator.
+        """
+        scores = require_rows(score_vector(normal_scores, "normal_scores"), "normal_scores")
+        order = np.argsort(scores, kind="stable")
+        self.scores_ = scores[order]
+        n_groups, size = _groups_and_sizes(groups, len(scores))
+        self.weights_ = 1.0 / size[order]
+        self.rates_ = _rates(size[order], n_groups, n_left_out)
+        self.n_groups_ = None if groups is None else n_groups
         self.n_left_out_ = n_left_out
         return self
 
     def p_values(self, scores: ArrayLike) -> FloatArray:
         """Return (1 + number of normals that score no higher) / (n + 1).
 
-        For a fresh normal P(p <= t) <= t for every t. A p-value is at most
-        `rate` exactly if the score is below the offset of `threshold(rate)`,
-        unless n + 1 < 1 / rate. Rows left out raise p-values, at most twofold.
+        With groups these are counted by their weights, and n is K. For a fresh normal
+        P(p <= t) <= t for every t. A p-value is at most `rate` exactly if the score is
+        below the offset of `threshold(rate)`, unless that promises more than `rate`.
+        Rows left out raise p-values, at most twofold.
         """
         check_is_fitted(self)
         rank = np.searchsorted(self.scores_, score_vector(scores), side="right")
-        return self._rate_of(rank + 1)
+        return np.asarray(self.rates_[rank])
 
     def threshold(self, rate: float) -> tuple[float, float]:
-        """Return offset and guaranteed rate, as `conformal_threshold`."""
+        """Return offset and guaranteed rate, as `conformal_threshold`.
+
+        If no offset within the range of the scores can promise the rate, as with
+        K + 1 < 1 / rate groups, it is the smallest score.
+        """
         check_is_fitted(self)
         wanted = rate_in_open_interval(rate, "rate")
-        n, t = len(self.scores_), self.n_left_out_
-        k = max(whole_part(wanted * (n + t + 1)) - t, whole_part(wanted * (n + 1) / 2), 1)
-        k = min(k, n)
-        return float(self.scores_[k - 1]), float(self._rate_of(k))
+        k = int(np.searchsorted(self.rates_[:-1], wanted * (1.0 + 1e-12), side="right"))
+        k = max(k, 1)
+        return float(self.scores_[k - 1]), float(self.rates_[k - 1])
 
-    def _rate_of(self, k: int | NDArray[np.integer]) -> FloatArray:
-        """Return the lowest rate at which the k-th smallest score is the offset."""
-        n, t = len(self.scores_), self.n_left_out_
-        return np.asarray(np.minimum((k + t) / (n + t + 1.0), 2.0 * k / (n + 1.0)))
+    def share_below(self, offset: float) -> float:
+        """Return the share of the normals that score below an offset, all groups alike."""
+        check_is_fitted(self)
+        return float(np.average(self.scores_ < offset, weights=self.weights_))
 
     def select(self, scores: ArrayLike, fdr: float) -> NDArray[np.bool_]:
         """Choose rows of a batch so that few of the chosen are normal.
@@ -122,10 +177,11 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         Benjamini and Hochberg's procedure on the p-values. The expected share
         of normals among the chosen is at most `fdr`, if the batch's normals
         are independent of each other and of the calibration normals (Bates et
-        al. 2023). Unlike a score, the choice is a property of the batch: a row
-        may be chosen in one and not in another. No p-value is below
+        al. 2023); with groups, if they are of different groups. Unlike a score,
+        the choice is a property of the batch: a row may be chosen in one and not
+        in another. No p-value is below
         1 / (n + 1), so of q rows a lone anomaly can be chosen only if
-        n + 1 >= q / fdr.
+        n + 1 >= q / fdr, with groups K + 1 >= q / fdr.
         """
         level = rate_in_open_interval(fdr, "fdr")
         p_values = self.p_values(scores)
@@ -142,3 +198,31 @@ def _kth_smallest(normals: FloatArray, rate: float) -> tuple[float, float]:
     n = len(normals)
     k = min(max(whole_part(rate * (n + 1)), 1), n)
     return float(normals[k - 1]), k / (n + 1)
+
+
+def _groups_and_sizes(groups: ArrayLike | None, n: int) -> tuple[int, NDArray[np.intp]]:
+    """Return the number of groups, and that of scores in the group of each."""
+    labels = np.arange(n) if groups is None else np.asarray(groups)
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"groups must name the group of each of the {n} scores. Got shape {labels.shape}."
+        )
+    _, group, size = np.unique(labels, return_inverse=True, return_counts=True)
+    return len(size), size[group]
+
+
+def _rates(size: NDArray[np.intp], n_groups: int, n_left_out: int) -> FloatArray:
+    """Return the lowest rate at which each score is the offset, from the sizes of their groups.
+
+    In whole numbers: shares such as 1/3 do not add up otherwise, and rounding must not decide.
+    """
+    n, unit = len(size), math.lcm(*np.unique(size).tolist())
+    if unit == 1:  # the same, much faster
+        rank = np.arange(1.0, n + 2.0)
+        return np.minimum((rank + n_left_out) / (n + n_left_out + 1.0), 2.0 * rank / (n + 1.0))
+    share = {s: unit // s for s in np.unique(size).tolist()}
+    below = accumulate((share[s] for s in size.tolist()), initial=unit)
+    lowest = n_left_out * n_groups * unit
+    whole = ((n_groups + 1) * n + n_left_out * n_groups) * unit
+    half = (n_groups + 1) * unit
+    return np.array([min((k * n + lowest) / whole, 2 * k / half) for k in below])

@@ -57,7 +57,7 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         Column that tells when the rows were. None looks for one.
     group : str, default=None
         Column that names the run, part or tile of every row. Rows of one group stay
-        together whenever rows are held out.
+        together whenever rows are held out, and the threshold counts groups.
 
     Attributes
     ----------
@@ -134,9 +134,8 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
             group=self.group,
         )
         features, labels = schema.features_of(table), schema.labels_of(table)
-        groups = schema.groups_of(table)
-        detector.fit(features, with_unknown(labels), groups)
-        _warn_if_few(detector, groups)
+        detector.fit(features, with_unknown(labels), schema.groups_of(table))
+        _warn_if_few(detector)
         self.schema_, self.detector_ = schema, detector
         self.card_ = make_card(features, labels, detector)
         return self
@@ -215,9 +214,13 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         )
 
     def calibrate(self, frame: Any) -> "TableDetector":
-        """Set the threshold from fresh normal rows (see `FusedDetector.calibrate`)."""
+        """Set the threshold from fresh normal rows, by group if there is a group column.
+
+        See `FusedDetector.calibrate`.
+        """
         check_is_fitted(self, "detector_")
-        self.detector_.calibrate(self.schema_.features_of(frame))
+        schema, table = self.schema_, as_frame(frame)
+        self.detector_.calibrate(schema.features_of(table), groups=schema.groups_of(table))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -259,10 +262,11 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         return result
 
 
-def _warn_if_few(detector: FusedDetector, groups: list[str] | None) -> None:
+def _warn_if_few(detector: FusedDetector) -> None:
     """Tell how far off the rate of false alarms may be, where so few rows set the threshold."""
-    n, rate = len(detector.normal_scores_), detector.false_alarm_rate
-    n, what = (n, "normal rows") if groups is None else (min(n, len(set(groups))), "groups")
+    rate, n, what = detector.false_alarm_rate, detector.n_groups_, "groups"
+    if n is None:
+        n, what = len(detector.normal_scores_), "normal rows"
     if (n + 1) * rate >= FEWEST_ALARMS or detector.threshold_rate_ > rate:
         return  # enough, or told by the detector itself
     # split conformal: the rate is Beta(k, n + 1 - k) over draws of the n rows

@@ -1,12 +1,12 @@
 """Find out what kind of table is meant."""
 
 import os
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ocfuse.exceptions import InvalidInputError, TableError
+from ocfuse.files import natural
 from ocfuse.tables.arrays import ArraySource
 from ocfuse.tables.arrow import FeatherSource, ParquetSource
 from ocfuse.tables.folder import FolderSource
@@ -100,7 +100,7 @@ def _kind(path: Path) -> str:
 
 def _tables_in(folder: Path) -> list[Path]:
     visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    visible.sort(key=_natural)
+    visible.sort(key=lambda path: natural(path.name))
     files = [path for path in visible if path.is_file() and _kind(path) in (*TEXT, *BINARY)]
     if not files:
         there = listed([path.name for path in visible]) or "nothing"
@@ -108,10 +108,3 @@ def _tables_in(folder: Path) -> list[Path]:
             f"{folder} must hold files that end in {', '.join((*TEXT, *BINARY))}. Got {there}."
         )
     return files
-
-
-def _natural(path: Path) -> list[tuple[bool, int, str]]:
-    """Return what sorts 2.csv before 10.csv."""
-    parts = re.split(r"(\d+)", path.name)
-    found = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
-    return [part for part in found if part[2]]

@@ -110,7 +110,7 @@ class Schema:
         given = {LABEL: label, ID: id, TIME: time, GROUP: group}
         asked = [(kind, name) for kind, name in given.items() if name is not None]
         asked += [("ignore", name) for name in ignored]
-        _require_known(table, asked)
+        require_known(table, asked)
         if normal is not None and label is None:
             raise InvalidInputError(
                 "normal needs a label column. Name it, for instance label='state'."
@@ -291,7 +291,8 @@ class Schema:
         _warn(f"Column {name!r} {what}, but is learned as a feature. If it is none, say {say}.")
 
 
-def _require_known(table: Frame, asked: list[tuple[str, str]]) -> None:
+def require_known(table: Frame, asked: list[tuple[str, str]]) -> None:
+    """Refuse names that are no columns, and a column that is asked to be two things."""
     for what, name in asked:
         if name not in table.columns:
             raise InvalidInputError(

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from ocfuse.exceptions import EqualWeightsWarning
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.evidence import Evidence, auc_of
+from ocfuse.fusion.inputs import Kinship
 from ocfuse.tuning.ballot import Ballot
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -20,7 +21,7 @@ LabelArray: TypeAlias = NDArray[np.int64]
 #: Scores are kept within this where weights are learned, for the solver's sake. Where
 #: rows are scored nothing is clipped.
 FARTHEST = 1e6
-_PER_ROW = ("S", "y", "X", "fold", "kind", "seen")
+_PER_ROW = ("S", "y", "X", "fold", "kind", "seen", "context", "withheld")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ class ScoredRows:
         How much each kind of comparison counts.
     learns_pseudo : bool, default=True
         Weights are learned from pseudo-negatives too; otherwise these are evidence only.
+    context : ndarray of shape (n, k), optional
+        Context of the rows, in the units of X.
+    withheld : ndarray of shape (n, number of folds), optional
+        Rows that are not learned from while a fold is held out; by default its own.
+    groups : Kinship, optional
+        Groups of the rows; what they are of a pseudo-negative does not matter.
     """
 
     S: FloatArray
@@ -55,11 +62,25 @@ class ScoredRows:
     seen: FloatArray
     ballot: Ballot
     learns_pseudo: bool = True
+    context: FloatArray | None = None
+    withheld: NDArray[np.bool_] | None = None
+    groups: Kinship | None = None
 
     def take(self, chosen: NDArray[np.bool_]) -> "ScoredRows":
         """Return the chosen rows."""
-        tables = {name: getattr(self, name)[chosen] for name in _PER_ROW}
-        return replace(self, **tables)
+        tables = {name: getattr(self, name) for name in _PER_ROW}
+        groups = None if self.groups is None else self.groups.take(np.flatnonzero(chosen))
+        return replace(
+            self,
+            **{name: table[chosen] for name, table in tables.items() if table is not None},
+            groups=groups,
+        )
+
+    def kept(self, f: int) -> NDArray[np.bool_]:
+        """Tell which rows may be learned from while fold f is held out."""
+        if self.withheld is None:
+            return np.asarray(self.fold != f)
+        return np.asarray(~self.withheld[:, f])
 
     def only(self, members: Sequence[int] | NDArray[np.intp]) -> "ScoredRows":
         """Return the rows with the scores of some members only."""
@@ -119,7 +140,13 @@ def fit_weights(rows: ScoredRows, Z: FloatArray, fusion: BaseFusion) -> BaseFusi
     learned = rows.take(chosen)
     Z = np.clip(Z[chosen], -FARTHEST, FARTHEST)
     fitted: BaseFusion = clone(fusion).fit(
-        Z, learned.y, learned.X, learned.weights(), rows.evidence()
+        Z,
+        learned.y,
+        learned.X,
+        learned.weights(),
+        rows.evidence(),
+        learned.context,
+        learned.groups,
     )
     return fitted
 
@@ -132,9 +159,11 @@ def crossfitted_scores(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) ->
     fused = np.full(len(rows.y), np.nan)
     for f in np.unique(rows.fold[rows.fold >= 0]):
         held_out = rows.fold == f
+        others = rows.take(rows.kept(f))
         with warnings.catch_warnings():  # the fit on all rows says it once
             warnings.simplefilter("ignore", EqualWeightsWarning)
-            fitted_normaliser, fitted_fusion = fit_fusion(rows.take(~held_out), normaliser, fusion)
-        Z = fitted_normaliser.transform(rows.S[held_out])
-        fused[held_out] = fitted_fusion.fuse(Z, rows.X[held_out])
+            fitted_normaliser, fitted_fusion = fit_fusion(others, normaliser, fusion)
+        tested = rows.take(held_out)
+        Z = fitted_normaliser.transform(tested.S)
+        fused[held_out] = fitted_fusion.fuse(Z, tested.X, tested.context)
     return fused

@@ -59,7 +59,7 @@ class RPAU(Criterion):
         """Return A of the held-out normals."""
         normals = part.rows.take(part.rows.y > 0)
         a = _outside(part.learned.S[part.learned.y > 0], normals.S, self.rho)
-        w = np.abs(part.fusion.weights(normals.X))
+        w = np.abs(part.fusion.weights(normals.X, normals.context))
         w = w / w.sum(axis=1, keepdims=True)
         return np.asarray((w * a).sum(axis=1))
 

@@ -79,7 +79,7 @@ class ScaledSplit:
             warnings.simplefilter("ignore", OcfuseWarning)
             fitted = fit_weights(self.split.learned, self.Z_learned, fusion)
         rows = self.split.rows
-        return Judged(self.split.learned, rows, fitted, fitted.fuse(self.Z, rows.X))
+        return Judged(self.split.learned, rows, fitted, fitted.fuse(self.Z, rows.X, rows.context))
 
 
 def fold_splits(rows: ScoredRows) -> list[Split]:
@@ -88,4 +88,4 @@ def fold_splits(rows: ScoredRows) -> list[Split]:
     pseudo = np.flatnonzero(fold < 0)
     folds = np.unique(fold[fold >= 0])
     fold[pseudo] = folds[np.arange(len(pseudo)) % len(folds)]
-    return [Split(rows.take(fold != f), rows.take(fold == f)) for f in folds]
+    return [Split(rows.take((fold != f) & rows.kept(f)), rows.take(fold == f)) for f in folds]

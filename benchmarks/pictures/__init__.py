@@ -1,0 +1,1 @@
+"""Benchmark of PictureDetector: tiles, ready-made features, speed."""

@@ -1,0 +1,1 @@
+"""A simulated robot cell: its recordings and what is measured on them."""

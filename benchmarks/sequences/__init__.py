@@ -1,0 +1,1 @@
+"""Streams of sensors: SKAB, the UCI robot failures, latency."""

@@ -1,0 +1,1 @@
+"""Parts of the rival that predicts motion: optical flow, film, networks, training."""

@@ -1,0 +1,205 @@
+"""Pictures of what is wrong: a thumbnail of each event, and an annotated video."""
+
+import io
+import math
+import os
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ocfuse.cli.videoflags import VIDEO_FORMATS
+from ocfuse.files import write_atomically
+from ocfuse.optional import needed
+from ocfuse.vision.frames import Picture
+from ocfuse.vision.watching import Alarm, FrameWatch, Moment, Seen
+
+Colour: TypeAlias = tuple[int, int, int]
+
+#: Least pixels of the longer side: text has to be read.
+LEAST_SIDE = 384
+#: Height of the strip with the curve below the picture, and width of the frame around it.
+STRIP, BORDER = 64, 4
+RED, GREEN, YELLOW, WHITE = (230, 40, 40), (60, 190, 90), (235, 190, 40), (255, 255, 255)
+#: Ticks per second of the annotated video, and those of a frame whose time nobody knows.
+TICKS, STEP = 1000, 33
+#: Encoders, the best first; not every FFmpeg has all.
+ENCODERS = ("libx264", "mpeg4")
+
+
+class Thumbnails:
+    """Keep a picture of each event, the unusual places in red.
+
+    It is written when the event is raised, and once more with the frame of the
+    lowest score when it has ended.
+
+    Parameters
+    ----------
+    watch : FrameWatch
+        Where events come from.
+    folder : Path
+        Folder, made if need be.
+    """
+
+    def __init__(self, watch: FrameWatch, folder: Path) -> None:
+        self.watch, self.folder = watch, folder
+        folder.mkdir(parents=True, exist_ok=True)
+        # a service that starts again must not replace what it kept before
+        self.prefix = f"{datetime.now():%Y%m%d-%H%M%S}"
+
+    def path(self, alarm: Alarm) -> Path:
+        """Return where the picture of an event is."""
+        return self.folder / f"{self.prefix}-event-{alarm.number:04d}.jpg"
+
+    def see(self, moment: Moment) -> None:
+        """Write the picture of an event that has begun or ended."""
+        alarm = moment.alarm if moment.is_new else moment.ended
+        if alarm is not None:
+            content = io.BytesIO()
+            marked = _pillow().fromarray(_marked(self.watch, alarm.worst))
+            _enlarged(marked).save(content, "JPEG", quality=90)
+            write_atomically(self.path(alarm), content.getvalue())
+
+
+class AnnotatedVideo:
+    """Write frames with scores and, while an event lasts, unusual places drawn in.
+
+    The file appears under its name when it is complete, also after Ctrl-C.
+
+    Parameters
+    ----------
+    watch : FrameWatch
+        Where scores come from.
+    path : Path
+        The file.
+    """
+
+    def __init__(self, watch: FrameWatch, path: Path) -> None:
+        self.watch, self.path = watch, path
+        watch.explains_events = True
+        self.part = path.with_name(f".{uuid.uuid4().hex}.part")
+        self.av = needed("av", "to write videos", "video")
+        self.stream: Any = None
+        self.first, self.tick = math.nan, -1
+        self.curve: deque[tuple[float, Colour]] = deque()
+        self.low, self.high = score_range(watch)
+
+    def __enter__(self) -> "AnnotatedVideo":
+        kind = VIDEO_FORMATS[self.path.suffix.lower()]
+        self.container = self.av.open(str(self.part), "w", format=kind)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        # what was seen until something failed is wanted too; who presses Ctrl-C twice wants none
+        is_wanted = self.stream is not None and (kind is None or issubclass(kind, Exception))
+        try:
+            if is_wanted:
+                self.container.mux(self.stream.encode())
+            self.container.close()
+            if is_wanted:
+                os.replace(self.part, self.path)
+        finally:
+            self.part.unlink(missing_ok=True)
+
+    def see(self, moment: Moment) -> None:
+        """Write the next frame."""
+        if moment.seen is None:
+            return
+        picture = self._drawn(moment.seen, moment.alarm)
+        if self.stream is None:
+            self._start(picture.size)
+        if picture.size != (self.stream.width, self.stream.height):
+            picture = picture.resize((self.stream.width, self.stream.height))
+        frame = self.av.VideoFrame.from_image(picture)
+        frame.pts, frame.time_base = self._next_tick(moment.seen), Fraction(1, TICKS)
+        self.container.mux(self.stream.encode(frame))
+
+    def _start(self, size: tuple[int, int]) -> None:
+        codec = next(name for name in ENCODERS if name in self.av.codecs_available)
+        self.stream = self.container.add_stream(codec, rate=Fraction(TICKS, STEP))
+        self.stream.width, self.stream.height = size
+        self.stream.pix_fmt = "yuv420p"
+        self.stream.codec_context.time_base = Fraction(1, TICKS)
+        if codec == "libx264":
+            self.stream.options = {"preset": "superfast", "crf": "20"}
+
+    def _next_tick(self, seen: Seen) -> int:
+        """Return the time of a frame in ticks; times that do not grow are made to."""
+        if math.isnan(self.first):
+            self.first = seen.frame.time
+        elapsed = seen.frame.time - self.first
+        ticks = round(TICKS * elapsed) if math.isfinite(elapsed) else self.tick + STEP
+        self.tick = max(ticks, self.tick + 1)
+        return self.tick
+
+    def _drawn(self, seen: Seen, alarm: Alarm | None) -> Any:
+        pixels = seen.frame.image if alarm is None else _marked(self.watch, seen)
+        picture = _enlarged(_pillow().fromarray(pixels))
+        width, height = picture.width // 2 * 2, (picture.height + STRIP) // 2 * 2
+        page = _pillow().new("RGB", (width, height))
+        page.paste(picture, (0, 0))
+        draw = needed("PIL.ImageDraw", "to draw", "video").Draw(page)
+        if alarm is not None:
+            draw.rectangle((0, 0, width - 1, picture.height - 1), outline=RED, width=BORDER)
+        self._draw_strip(draw, picture.height, width, seen)
+        _write(draw, (8, picture.height + STRIP - 16), seen, alarm)
+        return page
+
+    def _draw_strip(self, draw: Any, top: int, width: int, seen: Seen) -> None:
+        offset = float(self.watch.detector.offset_)
+        self.curve.append((self._height(seen.score), RED if seen.score < offset else GREEN))
+        while len(self.curve) > width // 2:
+            self.curve.popleft()
+        line = top + self._height(offset)
+        draw.line((0, line, width, line), fill=YELLOW)
+        points = [(2 * i, top + height) for i, (height, _) in enumerate(self.curve)]
+        for i in range(1, len(points)):
+            draw.line((points[i - 1], points[i]), fill=self.curve[i][1], width=2)
+
+    def _height(self, score: float) -> float:
+        share = (score - self.low) / (self.high - self.low)
+        return (STRIP - 4) * (1.0 - min(max(share, 0.0), 1.0)) + 2
+
+
+def score_range(watch: FrameWatch) -> tuple[float, float]:
+    """Return the scores between which curves are drawn: the threshold is above the middle."""
+    offset = float(watch.detector.offset_)
+    usual = float(np.median(watch.detector.normal_scores_))
+    step = max(usual - offset, 1e-6)
+    return offset - 3 * step, usual + step
+
+
+def _pillow() -> Any:
+    return needed("PIL.Image", "to draw pictures", "video")
+
+
+def _marked(watch: FrameWatch, seen: Seen) -> Picture:
+    """Return a picture with its unusual places in red, in its own shape."""
+    explanation = watch.explain(seen)
+    if not explanation.maps.size:
+        return seen.frame.image
+    height, width = seen.frame.image.shape[:2]
+    square = _pillow().fromarray(explanation.overlay(0, seen.frame.image))
+    return np.asarray(square.resize((width, height)))
+
+
+def _enlarged(picture: Any) -> Any:
+    factor = -(-LEAST_SIDE // max(picture.size))
+    size: Sequence[int] = [factor * side for side in picture.size]
+    nearest = _pillow().Resampling.NEAREST
+    return picture.resize((size[0], size[1]), nearest) if factor > 1 else picture
+
+
+def _write(draw: Any, where: tuple[int, int], seen: Seen, alarm: Alarm | None) -> None:
+    time = "" if math.isnan(seen.frame.time) else f"  {seen.frame.time:.2f} s"
+    event = "" if alarm is None else f"  EVENT {alarm.number}"
+    text = f"frame {seen.frame.index}{time}  score {seen.score:.2f}{event}"
+    draw.text(where, text, fill=WHITE if alarm is None else RED)

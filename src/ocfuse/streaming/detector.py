@@ -1,0 +1,400 @@
+"""StreamDetector: scores of a sensor stream, sample by sample."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ocfuse.detectors.base import require_count
+from ocfuse.ensemble.detector import FusedDetector
+from ocfuse.ensemble.labels import ANOMALY, check_labels
+from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
+from ocfuse.fusion.inputs import check_choice, check_context, check_number
+from ocfuse.persistence import load, save
+from ocfuse.streaming.course import Course
+from ocfuse.streaming.learning import (
+    Training,
+    choose,
+    learn_view,
+    require_enough,
+    training_groups,
+    warn_of_clock,
+    warn_of_few_runs,
+)
+from ocfuse.streaming.recorded import RecordedRuns, unknown_context
+from ocfuse.streaming.state import StreamState
+from ocfuse.streaming.times import check_times, require_finite, require_rising
+from ocfuse.streaming.view import typical
+from ocfuse.streaming.windows import check_samples, run_slices
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+class StreamDetector(RecordedRuns, BaseEstimator):  # type: ignore[misc]
+    """Learn normal runs of sensors; score new samples as they come.
+
+    A sample is described by windows of the last ones (see `Windows`) and scored by
+    a `FusedDetector`. Scores, threshold and neighbours are learned with whole runs held
+    out or, with fewer than four runs, with blocks of time and a purge (see `blocks`): so few
+    can only speak for the rest of these runs, and a `FewSamplesWarning` says so. One by one
+    or in chunks, the same samples have the same scores.
+
+    What happens with bad input: a value that is missing is left out of its windows; a
+    channel that is missing for more than half of a window counts as if it were typical,
+    and with more than half of the channels missing, or a context that is not finite, there
+    is no score (NaN). There is none either for the first samples of a stream, as many as
+    the longest window less one, and after a gap in time the windows start again. A sample
+    that is not later than the last one, whose time is not finite, or is more than a
+    thousand usual steps ahead, is ignored and has no score; a second sample so far ahead is
+    believed, and the fifth late one in order begins a new clock. `state_.counts` counts all
+    of that, and `state_.silent` the samples since the last score.
+
+    Parameters
+    ----------
+    detector : FusedDetector, optional
+        The detector, not fitted: members, fusion, false-alarm rate. By default
+        ``FusedDetector(random_state=0)``.
+    windows : sequence of int, default=(10, 30)
+        Lengths of the windows in samples; () takes the samples themselves.
+    n_blocks : int, default=4
+        Blocks of time that are held out in turn.
+    drift : {"keep", "drop", "follow"}, default="keep"
+        What to do with channels that drift in training (`drift_ratio` above 0.3): keep
+        them, with a warning if runs are few; leave them out; or measure them from a slow
+        mean of their own.
+    half_life : int, optional
+        Half-life of the slow mean in samples; by default ten times the longest window.
+    max_gap : float, default=5.0
+        Longest step in time, in usual steps of training, over which windows reach.
+    course : Course, optional
+        Measure samples from what is usual at their context, before windows are taken of
+        them: for tasks with phases. It needs at least 2 runs and a context of one column.
+    max_rows : int or None, default=800
+        Most samples that the detector learns from: of more, one is taken at random out of
+        every 2, 3, ... neighbours, as their windows are nearly alike. The time of a score
+        grows with it.
+
+    Attributes
+    ----------
+    detector_ : FusedDetector
+        The fitted detector; its rows are those of `features`.
+    drift_ratio_ : ndarray of shape (n_channels,)
+        How far each channel wanders in training, see `drift_ratio`.
+    channels_, watched_ : list of str
+        Names of the channels, and of those that are not left out.
+    feature_names_ : list of str
+        Names of the columns of `features`.
+    offset_ : float
+        Threshold: scores below it raise an alarm.
+    training_scores_ : ndarray of shape (n_samples,)
+        Held-out scores of the training samples; NaN where a sample has none or was not
+        taken (`max_rows`).
+    training_counts_ : dict
+        What the clock said of the training samples, as in ``state_.counts``.
+    state_ : StreamState
+        What is remembered of the live stream.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse import FusedDetector
+    >>> from ocfuse.streaming import StreamDetector
+    >>> rng = np.random.default_rng(0)
+    >>> current = rng.normal(size=1000)
+    >>> X = np.column_stack([current, current + 0.1 * rng.normal(size=1000)])
+    >>> stream = StreamDetector(FusedDetector("light", random_state=0), windows=(10,))
+    >>> stream = stream.fit(X, runs=np.repeat(np.arange(20), 50))
+    >>> scores = [stream.score_one(x) for x in X[:30] + [0, 3]]
+    >>> bool(np.isnan(scores[8])), bool(scores[9] < stream.offset_)
+    (True, True)
+    """
+
+    state_: StreamState
+
+    def __init__(
+        self,
+        detector: Any = None,
+        *,
+        windows: Sequence[int] = (10, 30),
+        n_blocks: int = 4,
+        drift: str = "keep",
+        half_life: int | None = None,
+        max_gap: float = 5.0,
+        course: Course | None = None,
+        max_rows: int | None = 800,
+    ) -> None:
+        self.detector = detector
+        self.windows = windows
+        self.n_blocks = n_blocks
+        self.drift = drift
+        self.half_life = half_life
+        self.max_gap = max_gap
+        self.course = course
+        self.max_rows = max_rows
+
+    # -- learning ---------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any = None, runs: Any = None, time: Any = None, context: Any = None
+    ) -> "StreamDetector":
+        """Learn from normal runs.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, c)
+            Samples, run after run, each in the order of time; NaN for gaps.
+        y : array-like of shape (n,), optional
+            Labels as in `FusedDetector.fit`; without them all samples should be normal.
+        runs : array-like of shape (n,), optional
+            Run of each sample; None is one run.
+        time : array-like of shape (n,), optional
+            Times, numbers or dates; None takes the samples as evenly spaced.
+        context : array-like of shape (n,) or (n, k), optional
+            Context of each sample, such as the progress of the task.
+
+        Returns
+        -------
+        StreamDetector
+            The fitted detector, ready for a new stream.
+        """
+        self._check_parameters()
+        samples = check_samples(X)
+        n = len(samples)
+        names = getattr(X, "columns", [f"x{j}" for j in range(samples.shape[1])])
+        data = Training(
+            samples=samples,
+            names=[str(name) for name in names],
+            slices=run_slices(runs, n),
+            times=check_times(time, n),
+            context=None if context is None else check_context(context, n),
+        )
+        require_finite(data.times)
+        require_rising(data.times, data.slices)
+        fresh = copy(self)  # a fit that fails leaves this detector as it was
+        fresh._fit(data, None if y is None else check_labels(y, n))
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def _fit(self, data: Training, y: Any) -> None:
+        self.view_, samples, self.drift_ratio_ = learn_view(self, data)
+        self.channels_, self.watched_ = self.view_.channels, self.view_.watched
+        self.feature_names_ = self.view_.names
+        rows, self.training_counts_ = self._run_rows(samples, data.slices, data.times)
+        warn_of_clock(self.training_counts_)
+        self.view_.fill = typical(rows, self.feature_names_)
+        kept = np.flatnonzero(self.view_.fill_in(rows))
+        taken = choose(kept, self.max_rows)
+        if y is not None:
+            taken = np.union1d(taken, kept[y[kept] == ANOMALY])
+        self.training_rows_, context = taken, data.context
+        purge = self.view_.n_remembered
+        groups = training_groups(data, self.n_blocks, purge)
+        require_enough(groups.take(kept), purge, self.n_blocks)
+        detector = FusedDetector(random_state=0) if self.detector is None else clone(self.detector)
+        self.detector_ = detector.fit(
+            rows[taken],
+            None if y is None else y[taken],
+            groups.take(taken),
+            None if context is None else context[taken],
+        )
+        self.context_range_ = None
+        if context is not None:
+            self.context_range_ = np.array([context.min(axis=0), context.max(axis=0)])
+        self.training_scores_ = np.full(len(rows), np.nan)
+        self.training_scores_[taken] = self.detector_.training_scores_
+        self.reset()
+
+    def calibrate(
+        self, X: Any, runs: Any = None, time: Any = None, context: Any = None
+    ) -> "StreamDetector":
+        """Set the threshold from fresh normal runs, as `FusedDetector.calibrate` does.
+
+        With several runs every run counts alike: the rate is that of runs to come. One run
+        can only speak for its own rest, and a warning says so.
+
+        Parameters
+        ----------
+        X, runs, time, context : array-like
+            Normal samples as in `fit`.
+
+        Returns
+        -------
+        StreamDetector
+            The detector.
+        """
+        rows, situation = self._recorded(X, runs, time, context)
+        scored = ~np.isnan(rows).any(axis=1)
+        slices = run_slices(runs, len(rows))
+        run = np.repeat(np.arange(len(slices)), [part.stop - part.start for part in slices])
+        if len(slices) == 1:
+            warn_of_few_runs(1, "Calibrate on several.")
+        self.detector_.calibrate(
+            rows[scored],
+            None if situation is None else situation[scored],
+            run[scored] if len(slices) > 1 else None,
+        )
+        return self
+
+    def set_threshold(
+        self, false_alarm_rate: float | None = None, *, offset: float | None = None
+    ) -> "StreamDetector":
+        """Move the threshold, as `FusedDetector.set_threshold` does.
+
+        Parameters
+        ----------
+        false_alarm_rate : float, optional
+            Share of fresh normal samples that may raise an alarm.
+        offset : float, optional
+            The threshold itself, instead of a rate.
+
+        Returns
+        -------
+        StreamDetector
+            The detector.
+        """
+        check_is_fitted(self, "state_")
+        self.detector_.set_threshold(false_alarm_rate, offset=offset)
+        return self
+
+    # -- the live stream --------------------------------------------------
+
+    def score_one(self, x: ArrayLike, time: Any = None, context: Any = None) -> float:
+        """Score the next sample of the stream.
+
+        Parameters
+        ----------
+        x : array-like of shape (c,)
+            Values of the channels, NaN for those that are missing.
+        time : float or date, optional
+            Its time, if `fit` was given times.
+        context : float or array-like of shape (k,), optional
+            Its context, if `fit` was given context; None if it is not known: no score.
+
+        Returns
+        -------
+        float
+            Higher is more normal, below `offset_` is an alarm; NaN if there is no score.
+        """
+        check_is_fitted(self, "state_")
+        times = None if time is None else [time]
+        situation = None if context is None else np.reshape(np.asarray(context), (1, -1))
+        if context is None and self.context_range_ is not None:
+            situation = np.full((1, self.context_range_.shape[1]), np.nan)
+        return float(self.score_chunk(np.reshape(np.asarray(x), (1, -1)), times, situation)[0])
+
+    def score_chunk(self, X: Any, time: Any = None, context: Any = None) -> FloatArray:
+        """Score the next samples of the stream.
+
+        A `DriftWarning` names a channel when its slow mean leaves training, see `drifted`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, c)
+            Samples in the order in which they came.
+        time : array-like of shape (n,), optional
+            Their times, if `fit` was given times.
+        context : array-like of shape (n,) or (n, k), optional
+            Their context, if `fit` was given context.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Scores; NaN where there is none.
+        """
+        check_is_fitted(self, "state_")
+        # all checks first: input that is refused must not have moved the stream
+        samples = self._check(X)
+        times = check_times(time, len(samples))
+        situation = self._check_context(context, len(samples))
+        state = self.state_
+        if not state.is_context_told:
+            state.is_context_told = self._tell_of_context(situation, 3)
+        n_drifted = len(state.drifted)
+        rows = self.view_.rows(state, self.view_.measured(samples, situation), times)
+        rows[unknown_context(situation, len(rows))] = np.nan
+        scores = self._scores(rows, situation, self.view_.fill_in(rows, state))
+        state.note(scores)
+        if len(state.drifted) > n_drifted:
+            _warn_of_leaving(state.drifted[n_drifted:])
+        return scores
+
+    def status(self) -> str:
+        """Return "alarm", "normal" or, without a score, "unscored": the last live sample."""
+        check_is_fitted(self, "state_")
+        if self.state_.silent or np.isnan(self.state_.score):
+            return "unscored"
+        return "alarm" if self.state_.score < self.offset_ else "normal"
+
+    def drifted(self) -> list[str]:
+        """Return the channels of the live stream that are far from training by now.
+
+        The slow mean of these is more than six of its spreads away from the mean of
+        training. How much it spreads is learned from means of blocks of training. Scores may
+        no longer mean what they did: learn again. Asked after one half-life; channels that
+        are left out or followed do not count. `state_.drifted` names all that ever were.
+        """
+        check_is_fitted(self, "state_")
+        return self.view_.named(self.view_.drifted(self.state_))
+
+    def reset(self) -> "StreamDetector":
+        """Forget the live stream: the next sample is the first of a new one."""
+        self.state_ = self.view_.new_state()
+        return self
+
+    def checkpoint(self, path: str | os.PathLike[str]) -> Path:
+        """Write what is remembered of the live stream to a small file."""
+        check_is_fitted(self, "state_")
+        return save(self.state_, path)
+
+    def resume(self, path: str | os.PathLike[str]) -> "StreamDetector":
+        """Go on, to the bit, where the stream was when `checkpoint` wrote the file."""
+        check_is_fitted(self, "state_")
+        state = load(path)
+        if not isinstance(state, StreamState) or state.model != self.state_.model:
+            raise InvalidInputError(
+                f"{Path(path).name} is no checkpoint of a stream of this model: channels, windows "
+                "and what was learned must be the same. Begin a new stream with reset()."
+            )
+        self.state_ = state
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write detector and stream to one file that `ocfuse.load` reads."""
+        check_is_fitted(self, "state_")
+        return save(self, path)
+
+    def _check_parameters(self) -> None:
+        _require_kind("detector", self.detector, FusedDetector, 'FusedDetector("light")')
+        _require_kind("course", self.course, Course, "Course()")
+        if not isinstance(self.windows, Sequence | np.ndarray):
+            raise InvalidTypeError(
+                f"windows must be a sequence of lengths, such as (10, 30). Got {self.windows!r}."
+            )
+        check_choice(self.drift, "drift", ("keep", "drop", "follow"))
+        for name in ("half_life", "max_rows"):
+            if getattr(self, name) is not None:
+                require_count(name, getattr(self, name), 1, "It counts samples.")
+        check_number(self.max_gap, "max_gap", 1.0, np.inf, "It counts usual steps in time.")
+
+
+def _require_kind(name: str, given: Any, kind: type, example: str) -> None:
+    if given is not None and not isinstance(given, kind):
+        raise InvalidTypeError(
+            f"{name} must be a {kind.__name__} or None, such as {example}. Got {given!r}."
+        )
+
+
+def _warn_of_leaving(channels: list[str]) -> None:
+    warnings.warn(
+        f"The level of {', '.join(channels)} has left what was learned: a lasting fault, or "
+        "drift. If it is drift, learn again from new runs.",
+        DriftWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,454 @@
+"""StreamTable: a stream detector that knows the columns of its table."""
+
+import warnings
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ocfuse.ensemble import FusedDetector
+from ocfuse.exceptions import DriftWarning, InvalidTypeError, TableError, TableWarning
+from ocfuse.explain import Explanation
+from ocfuse.report import Report
+from ocfuse.streaming.detector import StreamDetector
+from ocfuse.streaming.samples import Samples, read_samples, runs_of
+from ocfuse.streaming.windows import run_slices
+from ocfuse.tables.card import make_card
+from ocfuse.tables.column import CATEGORY, GROUP, NUMBER, TIME
+from ocfuse.tables.detector import BLOCK_ROWS, RESULTS, TableDetector
+from ocfuse.tables.frames import Frame, Series, as_frame, listed, pandas
+from ocfuse.tables.labels import with_unknown
+from ocfuse.tables.names import FILE, free_name
+from ocfuse.tables.schema import Schema, require_known
+from ocfuse.tables.times import NUMBER as TIME_NUMBER
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+#: What the card tells of the stream beside the settings of its detector.
+SETTINGS = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
+
+
+class StreamTable(TableDetector):
+    """Detect anomalies in runs of sensors that come as tables.
+
+    The columns of numbers are the channels. `score` takes whole runs from their
+    beginning; `score_rows` takes the rows of a live stream as they come. What is missing,
+    late or repeated is treated as `StreamDetector` says, and counted in `counts`; a cell
+    that holds no number counts as missing, and a row without a context has no score.
+
+    Parameters
+    ----------
+    stream : StreamDetector, default=None
+        What learns from the runs. None is `StreamDetector()`.
+    label, normal, ignore, id, time : str
+        Columns, as in `TableDetector`.
+    group : str, default=None
+        Column that names the run of every row; the rows of a run follow each other. None
+        is the column `file` that a folder has, else all rows are one run.
+    context : str, default=None
+        Column of numbers with the context of every row, such as the progress of a task.
+        It is no channel.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        What the columns hold.
+    stream_ : StreamDetector
+        The fitted detector.
+    run_ : str or None
+        Run that the live stream is in.
+    card_ : dict
+        Rows, columns, runs, versions, time, settings and checksum of the training data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from ocfuse import FusedDetector
+    >>> from ocfuse.streaming import StreamDetector, StreamTable
+    >>> def run(name, seed):
+    ...     flow, current = np.random.default_rng(seed).normal(size=(2, 200))
+    ...     return pd.DataFrame({"file": name, "flow": flow, "current": flow + current / 5})
+    >>> runs = pd.concat([run(f"run{i}.csv", i) for i in range(20)], ignore_index=True)
+    >>> light = FusedDetector("light", random_state=0)
+    >>> model = StreamTable(StreamDetector(light, windows=(10,))).fit(runs)
+    >>> new = run("new.csv", 100)
+    >>> new.loc[100:120, "current"] += 2
+    >>> scores = model.score(new)
+    >>> int(scores["score"].isna().sum()), bool(scores["is_anomaly"][105:120].all())
+    (9, True)
+    """
+
+    stream_: StreamDetector
+    run_: str | None
+    columns_: list[str] | None
+    past_: dict[str, int]
+    past_drifted_: list[str]
+
+    def __init__(
+        self,
+        stream: StreamDetector | None = None,
+        *,
+        label: str | None = None,
+        normal: Any = None,
+        ignore: Any = (),
+        id: str | None = None,
+        time: str | None = None,
+        group: str | None = None,
+        context: str | None = None,
+    ) -> None:
+        self.stream = stream
+        self.label = label
+        self.normal = normal
+        self.ignore = ignore
+        self.id = id
+        self.time = time
+        self.group = group
+        self.context = context
+
+    @property
+    def detector_(self) -> FusedDetector:  # type: ignore[override]
+        """The detector of the windows, which holds the threshold."""
+        return self.stream_.detector_
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What has happened in the live stream, over all its runs."""
+        here = self.stream_.state_.counts
+        return {
+            name: here.get(name, 0) + self.past_.get(name, 0) for name in {**here, **self.past_}
+        }
+
+    @property
+    def drifted(self) -> list[str]:
+        """Channels whose slow mean has left training, over all runs of the live stream."""
+        here = self.stream_.state_.drifted
+        return self.past_drifted_ + [name for name in here if name not in self.past_drifted_]
+
+    def fit(self, frame: Any, y: Any = None) -> "StreamTable":
+        """Settle what the columns hold, and learn from the runs.
+
+        Parameters
+        ----------
+        frame : data frame
+            Normal runs one after another, such as `open_source(folder).read()`.
+        y : None
+            Not used; labels are a column of the table.
+
+        Returns
+        -------
+        StreamTable
+            The fitted model, ready for a new stream.
+        """
+        stream = StreamDetector() if self.stream is None else clone(self.stream)
+        if not isinstance(stream, StreamDetector):
+            raise InvalidTypeError(
+                f"stream must be a StreamDetector. Got {type(stream).__name__}. A detector of "
+                "rows goes inside: StreamDetector(detector)."
+            )
+        table = as_frame(frame)
+        schema = self._settled(table)
+        samples = read_samples(schema, self.context, table, to_learn=True)
+        channels = pandas().DataFrame(samples.X, columns=schema.features)
+        labels = schema.labels_of(table)
+        _warn_of_counters(channels, samples.runs)
+        stream.fit(channels, with_unknown(labels), *samples.beside)
+        self.schema_, self.stream_ = schema, stream
+        self.card_ = make_card(channels, labels, stream.detector_)
+        self.card_["runs"] = len(run_slices(samples.runs, len(table)))
+        known = stream.get_params(deep=False)
+        self.card_["settings"] |= {name: repr(known[name]) for name in SETTINGS}
+        return self.restart()
+
+    # no keep_going: a stream always goes on
+    def score(self, frame: Any) -> Frame:  # type: ignore[override]
+        """Judge every row of whole runs, from their beginning; the live stream stays as it is.
+
+        Parameters
+        ----------
+        frame : data frame
+            Runs with the columns of training. They are told apart by the group column, or
+            by the files of a folder; without either the table is one run.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As of `TableDetector.score`. The first rows of a run have no score, and no row
+            without a score is an anomaly.
+        """
+        check_is_fitted(self, "stream_")
+        table = as_frame(frame)
+        run_slices(runs_of(self.schema_, table), len(table))  # refuses runs that are interleaved
+        fresh = copy(self)
+        fresh.stream_ = copy(self.stream_)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DriftWarning)  # of a live stream
+            return fresh.restart().score_rows(table)
+
+    def score_rows(self, frame: Any) -> Frame:
+        """Judge the next rows of the live stream.
+
+        Parameters
+        ----------
+        frame : data frame
+            The rows, one or more, in the order in which they came. Another name in the
+            group column, if there is one, begins a new run.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As of `score`.
+        """
+        check_is_fitted(self, "stream_")
+        table = as_frame(frame)
+        samples = self._read(table)
+        scores = np.full(len(table), np.nan)
+        for run, rows in _stretches(samples.runs, len(table)):
+            if run != self.run_:
+                self.begin_run(run)
+            scores[rows] = self.stream_.score_chunk(*samples.stretch(rows))
+        for name, n in samples.counts.items():
+            self.past_[name] = self.past_.get(name, 0) + n
+        p_values, has_score = np.full(len(table), np.nan), ~np.isnan(scores)
+        if has_score.any():
+            p_values[has_score] = self.detector_.conformal_.p_values(scores[has_score])
+        result = {
+            **self._shown(table, samples.times),
+            "score": scores,
+            "p_value": p_values,
+            "is_anomaly": scores < self.detector_.offset_,
+        }
+        return pandas().DataFrame(result, index=table.index)
+
+    def restart(self) -> "StreamTable":
+        """Forget the live stream and its counts: the next row is the first of a new one."""
+        check_is_fitted(self, "stream_")
+        self.stream_.reset()
+        self.run_, self.columns_, self.past_drifted_ = None, None, []
+        self.past_ = {}
+        return self
+
+    def begin_run(self, run: str | None = None) -> "StreamTable":
+        """Let the next row be the first of a new run of the live stream; counts go on.
+
+        Parameters
+        ----------
+        run : str, default=None
+            What the group column calls it, if there is one.
+
+        Returns
+        -------
+        StreamTable
+            The model.
+        """
+        check_is_fitted(self, "stream_")
+        self.past_, self.past_drifted_ = self.counts, self.drifted
+        self.stream_.reset()
+        self.run_ = run
+        return self
+
+    def explain(self, frame: Any, rows: Any = None) -> Explanation:
+        """Return what lies behind the scores of some rows of whole runs.
+
+        Parameters
+        ----------
+        frame : data frame
+            Whole runs, as in `score`.
+        rows : sequence of int, default=None
+            Positions of the rows to explain, each with a score. None is all that have one.
+
+        Returns
+        -------
+        Explanation
+            One entry per row; its features are windows of the channels.
+        """
+        check_is_fitted(self, "stream_")
+        table = as_frame(frame)
+        samples = self._read(table)
+        if rows is None:
+            rows = ~np.isnan(self.stream_.score_samples(samples.X, *samples.beside))
+        return self.stream_.explain(samples.X, rows, *samples.beside)
+
+    def channel_costs(self, explanation: Explanation) -> FloatArray:
+        """Return what each channel costs the explained rows: the sum over its windows.
+
+        Parameters
+        ----------
+        explanation : Explanation
+            What `explain` returned.
+
+        Returns
+        -------
+        ndarray of shape (q, number of channels)
+            Columns as `stream_.watched_` names them.
+        """
+        check_is_fitted(self, "stream_")
+        costs, n = explanation.attributions, len(self.stream_.watched_)
+        return np.asarray(costs.reshape(len(costs), -1, n).sum(axis=1))
+
+    def report(self, frame: Any, *, name: str = "the table") -> Report:
+        """Make a page on the alarms in some runs, and why they were raised.
+
+        Parameters
+        ----------
+        frame : data frame
+            Whole runs, as in `score`.
+        name : str, default="the table"
+            What to call them.
+
+        Returns
+        -------
+        Report
+            The page on all rows that have a score; `save` writes it.
+        """
+        check_is_fitted(self, "stream_")
+        schema, table = self.schema_, as_frame(frame)
+        samples = self._read(table)
+        features = self.stream_.features(samples.X, *samples.beside)
+        chosen = ~np.isnan(features).any(axis=1)
+        if not chosen.any():
+            raise TableError(f"No row of {name} has a score. {self.needed}")
+        labels, ids, times = schema.labels_of(table), schema.ids_of(table), samples.time
+        unscored = int((~chosen).sum())
+        return self.detector_.report(
+            features[chosen],
+            None if labels is None else with_unknown(labels[chosen]),
+            # runs that all begin at 0 have no common time
+            time=times[chosen] if times is not None and _rises(times[chosen]) else None,
+            ids=(table.index if ids is None else ids)[chosen],
+            feature_names=self.stream_.feature_names_,
+            title=f"Anomalies in {name}",
+            card={
+                "Data": f"{name}, {unscored:,} rows without a score left out",
+                "Model learned": self.card_["time"],
+                "Training table": f"{self.card_['rows']:,} rows, {self.card_['runs']:,} runs",
+                "SHA-256 of the training columns, as they were read": self.card_["sha256"],
+                "Columns not learned from": schema.left_out or "none",
+            },
+            context=None if samples.context is None else samples.context[chosen],
+        )
+
+    def calibrate(self, frame: Any) -> "StreamTable":
+        """Set the threshold from fresh normal runs (see `StreamDetector.calibrate`)."""
+        check_is_fitted(self, "stream_")
+        samples = self._read(as_frame(frame))
+        self.stream_.calibrate(samples.X, *samples.beside)
+        return self
+
+    @property
+    def run_column(self) -> str | None:
+        """The column that names the run of every row, if there is one."""
+        return next((c.name for c in self.schema_.columns if c.kind == GROUP), None)
+
+    def runs_in(self, scores: Frame) -> Series | None:
+        """Return the column of scored rows that names their runs, if there is one.
+
+        Parameters
+        ----------
+        scores : pandas.DataFrame
+            What `score` or `score_rows` returned.
+
+        Returns
+        -------
+        pandas.Series or None
+            The names.
+        """
+        known = (free_name(name, RESULTS) for name in (self.run_column, FILE) if name is not None)
+        return next((scores[name] for name in known if name in scores.columns), None)
+
+    @property
+    def needed(self) -> str:
+        """What a row needs to have a score, in words."""
+        what = "most channels" if self.context is None else f"{self.context!r} and most channels"
+        longest = max((*self.stream_.windows, 1))
+        return f"A row needs {longest} rows of its run in the order of time, with {what}."
+
+    @property
+    def has_times(self) -> bool:
+        """Whether rows have a time, so that gaps between them are noticed."""
+        return any(column.kind == TIME for column in self.schema_.columns)
+
+    @property
+    def usual_seconds(self) -> float | None:
+        """Usual time between two rows in training; None if these had no dates."""
+        dated = [c for c in self.schema_.columns if c.kind == TIME and c.format != TIME_NUMBER]
+        step = float(self.stream_.view_.usual_step)
+        return step if dated and np.isfinite(step) else None
+
+    def _read(self, table: Frame) -> Samples:
+        """Return the rows of a table, having said what is odd about its columns, once."""
+        if list(table.columns) != self.columns_:
+            self.schema_.check(table.iloc[:0])
+            self.columns_ = list(table.columns)
+        return read_samples(self.schema_, self.context, table)
+
+    def _shown(self, table: Frame, times: Series | None) -> dict[str, Series]:
+        """Return run, file, id and time, under names that are free."""
+        plain = dict.fromkeys(name for name in (self.run_column, FILE) if name in table.columns)
+        found = [table[name] for name in plain]
+        found += [column for column in (self.schema_.ids_of(table), times) if column is not None]
+        shown: dict[str, Series] = {}
+        for column in found:
+            shown[free_name(str(column.name), (*RESULTS, *shown))] = column
+        return shown
+
+    def _settled(self, table: Frame) -> Schema:
+        """Return what the columns hold; all features are channels, which may have gaps."""
+        ignored = [self.ignore] if isinstance(self.ignore, str) else list(self.ignore)
+        group = FILE if self.group is None and FILE in table.columns else self.group
+        if self.context is not None:
+            given = {"label": self.label, "id": self.id, "time": self.time, "group": group}
+            known = [(kind, name) for kind, name in given.items() if name is not None]
+            require_known(table, [("context", self.context), *known])
+            ignored.append(self.context)
+        schema = Schema.infer(
+            *(table, self.label, ignored, self.id, self.time), normal=self.normal, group=group
+        )
+        others = [column for column in schema.columns if column.kind == CATEGORY]
+        if others:
+            shown = listed([f"{column.name} ({column.reason})" for column in others])
+            say = ", ".join(f"ignore={column.name!r}" for column in others[:3])
+            raise TableError(
+                f"The channels of a stream must be numbers. These columns are none: {shown}. Leave "
+                f"them out, say {say}; or write states as numbers, such as 0 and 1."
+            )
+        columns = [
+            replace(column, has_gaps=True, is_constant=False)
+            if column.kind == NUMBER
+            else replace(column, reason="context of the rows, as asked for")
+            if column.name == self.context
+            else column
+            for column in schema.columns
+        ]
+        return Schema(columns, schema.label_rule)
+
+
+def _stretches(runs: list[str] | None, n: int) -> Iterator[tuple[str | None, slice]]:
+    """Yield rows of one run at a time, and not too many: members need memory for each."""
+    starts = [0] if runs is None else [i for i in range(n) if i == 0 or runs[i] != runs[i - 1]]
+    for start, stop in zip(starts, [*starts[1:], n], strict=True):
+        for first in range(start, stop, BLOCK_ROWS):
+            yield None if runs is None else runs[first], slice(first, min(first + BLOCK_ROWS, stop))
+
+
+def _warn_of_counters(channels: Frame, runs: list[str] | None) -> None:
+    """Tell of channels that rise in every row of every run, as times and counters do."""
+    X = channels.to_numpy()
+    slices = run_slices(runs, len(X))
+    rising = np.all([(np.diff(X[part], axis=0) > 0).all(axis=0) for part in slices], axis=0)
+    for name in channels.columns[rising]:
+        warnings.warn(
+            f"Column {name!r} rises in every row, as times and counters do, but is taken for a "
+            f"channel. If it is none, say time={name!r}, context={name!r} or ignore={name!r}.",
+            TableWarning,
+            stacklevel=3,
+        )
+
+
+def _rises(times: Any) -> bool:
+    return bool((np.diff(times) >= np.zeros(1, dtype=np.diff(times[:1]).dtype)).all())

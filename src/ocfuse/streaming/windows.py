@@ -1,0 +1,178 @@
+"""Features of the last samples of a stream: level, slope and spread of every channel."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike, NDArray
+
+from ocfuse.exceptions import InvalidInputError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+#: What is taken of every window, in the order of the columns.
+KINDS = ("level", "slope", "spread")
+#: Share of a window that must be present.
+FEWEST_PRESENT = 0.5
+#: Farthest from 0 that a value may be.
+LARGEST = 1e100
+#: Values that are unfolded at once.
+_BLOCK = 2_000_000
+
+
+class Windows:
+    """Level, slope and spread of each channel over the last h samples, for several h.
+
+    Causal: the features of a sample rest on it and on samples before it in its run.
+    The level is the mean, the slope that of the straight line through the window, per
+    sample, and the spread the standard deviation. Gaps (NaN) in a window are left out;
+    where less than half of it is present, or the run is younger than the window, the
+    features are NaN.
+
+    Parameters
+    ----------
+    lengths : sequence of int, default=(10, 30)
+        The numbers h, each at least 3.
+
+    Attributes
+    ----------
+    longest : int
+        The largest h: samples that must be remembered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.streaming import Windows
+    >>> windows = Windows((4,))
+    >>> windows.names(["force"])
+    ['force level 4', 'force slope 4', 'force spread 4']
+    >>> windows.transform(np.array([[0.0], [2.0], [4.0], [6.0], [8.0]]))[3:].round(2)
+    array([[3.  , 2.  , 2.24],
+           [5.  , 2.  , 2.24]])
+    """
+
+    def __init__(self, lengths: Sequence[int] = (10, 30)) -> None:
+        self.lengths = check_lengths(lengths)
+        self.longest = max(self.lengths)
+
+    def names(self, channels: Sequence[str]) -> list[str]:
+        """Return the names of the columns."""
+        return [f"{c} {kind} {h}" for h in self.lengths for kind in KINDS for c in channels]
+
+    def transform(self, X: ArrayLike, runs: Any = None) -> FloatArray:
+        """Return the features of every sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, c)
+            Samples in the order of time, NaN where a value is missing.
+        runs : array-like of shape (n,), optional
+            Run of each sample, whose samples follow each other; a new run starts
+            with empty windows. None is one run.
+
+        Returns
+        -------
+        ndarray of shape (n, 3 c len(lengths))
+            Columns as `names` says.
+        """
+        samples = check_samples(X)
+        features = np.empty((len(samples), len(KINDS) * len(self.lengths) * samples.shape[1]))
+        for part in run_slices(runs, len(samples)):
+            padding = np.full((self.longest - 1, samples.shape[1]), np.nan)
+            features[part] = self.slide(np.vstack([padding, samples[part]]))
+            for h, columns in self._columns(samples.shape[1]):
+                features[part][: h - 1, columns] = np.nan
+        return features
+
+    def slide(self, samples: FloatArray) -> FloatArray:
+        """Return the features of all samples but the first ``longest - 1``, of one run."""
+        n, c = len(samples) - self.longest + 1, samples.shape[1]
+        features = np.empty((n, len(KINDS) * len(self.lengths) * c))
+        step = max(1, _BLOCK // (self.longest * c))
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            for h, columns in self._columns(c):
+                rows = samples[start + self.longest - h : stop + self.longest - 1]
+                features[start:stop, columns] = _window_features(rows, h)
+        return features
+
+    def _columns(self, c: int) -> list[tuple[int, slice]]:
+        width = len(KINDS) * c
+        return [(h, slice(i * width, (i + 1) * width)) for i, h in enumerate(self.lengths)]
+
+
+def check_lengths(lengths: Any) -> tuple[int, ...]:
+    """Return the lengths of windows, or refuse them."""
+    given = tuple(lengths) if isinstance(lengths, Sequence | np.ndarray) else (lengths,)
+    whole = all(isinstance(h, int | np.integer) and not isinstance(h, bool) for h in given)
+    if not given or not whole or min(given) < 3 or len(set(given)) < len(given):
+        raise InvalidInputError(
+            "The lengths of windows must be different whole numbers of samples, at least 3, such "
+            f"as (10, 30). Got {lengths!r}."
+        )
+    return tuple(int(h) for h in given)
+
+
+def check_samples(X: Any) -> FloatArray:
+    """Return samples of a stream as numbers, in which NaN stands for a gap."""
+    try:
+        samples = np.ascontiguousarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"Samples must be numbers, NaN for gaps. {error}.") from None
+    if samples.ndim != 2 or not samples.shape[1]:
+        raise InvalidInputError(
+            f"Samples must have shape (n_samples, n_channels). Got shape {samples.shape}. "
+            "Use X.reshape(-1, 1) for one channel."
+        )
+    # an overflow of a sensor is no value either, nor is what would overflow in a square
+    return np.where(np.abs(samples) <= LARGEST, samples, np.nan)
+
+
+def run_slices(runs: Any, n: int) -> list[slice]:
+    """Return where each run begins and ends; samples of a run must follow each other."""
+    if runs is None:
+        return [slice(0, n)] if n else []
+    labels = np.asarray(runs)
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"runs must name the run of every sample, shape ({n},). Got shape {labels.shape}."
+        )
+    starts = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]]) if n else np.empty(0, int)
+    if len(starts) > len(set(labels[starts].tolist())):
+        raise InvalidInputError(
+            "The samples of one run must follow each other. Sort them by run, then by time."
+        )
+    return [slice(int(a), int(b)) for a, b in zip(starts, [*starts[1:], n], strict=True)]
+
+
+def _window_features(samples: FloatArray, h: int) -> FloatArray:
+    """Return level, slope and spread of every window of h samples, gaps left out."""
+    x = np.moveaxis(sliding_window_view(samples, h, axis=0), -1, 0)
+    t = np.arange(h, dtype=np.float64)[:, np.newaxis, np.newaxis]
+    present = ~np.isnan(x)
+    if present.all():  # the same to the bit as below, in half of the time
+        t = t - (h - 1) / 2
+        return np.hstack(_level_slope_spread(x, t, float(h), _total(t * t), 1.0))
+    x, w = np.where(present, x, 0.0), present.astype(np.float64)
+    count = _total(w)
+    enough = count >= FEWEST_PRESENT * h
+    count = np.maximum(count, 1.0)
+    t = w * (t - _total(w * t) / count)
+    steps = _total(t * t)
+    parts = _level_slope_spread(x, t, count, np.where(steps > 0, steps, 1.0), w)
+    return np.hstack([np.where(enough, part, np.nan) for part in parts])
+
+
+def _level_slope_spread(
+    x: FloatArray, t: FloatArray, count: Any, steps: FloatArray, w: Any
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what is taken of windows, along the first axis; t is centred, w is 0 in gaps."""
+    level = _total(x) / count
+    x = w * (x - level)
+    return level, _total(t * x) / steps, np.sqrt(_total(x * x) / count)
+
+
+def _total(values: FloatArray) -> FloatArray:
+    """Add along the first axis one after another: `sum` adds in an order that depends on n."""
+    return np.asarray(np.add.accumulate(values, axis=0)[-1])

@@ -1,0 +1,237 @@
+"""Networks that turn pictures into features."""
+
+import functools
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from ocfuse.exceptions import InvalidInputError, ModelFileError
+from ocfuse.optional import needed
+from ocfuse.vision.features import Features, Float32Array
+from ocfuse.vision.frames import Picture
+
+Colours: TypeAlias = float | Sequence[float]
+
+#: Pictures that go through the network together.
+BATCH = 16
+#: Mean and standard deviation of red, green and blue over ImageNet, in bytes.
+IMAGENET_CENTRE = (123.675, 116.28, 103.53)
+IMAGENET_SPREAD = (58.395, 57.12, 57.375)
+
+
+class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
+    """A network. A subclass says what it is (`digest`) and computes (`_run`).
+
+    Every picture is squeezed to a square of `size` pixels and enters as
+    ``(x - centre) / spread``. Nothing of the network is kept in the object: it
+    is opened when it is first used, so that a detector is saved without it.
+    """
+
+    size: int
+    centre: Colours
+    spread: Colours
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """A text that differs whenever the features may."""
+
+    @abstractmethod
+    def _run(self, x: Float32Array) -> list[Float32Array]:
+        """Return the outputs for a batch of shape (n, 3, size, size)."""
+
+    def pinned(self) -> "Backbone":
+        """Return a copy that gives the same features for ever, or an error."""
+        copy: Backbone = clone(self)
+        return copy
+
+    def prepare(self, picture: Picture) -> Picture:
+        """Return a picture as large as the network wants it."""
+        return resized(picture, self.size)
+
+    def extract(self, pictures: Sequence[Picture]) -> Features:
+        """Return the features of pictures.
+
+        Parameters
+        ----------
+        pictures : sequence of ndarray of shape (h, w, 3)
+            Red, green and blue bytes; sizes may differ.
+
+        Returns
+        -------
+        Features
+            One row per picture, which does not depend on the others.
+        """
+        if not len(pictures):
+            raise InvalidInputError("At least one picture is needed. Got none.")
+        parts = []
+        for start in range(0, len(pictures), BATCH):
+            batch = np.stack([self.prepare(p) for p in pictures[start : start + BATCH]])
+            centre, spread = (np.asarray(v, dtype=np.float32) for v in (self.centre, self.spread))
+            x = ((batch - centre) / spread).transpose(0, 3, 1, 2)
+            parts.append(sorted_outputs(self._run(np.ascontiguousarray(x)), self.size))
+        return Features.joined(parts)
+
+
+class OnnxBackbone(Backbone):
+    """A network in an ONNX file, run by onnxruntime.
+
+    Its input is a float batch (n, 3, height, width). Outputs of rank 4 are
+    feature maps, an output of rank 2 the pooled features; without one, these
+    are the means of the coarsest map.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    size : int, default=128
+        Height and width of the input.
+    centre, spread : float or three floats, default=127 and 128
+        Subtracted from the bytes, and divided by; for most networks
+        `IMAGENET_CENTRE` and `IMAGENET_SPREAD`.
+    tensors : list of str, default=None
+        Tensors of the graph to put out instead of its outputs, such as the last
+        ones before the strides 16 and 32.
+    threads : int, default=1
+        Threads of onnxruntime.
+    sha256 : str, default=None
+        Checksum that the file must have; a fitted detector knows that of training.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        size: int = 128,
+        centre: Colours = 127.0,
+        spread: Colours = 128.0,
+        tensors: list[str] | None = None,
+        threads: int = 1,
+        sha256: str | None = None,
+    ) -> None:
+        self.path = path
+        self.size = size
+        self.centre = centre
+        self.spread = spread
+        self.tensors = tensors
+        self.threads = threads
+        self.sha256 = sha256
+
+    @property
+    def digest(self) -> str:
+        """Checksum of the file, and everything else that changes the features."""
+        parts = (self._checksum(), self.size, self.centre, self.spread, self.tensors)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def pinned(self) -> "OnnxBackbone":
+        """Return a copy that takes no other file than the one that is there now."""
+        copy: OnnxBackbone = clone(self).set_params(sha256=self._checksum())
+        return copy
+
+    def _checksum(self) -> str:
+        return file_checksum(self.path) if self.sha256 is None else self.sha256
+
+    def _run(self, x: Float32Array) -> list[Float32Array]:
+        tensors = None if self.tensors is None else tuple(self.tensors)
+        session = _session(self.path, self._checksum(), tensors, self.threads)
+        name = session.get_inputs()[0].name
+        found: list[Float32Array] = session.run(None, {name: x})
+        return found
+
+
+def sorted_outputs(outputs: Sequence[Any], size: int) -> Features:
+    """Tell maps from pooled features by their rank, and maps by their stride.
+
+    Of several maps with one stride the last is taken: it has seen most.
+    """
+    maps, pooled = {}, None
+    for output in outputs:
+        values = np.asarray(output, dtype=np.float32)
+        if values.ndim == 4 and values.shape[2] > 1:
+            stride = 2 ** round(np.log2(size / values.shape[2]))
+            maps[int(stride)] = np.ascontiguousarray(values.transpose(0, 2, 3, 1))
+        elif values.ndim in (2, 4):
+            pooled = values.reshape(len(values), -1)
+    if pooled is None:
+        if not maps:
+            raise ModelFileError(
+                "The network has no output of rank 2 or 4. "
+                f"Got shapes {', '.join(str(np.shape(o)) for o in outputs)}."
+            )
+        pooled = maps[max(maps)].mean(axis=(1, 2))
+    return Features(pooled, maps)
+
+
+def resized(picture: Picture, size: int) -> Picture:
+    """Return a picture squeezed to a square, every pixel counted."""
+    if picture.shape[:2] == (size, size):
+        return picture
+    image = needed("PIL.Image", "to resize pictures", "video")
+    made = image.fromarray(picture).resize((size, size), image.Resampling.BILINEAR)
+    return np.asarray(made)
+
+
+def file_checksum(path: str) -> str:
+    """Return the SHA-256 of a file, which is read again only if it has changed."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return hashlib.sha256(_content(path)).hexdigest()  # says what is wrong
+    return _checksum(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=8)
+def _checksum(path: str, changed: int, size: int) -> str:
+    return hashlib.sha256(_content(path)).hexdigest()
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ModelFileError(
+            f"The backbone {path} cannot be read: {error.strerror}. A detector needs the network "
+            "that it was trained with: put it there, or use set_params(path=...)."
+        ) from error
+
+
+@functools.lru_cache(maxsize=8)
+def _session(path: str, sha256: str, tensors: tuple[str, ...] | None, threads: int) -> Any:
+    runtime = needed("onnxruntime", "to run a backbone", "video")
+    content = _content(path)
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ModelFileError(
+            f"{path} is not the network that the detector was trained with: its checksum differs. "
+            "Put that file there, or train again."
+        )
+    if tensors is not None:
+        content = _with_outputs(content, tensors, path)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    try:
+        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has a class of its own for every failure
+        raise ModelFileError(f"{path} is no ONNX network that can be run: {error}") from error
+
+
+def _with_outputs(content: bytes, tensors: Sequence[str], path: str) -> bytes:
+    """Return the network with other outputs."""
+    onnx = needed("onnx", "to put out tensors of a network", "video")
+    model = onnx.load_from_string(content)
+    made = {name for node in model.graph.node for name in node.output}
+    missing = [name for name in tensors if name not in made]
+    if missing:
+        raise InvalidInputError(
+            f"{path} has no tensors {', '.join(missing)}. Its last ones are "
+            f"{', '.join([name for node in model.graph.node for name in node.output][-8:])}."
+        )
+    del model.graph.output[:]
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors)
+    changed: bytes = model.SerializeToString()
+    return changed

@@ -1,0 +1,480 @@
+"""PictureDetector: backbones, members of several families and their fusion joined."""
+
+import os
+from collections.abc import Iterator, Mapping
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ocfuse.ensemble.alarms import check_offset, check_rate, threshold_at
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.ranges import warn_if_far
+from ocfuse.persistence import save
+from ocfuse.scores import ConformalCalibrator
+from ocfuse.vision.backbone import Backbone
+from ocfuse.vision.explanation import PictureExplanation
+from ocfuse.vision.families import FamilyFusion
+from ocfuse.vision.features import FeatureArray, Features, FloatArray, IntArray
+from ocfuse.vision.frames import FrameSource
+from ocfuse.vision.learning import (
+    Family,
+    make_families,
+    require_known,
+    training_folds,
+    warn_if_alike,
+)
+from ocfuse.vision.learning import learn as learn_families
+from ocfuse.vision.named import name_backbones
+from ocfuse.vision.patches import PatchMember
+from ocfuse.vision.reading import CHUNK, Batch, Sample, read_all, read_batches
+from ocfuse.vision.sources import open_frames
+from ocfuse.vision.stored import FeatureStore
+
+#: Fewest pictures that anything can be learned from.
+FEWEST_PICTURES = 10
+#: Pictures of training in which defects are made up.
+SAMPLED = 120
+
+
+class PictureDetector(BaseEstimator):  # type: ignore[misc]
+    """Learn normal pictures, and find those that are not, and where.
+
+    Backbones turn pictures into features. Families of members learn these: at
+    every position of the feature maps (`PatchGaussian`, `PatchKNN`), and of the
+    picture as a whole (`PooledMembers`). Their scores of pictures that they
+    have not seen are brought to one scale, and joined by how well each family
+    sees defects that are made up in training pictures (`FamilyFusion`).
+
+    Parameters
+    ----------
+    backbone : str, Backbone, list or dict, default="lite0"
+        One or several networks, as `make_backbone` takes them; a dictionary
+        gives them names.
+    members : list or dict, default=None
+        ``(name, member)`` pairs, of which every backbone gets a copy, or a
+        dictionary of such lists by the name of the backbone. None, or a backbone
+        that is not in it, for a Gaussian and a nearest neighbour at every
+        position, and a `FusedDetector` on the whole.
+    false_alarm_rate : float, default=0.05
+        Share of fresh normal pictures that may raise an alarm.
+    store : str or path-like, default=None
+        Folder in which `fit` keeps features of pictures, and finds them again
+        (`FeatureStore`). Scoring does not use it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of members, folds and made-up defects.
+
+    Attributes
+    ----------
+    families_ : list of Family
+        The fitted members, with their names and backbones.
+    fusion_ : FamilyFusion
+        Scales and weights of the families.
+    offset_ : float
+        Threshold of the fused score.
+    threshold_rate_ : float
+        False-alarm rate that the threshold stands for.
+    training_scores_ : ndarray of shape (n,)
+        Fused scores of the training pictures, by families that have not seen
+        them.
+
+    Examples
+    --------
+    >>> from ocfuse.vision import PictureDetector
+    >>> PictureDetector("lite0", false_alarm_rate=0.01)
+    PictureDetector(false_alarm_rate=0.01)
+    """
+
+    families_: list[Family]
+    fusion_: FamilyFusion
+    offset_: float
+    threshold_rate_: float
+
+    def __init__(
+        self,
+        backbone: Any = "lite0",
+        *,
+        members: Any = None,
+        false_alarm_rate: float = 0.05,
+        store: str | os.PathLike[str] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.backbone = backbone
+        self.members = members
+        self.false_alarm_rate = false_alarm_rate
+        self.store = store
+        self.random_state = random_state
+
+    # -- learning ---------------------------------------------------------
+
+    def fit(self, X: Any, groups: Any = None, context: Any = None) -> "PictureDetector":
+        """Learn from normal pictures.
+
+        Parameters
+        ----------
+        X : pictures, or Features
+            Anything that `open_frames` takes, or features of the backbone (a
+            dictionary of them by name, if there are several).
+        groups : array-like of shape (n,), default=None
+            Run, part or tile of each frame, those that cannot be decoded
+            included. Pictures of one group never judge each other, and the
+            threshold holds for fresh groups. A video without groups is one run,
+            which promises nothing for others: `FewSamplesWarning`. None for
+            what X itself knows (`ocfuse.vision.runs.Runs`).
+        context : array-like of shape (n,), default=None
+            Progress of the task at each frame, or time in it. Pictures are then
+            compared with those of about the same progress. It needs several runs.
+
+        Returns
+        -------
+        PictureDetector
+            The fitted detector.
+        """
+        check_rate(self.false_alarm_rate)
+        fresh = copy(self)  # a fit that fails leaves this detector as it was
+        fresh._fit(X, groups, context)
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def _fit(self, X: Any, groups: Any, context: Any) -> None:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self.backbones_ = {n: b.pinned() for n, b in name_backbones(self.backbone).items()}
+        require_known(self.members, self.backbones_)
+        largest = max(backbone.size for backbone in self.backbones_.values())
+        sample = Sample(SAMPLED, largest, np.random.default_rng(seed))
+        source = self._opened(X)
+        batch, count, is_sequence = self._read(source, sample)
+        groups = getattr(source, "groups_", None) if groups is None else groups
+        context = _told(source) if context is None else context
+        _require_pictures(len(batch))
+        labels = _per_frame(groups, "groups", batch.index, count)
+        if is_sequence and labels is None and context is not None:
+            raise InvalidInputError(
+                "context cannot be learned from one run: no other run tells what is usual at the "
+                "same progress. Give several runs, with groups, or leave context out."
+            )
+        self.context_range_ = _range(_per_frame(context, "context", batch.index, count))
+        progress = self._progress(context, batch, count)
+        fold = training_folds(labels, len(batch), is_sequence, seed)
+        families = make_families(self.members, batch.features, seed)
+        learned = learn_families(families, batch, fold, progress, sample, self.backbones_, seed)
+        self.families_, self.fusion_ = families, learned.fusion
+        self.training_scores_ = learned.fusion.fuse(learned.held_out)
+        runs = _runs(labels, _pooled(batch), is_sequence)
+        self._set_normals(self.training_scores_, runs, is_sequence)
+
+    def _set_normals(self, scores: FloatArray, groups: Any, is_sequence: bool) -> None:
+        """Take the threshold and p-values from scores of normals not seen."""
+        self.normal_scores_ = scores
+        self.normal_groups_ = None
+        if groups is not None:
+            self.normal_groups_ = np.unique(groups, return_inverse=True)[1]
+        calibrator = ConformalCalibrator("run" if is_sequence else "group")
+        self.conformal_ = calibrator.fit(scores, groups=self.normal_groups_)
+        self.set_threshold(self.false_alarm_rate)
+
+    def set_threshold(
+        self, false_alarm_rate: float | None = None, *, offset: float | None = None
+    ) -> "PictureDetector":
+        """Move the threshold of a fitted detector, without learning again.
+
+        Parameters
+        ----------
+        false_alarm_rate : float, default=None
+            Share of fresh normal pictures that may raise an alarm.
+        offset : float, default=None
+            The threshold itself, instead of a rate.
+
+        Returns
+        -------
+        PictureDetector
+            The detector.
+        """
+        check_is_fitted(self, "conformal_")
+        if (false_alarm_rate is None) == (offset is None):
+            raise InvalidInputError("Give either false_alarm_rate or offset.")
+        if false_alarm_rate is not None:
+            self.offset_, self.threshold_rate_ = threshold_at(self.conformal_, false_alarm_rate)
+        if offset is not None:
+            self.offset_ = check_offset(offset)
+            self.threshold_rate_ = self.conformal_.share_below(self.offset_)
+        return self
+
+    def calibrate(self, X: Any, groups: Any = None, context: Any = None) -> "PictureDetector":
+        """Set the threshold from fresh normal pictures that `fit` has not seen.
+
+        Parameters
+        ----------
+        X : pictures, or Features
+            Normal pictures, as in `fit`.
+        groups : array-like of shape (n,), default=None
+            Run of each frame: the rate then holds for pictures of fresh runs.
+        context : array-like of shape (n,), default=None
+            Progress of the task, if `fit` was given it.
+
+        Returns
+        -------
+        PictureDetector
+            The detector, with the threshold at `false_alarm_rate`.
+        """
+        check_is_fitted(self, "fusion_")
+        source = self._opened(X)
+        self._warn_of_units(source, context)
+        # no maps are kept: there may be many pictures
+        scored = [(b.index, _pooled(b), raw) for b, raw in self._scored(source, context)]
+        if not scored:
+            raise InvalidInputError(f"No picture of {X} could be read.")
+        index, pooled, raw = map(np.concatenate, zip(*scored, strict=True))
+        count = len(source) if isinstance(source, Batch) else source.n_frames_
+        groups = getattr(source, "groups_", None) if groups is None else groups
+        labels = _per_frame(groups, "groups", index, count)
+        is_sequence = isinstance(source, FrameSource) and source.is_sequence
+        runs = _runs(labels, pooled, is_sequence)
+        self._set_normals(self.fusion_.fuse(raw), runs, is_sequence)
+        return self
+
+    # -- scoring ----------------------------------------------------------
+
+    def score_samples(self, X: Any, context: Any = None) -> FloatArray:
+        """Return the fused score of every picture: higher is more normal.
+
+        Frames that cannot be decoded have no score; the source knows them
+        (`FrameSource.skipped_`).
+        """
+        check_is_fitted(self, "fusion_")
+        source = self._opened(X)
+        self._warn_of_units(source, context)
+        return self.fusion_.fuse(self.transform_raw(source, context))
+
+    def decision_function(self, X: Any, context: Any = None) -> FloatArray:
+        """Return the score minus the threshold: negative raises an alarm."""
+        scores = self.score_samples(X, context)
+        return scores - self.offset_
+
+    def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
+        """Return +1 for normal pictures and -1 for alarms."""
+        return np.where(self.decision_function(X, context) >= 0, 1, -1)
+
+    def p_values(self, X: Any, context: Any = None) -> FloatArray:
+        """Return conformal p-values: how rarely a normal picture scores this low."""
+        scores = self.score_samples(X, context)
+        return self.conformal_.p_values(scores)
+
+    def transform_raw(self, X: Any, context: Any = None) -> FloatArray:
+        """Return what each family says of every picture, in its own units."""
+        check_is_fitted(self, "fusion_")
+        scores = [scores for _, scores in self._scored(X, context)]
+        if not scores:
+            raise InvalidInputError(f"No picture of {X} could be read.")
+        return np.concatenate(scores)
+
+    def explain(self, X: Any, context: Any = None) -> PictureExplanation:
+        """Return what lies behind the score of every picture, and where it is unusual."""
+        check_is_fitted(self, "fusion_")
+        source, raw, maps = self._opened(X), [], []
+        context = self._context(source, context)
+        for batch in self._batches(source, context):
+            progress = self._progress(context, batch, None)
+            raw.append(self._families_say(batch, progress))
+            maps.append(self._map(batch, progress))
+        if not raw:
+            raise InvalidInputError(f"No picture of {X} could be read.")
+        S = np.concatenate(raw)
+        Z = self.fusion_.normalised(S)
+        score = self.fusion_.fuse(S)
+        return PictureExplanation(
+            score=score,
+            offset=self.offset_,
+            p_value=self.conformal_.p_values(score),
+            member_names=[family.name for family in self.families_],
+            member_scores=S,
+            normalised_scores=Z,
+            weights=self.fusion_.weights_,
+            contributions=Z * self.fusion_.weights_,
+            maps=np.concatenate(maps),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the detector to one file that `ocfuse.load` reads; networks are not in it."""
+        check_is_fitted(self, "fusion_")
+        return save(self, path)
+
+    # -- inside -----------------------------------------------------------
+
+    def _read(self, source: Batch | FrameSource, sample: Sample) -> tuple[Batch, int, bool]:
+        """Return the features of all pictures, the number of frames, and if these are a video."""
+        if isinstance(source, Batch):
+            return source, len(source), False
+        if source.is_live:
+            raise InvalidInputError(f"{source} has no end. Record it, and learn from recordings.")
+        store = None if self.store is None else FeatureStore(Path(self.store))
+        batch = read_all(source, self.backbones_, store=store, sample=sample)
+        return batch, source.n_frames_, source.is_sequence
+
+    def _opened(self, X: Any) -> Batch | FrameSource:
+        """Return features as a batch, anything else as a source."""
+        if isinstance(X, Batch):
+            return X
+        given = _given_features(X, self.backbones_)
+        return open_frames(X) if given is None else given
+
+    def _batches(self, X: Any, context: Any) -> Iterator[Batch]:
+        """Yield the features of X; refuse a context of another length as soon as it is known."""
+        given = self._opened(X)
+        if hasattr(given, "__len__"):
+            _require_length(context, "context", len(given))
+        if not isinstance(given, Batch):
+            yield from read_batches(given, self.backbones_)
+            _require_length(context, "context", given.n_frames_)
+            return
+        for start in range(0, len(given), CHUNK):
+            rows = slice(start, start + CHUNK)
+            parts = {name: features.take(rows) for name, features in given.features.items()}
+            yield Batch(parts, given.index[rows], given.time[rows])
+
+    def _scored(self, X: Any, context: Any) -> Iterator[tuple[Batch, FloatArray]]:
+        source = self._opened(X)
+        context = self._context(source, context)
+        for batch in self._batches(source, context):
+            yield batch, self._families_say(batch, self._progress(context, batch, None))
+
+    def _context(self, source: Batch | FrameSource, context: Any) -> Any:
+        """Return the context, that which the source tells if nobody gives another."""
+        is_wanted = context is None and self.context_range_ is not None
+        return _told(source) if is_wanted else context
+
+    def _warn_of_units(self, source: Batch | FrameSource, context: Any) -> None:
+        """Tell of a context that is far from that of training, as one in per cent is."""
+        values = self._context(source, context)
+        if values is not None and self.context_range_ is not None:
+            low, high = self.context_range_
+            warn_if_far(values, low, high, stacklevel=4)
+
+    def _families_say(self, batch: Batch, progress: FloatArray | None) -> FloatArray:
+        columns = [f.member.score(batch.features[f.backbone], progress) for f in self.families_]
+        return np.column_stack(columns)
+
+    def _map(self, batch: Batch, progress: FloatArray | None) -> NDArray[np.float32]:
+        """Return the weighted mean of what the families find unusual at every place."""
+        parts, weights = [], []
+        for family, weight in zip(self.families_, self.fusion_.weights_, strict=True):
+            if isinstance(family.member, PatchMember):
+                distances = family.member.distances(batch.features[family.backbone], progress)
+                parts.append(family.member.unusual(distances))
+                weights.append(weight)
+        if not parts:
+            return np.empty((len(batch), 0, 0), dtype=np.float32)
+        h, w = (max(part.shape[axis] for part in parts) for axis in (1, 2))
+        shares = np.asarray(weights) / sum(weights)
+        total = sum(s * _enlarged(p, h, w) for s, p in zip(shares, parts, strict=True))
+        return np.asarray(total, dtype=np.float32)
+
+    def _progress(self, context: Any, batch: Batch, count: int | None) -> FloatArray | None:
+        """Return the context of the frames of a batch, from 0 to 1 over that of training."""
+        if (context is None) != (self.context_range_ is None):
+            raise InvalidInputError(
+                "context must be given whenever it was given to fit, and only then. "
+                f"Got context={'None' if context is None else 'an array'}."
+            )
+        if context is None or self.context_range_ is None:
+            return None
+        values = _per_frame(context, "context", batch.index, count)
+        low, high = self.context_range_
+        return np.asarray((values - low) / (high - low))
+
+
+def _told(source: Batch | FrameSource) -> FloatArray | None:
+    """Return the progress of the task at every frame, if the source knows it."""
+    progress = getattr(source, "progress", None)
+    return progress if isinstance(progress, np.ndarray) else None
+
+
+def _given_features(X: Any, backbones: Mapping[str, Backbone]) -> Batch | None:
+    """Return features as a batch, or None if X is something else."""
+    given = {next(iter(backbones)): X} if isinstance(X, Features) else X
+    if not isinstance(given, Mapping):
+        return None
+    if set(given) != set(backbones):
+        raise InvalidInputError(
+            f"Features must be given for the backbones {', '.join(backbones)}. "
+            f"Got {', '.join(map(str, given))}."
+        )
+    n = len(next(iter(given.values())))
+    return Batch(dict(given), np.arange(n), np.full(n, np.nan))
+
+
+def _pooled(batch: Batch) -> FeatureArray:
+    """Return the pooled features by the first backbone."""
+    return next(iter(batch.features.values())).pooled
+
+
+def _runs(labels: Any, pooled: FeatureArray, is_sequence: bool) -> Any:
+    """Return the run of every picture: as told, one for a video, or None if there are none."""
+    if labels is None and is_sequence:
+        return np.zeros(len(pooled), dtype=np.intp)
+    if labels is None:
+        warn_if_alike(pooled)
+    return labels
+
+
+def _require_length(values: Any, name: str, count: int) -> None:
+    """Refuse values that cannot be those of so many frames."""
+    shape = (count,) if values is None else np.shape(values)
+    if shape != (count,):
+        raise InvalidInputError(
+            f"{name} must have one value for each of the {count} frames, those that cannot be "
+            f"decoded included. Got shape {shape}."
+        )
+
+
+def _per_frame(values: Any, name: str, index: IntArray, count: int | None) -> Any:
+    """Return the values that belong to the frames of an index."""
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if count is not None:
+        _require_length(array, name, count)
+    picked = _picked(array, index, name)
+    if name == "context":
+        picked = np.asarray(picked, dtype=np.float64)
+        if not np.isfinite(picked).all():
+            raise InvalidInputError("context must hold finite numbers. Got NaN or infinity.")
+    return picked
+
+
+def _picked(array: NDArray[Any], index: IntArray, name: str) -> Any:
+    if array.ndim != 1 or len(array) <= index.max():
+        raise InvalidInputError(
+            f"{name} must have one value per frame. Got shape {array.shape}, "
+            f"and frames up to number {index.max()}."
+        )
+    return array[index]
+
+
+def _range(context: Any) -> list[float] | None:
+    if context is None:
+        return None
+    low, high = float(np.min(context)), float(np.max(context))
+    if not low < high:
+        raise InvalidInputError(
+            f"context must vary over the training pictures. Got {low:g} everywhere. Leave it out."
+        )
+    return [low, high]
+
+
+def _require_pictures(n: int) -> None:
+    if n < FEWEST_PICTURES:
+        raise InvalidInputError(
+            f"At least {FEWEST_PICTURES} normal pictures are needed to learn from. Got {n}."
+        )
+
+
+def _enlarged(maps: NDArray[np.float32], h: int, w: int) -> NDArray[np.float32]:
+    down, across = np.arange(h) * maps.shape[1] // h, np.arange(w) * maps.shape[2] // w
+    return maps[:, down][:, :, across]

@@ -1,0 +1,177 @@
+"""From frames to features, a few at a time."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.vision.backbone import Backbone, resized
+from ocfuse.vision.features import FeatureArray, Features, FloatArray, IntArray
+from ocfuse.vision.frames import Frame, Picture
+from ocfuse.vision.room import require_room
+from ocfuse.vision.stored import FeatureStore
+
+#: Pictures of one batch, and of one file of the store.
+CHUNK = 64
+#: Stands for the pooled features among the strides of the maps.
+POOLED = 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Features of some frames by every backbone, and where the frames come from.
+
+    Parameters
+    ----------
+    features : dict of str to Features
+        By the name of the backbone.
+    index : ndarray of shape (n,)
+        Positions in the recording.
+    time : ndarray of shape (n,)
+        Seconds.
+    """
+
+    features: dict[str, Features]
+    index: IntArray
+    time: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+class Sample:
+    """A few pictures of a recording of unknown length, each as likely as any other.
+
+    Parameters
+    ----------
+    count : int
+        Pictures to keep.
+    size : int
+        They are kept as squares of so many pixels.
+    random : Generator
+        Where chance comes from.
+    """
+
+    def __init__(self, count: int, size: int, random: np.random.Generator) -> None:
+        self.count, self.size, self.random = count, size, random
+        self.kept: dict[int, tuple[int, Picture]] = {}
+        self.n_seen = 0
+
+    def offer(self, picture: Picture) -> None:
+        """Keep a picture, or not."""
+        place = self.n_seen
+        if self.n_seen >= self.count:
+            place = int(self.random.integers(self.n_seen + 1))
+        if place < self.count:
+            self.kept[place] = (self.n_seen, resized(picture, self.size))
+        self.n_seen += 1
+
+    def pictures(self) -> tuple[IntArray, list[Picture]]:
+        """Return the numbers of the pictures kept, and these, in the order they came."""
+        ordered = sorted(self.kept.values(), key=lambda pair: pair[0])
+        rows = np.array([row for row, _ in ordered], dtype=np.intp)
+        return rows, [picture for _, picture in ordered]
+
+
+def read_batches(
+    frames: Iterable[Frame],
+    backbones: Mapping[str, Backbone],
+    store: FeatureStore | None = None,
+    sample: Sample | None = None,
+) -> Iterator[Batch]:
+    """Yield the features of frames, batch by batch, so that memory is bounded.
+
+    Parameters
+    ----------
+    frames : iterable of Frame
+        The frames.
+    backbones : mapping of str to Backbone
+        The networks.
+    store : FeatureStore, optional
+        Where features are kept.
+    sample : Sample, optional
+        To which every picture is offered.
+
+    Yields
+    ------
+    Batch
+        64 frames, the last one fewer.
+    """
+    waiting: list[Frame] = []
+    for frame in frames:
+        if sample is not None:
+            sample.offer(frame.image)
+        waiting.append(frame)
+        if len(waiting) == CHUNK:
+            yield _extracted(waiting, backbones, store)
+            waiting = []
+    if waiting:
+        yield _extracted(waiting, backbones, store)
+
+
+def read_all(frames: Any, backbones: Mapping[str, Backbone], **options: Any) -> Batch:
+    """Return the features of all frames, in 16 bits, held once."""
+    pile = _Pile(len(frames) if hasattr(frames, "__len__") else 0)
+    for batch in read_batches(frames, backbones, **options):
+        pile.add(batch)
+    if not pile.index:
+        raise InvalidInputError(f"No picture of {frames} could be read.")
+    return pile.batch()
+
+
+class _Pile:
+    """Batches one upon the other, in arrays that grow in place.
+
+    Parameters
+    ----------
+    expected : int
+        Frames to come, or 0 if nobody knows.
+    """
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        self.index: list[IntArray] = []
+        self.time: list[FloatArray] = []
+        self.arrays: dict[str, dict[int, Any]] = {}
+        self.n_held = 0
+
+    def add(self, batch: Batch) -> None:
+        halved = {name: features.halved() for name, features in batch.features.items()}
+        total = self.n_held + len(batch)
+        each = sum(features.n_bytes for features in halved.values()) / len(batch)
+        require_room(max(total, self.expected), self.n_held, each)
+        for name, features in halved.items():
+            parts = {POOLED: features.pooled} | features.maps
+            held = self.arrays.setdefault(name, {key: _empty(part) for key, part in parts.items()})
+            for key, part in parts.items():
+                # in place: nobody else refers to it, and it may be most of the memory
+                held[key].resize((total, *part.shape[1:]), refcheck=False)
+                held[key][self.n_held :] = part
+        self.n_held = total
+        self.index.append(batch.index)
+        self.time.append(batch.time)
+
+    def batch(self) -> Batch:
+        features = {
+            name: Features(held[POOLED], {key: held[key] for key in held if key != POOLED})
+            for name, held in self.arrays.items()
+        }
+        return Batch(features, np.concatenate(self.index), np.concatenate(self.time))
+
+
+def _empty(part: FeatureArray) -> FeatureArray:
+    return np.empty((0, *part.shape[1:]), dtype=part.dtype)
+
+
+def _extracted(
+    frames: list[Frame], backbones: Mapping[str, Backbone], store: FeatureStore | None
+) -> Batch:
+    pictures = [frame.image for frame in frames]
+    features = {
+        name: b.extract(pictures) if store is None else store.extract(b, pictures)
+        for name, b in backbones.items()
+    }
+    index = np.array([frame.index for frame in frames], dtype=np.intp)
+    return Batch(features, index, np.array([frame.time for frame in frames]))

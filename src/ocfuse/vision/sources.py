@@ -1,0 +1,107 @@
+"""From what a user has to frames."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.files import PICTURE_ENDINGS
+from ocfuse.vision.bags import Bag, Mcap
+from ocfuse.vision.frames import FrameSource, to_picture
+from ocfuse.vision.live import is_live_name, open_live
+from ocfuse.vision.stills import PictureArray, PictureFiles, picture_array, picture_folder
+from ocfuse.vision.video import Video
+
+
+def open_frames(where: Any, topic: str | None = None, progress: Any = None) -> FrameSource:
+    """Return the frames of a folder, video, bag, array, list or camera.
+
+    Frames are decoded while the source is iterated over, so that memory does
+    not grow with the recording. Frames that cannot be decoded are left out with
+    one warning.
+
+    Parameters
+    ----------
+    where : str, path, array, list, int or FrameSource
+        A folder of pictures, taken in natural order with its subfolders; a
+        picture; a video; an `.mcap` file; a ROS 1 `.bag` file or the folder of
+        a ROS 2 bag; a `.npy` or `.npz` file; an array of shape (n, h, w) or
+        (n, h, w, 3) of bytes; a list of picture files, or of pictures, which
+        may differ in size. What can be read once only: the number of a camera,
+        an address such as "rtsp://...", "-" for a video on stdin.
+    topic : str, default=None
+        Topic of a recording, or name of an array of an `.npz` file. May be left
+        out if only one has pictures.
+    progress : array-like of shape (n,) or callable, default=None
+        Progress of the task at each frame, or what returns that of now; frames
+        carry it (`Frame.progress`).
+
+    Returns
+    -------
+    FrameSource
+        An iterable of `Frame`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.vision import open_frames
+    >>> for frame in open_frames(np.zeros((2, 4, 4), dtype=np.uint8)):
+    ...     print(frame.index, frame.image.shape)
+    0 (4, 4, 3)
+    1 (4, 4, 3)
+    """
+    source = _opened(where, topic)
+    return source if progress is None else source.with_progress(progress)
+
+
+def _opened(where: Any, topic: str | None) -> FrameSource:
+    if isinstance(where, FrameSource):
+        return where
+    if isinstance(where, int) and not isinstance(where, bool):
+        return open_live(where)
+    if isinstance(where, str | os.PathLike):
+        is_live = isinstance(where, str) and is_live_name(where)
+        return open_live(str(where)) if is_live else _open_path(Path(where), topic)
+    if isinstance(where, np.ndarray):
+        return PictureArray(where)
+    if isinstance(where, Sequence) and len(where):
+        return _open_list(where)
+    raise InvalidTypeError(
+        "Pictures must be a folder, a file, an array, a list of pictures that is not empty, or the "
+        f"number of a camera. Got {type(where).__name__}."
+    )
+
+
+def _open_path(path: Path, topic: str | None) -> FrameSource:
+    if not path.exists():
+        raise InvalidInputError(f"There is no file or folder {path}.")
+    ending = path.suffix.lower()
+    if path.is_dir():
+        is_bag = (path / "metadata.yaml").is_file()
+        return Bag(path, topic) if is_bag else picture_folder(path)
+    if ending == ".bag":
+        return Bag(path, topic)
+    if ending == ".mcap":
+        return Mcap(path, topic)
+    if ending in (".npy", ".npz"):
+        return picture_array(path, topic)
+    if ending in PICTURE_ENDINGS:
+        return PictureFiles([path], path.name)
+    return Video(path)
+
+
+def _open_list(pictures: Sequence[Any]) -> FrameSource:
+    if all(isinstance(entry, str | os.PathLike) for entry in pictures):
+        return PictureFiles([Path(entry) for entry in pictures])
+    return _Pictures([to_picture(entry) for entry in pictures])
+
+
+class _Pictures(PictureArray):
+    """Pictures of different sizes, in memory."""
+
+    def __init__(self, pictures: list[Any]) -> None:
+        self.pictures = pictures
+        self.name = "the list"

@@ -1,0 +1,523 @@
+"""Streams of sensors from the command line: fit --stream, score, watch, explain, inspect."""
+
+import io
+import json
+from contextlib import redirect_stdout
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ocfuse import load
+from ocfuse.cli.app import run as main
+from ocfuse.cli.signals import Terminated
+from ocfuse.cli.streamevents import RowEvents
+from ocfuse.cli.streamtelling import StreamTeller, Wishes, patience
+from ocfuse.cli.telling import Flags
+from ocfuse.streaming import StreamTable
+from ocfuse.tables import open_source
+
+N, LONGEST, FAULT = 150, 10, 100
+FIT = ("--stream", "--windows", "5,10", "--members", "gmm-1,knn-5", "--false-alarms", "0.1")
+
+
+def run(seed, n=N):
+    rng = np.random.default_rng(seed)
+    flow = rng.normal(size=n)
+    when = pd.date_range("2024-03-01", periods=n, freq="s") + pd.Timedelta(hours=seed)
+    current = flow / 2 + 0.1 * rng.normal(size=n)
+    return pd.DataFrame({"when": when.strftime("%F %T"), "flow": flow, "current": current})
+
+
+@pytest.fixture(scope="module")
+def pump(tmp_path_factory):
+    """Return a folder with runs/, new.csv with a fault, and pump.ocf."""
+    folder = tmp_path_factory.mktemp("pump")
+    (folder / "runs").mkdir()
+    for i in range(10):
+        run(i).to_csv(folder / "runs" / f"run{i}.csv", index=False)
+    new = run(50)
+    new.loc[FAULT : FAULT + 29, "current"] += 3
+    new.to_csv(folder / "new.csv", index=False)
+    with redirect_stdout(io.StringIO()) as told, pytest.raises(SystemExit) as caught:
+        main(["fit", str(folder / "runs"), *FIT, "-o", str(folder / "pump.ocf"), "--json"])
+    assert caught.value.code == 0
+    (folder / "told.json").write_text(told.getvalue())
+    return folder
+
+
+@pytest.fixture
+def watch(pump, run_command, monkeypatch):
+    """Return what runs `ocfuse watch` on bytes at stdin."""
+
+    def run_it(content, *arguments):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return run_command("watch", pump / "pump.ocf", *arguments)
+
+    return run_it
+
+
+@pytest.fixture
+def rows(pump):
+    return (pump / "new.csv").read_bytes().splitlines()
+
+
+def records(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def plain(err):
+    """Return what stands in the box around an error."""
+    return " ".join(err.replace("│", " ").split())
+
+
+# -- fit and inspect -----------------------------------------------------
+
+
+def test_fit_tells_runs_channels_and_windows(pump, run_command):
+    told = json.loads((pump / "told.json").read_text())
+    assert told["stream"]["runs"] == told["groups"] == 10
+    assert told["stream"]["windows"] == [5, 10]
+    assert [c["name"] for c in told["stream"]["channels"]] == ["flow", "current"]
+    assert told["false_alarms_reachable"] == pytest.approx(0.1, abs=0.01)
+    assert isinstance(load(pump / "pump.ocf"), StreamTable)
+    code, text, _ = run_command("inspect", pump / "pump.ocf")
+    assert code == 0
+    assert "the first 9 rows of a run have no score" in text
+    assert "drift ratios" in text
+    assert "rows          1,500, of which" in text
+    assert "reachable with these runs" in text
+    assert "group" not in text.split("column ")[0].replace("group=", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--windows", "10,ten"], "such as 10,30"),
+        (["--windows", "2"], "at least 3"),
+        (["--drift", "away"], "'keep', 'drop', 'follow'"),
+        (["--video", "clips"], "--stream is for tables"),
+    ],
+)
+def test_wrong_flags(pump, tmp_path, run_command, arguments, words):
+    code, _, err = run_command("fit", pump / "runs", *FIT, *arguments, "-o", tmp_path / "m.ocf")
+    assert code == 2
+    assert words in plain(err)
+
+
+def test_columns_that_are_no_channels_are_named(pump, tmp_path, run_command):
+    pd.concat([run(i).assign(mode="on", run=f"r{i}") for i in range(4)]).to_csv(
+        tmp_path / "all.csv", index=False
+    )
+    arguments = ("fit", tmp_path / "all.csv", *FIT[:-1], "0.3", "-o", tmp_path / "m.ocf", "-q")
+    code, _, err = run_command(*arguments, "--group", "run")
+    assert code == 3
+    assert "mode (always 'on')" in err
+    assert "--ignore 'mode'" in err
+    code, _, err = run_command(*arguments, "--group", "run", "--ignore", "mode")
+    assert (code, err) == (0, "")
+    assert load(tmp_path / "m.ocf").card_["runs"] == 4
+
+
+def test_a_context_needs_two_runs_or_no_course(pump, tmp_path, run_command):
+    frame = run(0, n=300).assign(progress=np.linspace(0, 1, 300))
+    frame.to_csv(tmp_path / "one.csv", index=False)
+    arguments = ("fit", tmp_path / "one.csv", *FIT, "-o", tmp_path / "m.ocf", "-q")
+    code, _, err = run_command(*arguments, "--context", "progress")
+    assert code == 3
+    assert "--no-course" in err
+    code, _, err = run_command(*arguments, "--context", "nosuch")
+    assert code == 3
+    assert "context must name a column of the table" in err
+    assert "Got --context 'nosuch'" in err
+    code, _, err = run_command(*arguments, "--context", "progress", "--no-course")
+    assert (code, err) == (0, "")
+    assert (
+        "for the rest of this run, not for others" in run_command("inspect", tmp_path / "m.ocf")[1]
+    )
+    code, _, err = run_command("score", tmp_path / "m.ocf", pump / "new.csv")
+    assert code == 3
+    assert "'progress' is missing" in err
+
+
+def test_inspect_tells_rows_that_the_clock_left_out(tmp_path, run_command):
+    frames = [run(i).assign(run=f"r{i}") for i in range(4)]
+    frames[2] = frames[2].iloc[[*range(20), 19, *range(20, N)]]
+    pd.concat(frames).to_csv(tmp_path / "all.csv", index=False)
+    arguments = (*FIT[:-1], "0.3", "--group", "run", "-o", tmp_path / "m.ocf", "-q")
+    assert run_command("fit", tmp_path / "all.csv", *arguments)[0] == 0
+    text = run_command("inspect", tmp_path / "m.ocf")[1]
+    assert "odd rows      1 with the time of the row before" in text
+    told = json.loads(run_command("inspect", tmp_path / "m.ocf", "--json")[1])
+    assert told["stream"]["counts"]["repeated"] == 1
+
+
+def test_few_runs_are_told_as_runs(pump, tmp_path, run_command):
+    arguments = (*FIT[:-1], "0.05", "-o", tmp_path / "m.ocf")
+    code, _, err = run_command("fit", pump / "runs", *arguments)
+    assert code == 0
+    assert "10 runs are too few for --false-alarms 0.05" in err
+    assert "at least 19 runs; or a rate of at least 0.091." in err
+    assert "group" not in err
+    code, _, err = run_command("fit", pump / "runs" / "run1.csv", *arguments, "--force")
+    assert code == 0
+    assert "rest of this run" in err
+    assert "calibrate" not in err
+
+
+# -- score and explain ---------------------------------------------------
+
+
+def test_score_whole_runs(pump, tmp_path, run_command):
+    out = tmp_path / "scores.csv"
+    code, text, _ = run_command("score", pump / "pump.ocf", pump / "new.csv", "-o", out)
+    scores = pd.read_csv(out)
+    assert code == 0
+    assert "150 rows (9 without a score)" in text
+    assert scores["score"].isna().sum() == LONGEST - 1
+    assert not scores["is_anomaly"][: LONGEST - 1].any()
+    assert scores["is_anomaly"][FAULT + 5 : FAULT + 30].all()
+    expected = load(pump / "pump.ocf").score(open_source(pump / "new.csv").read())
+    np.testing.assert_allclose(scores["score"], expected["score"], rtol=1e-9)
+
+
+def test_score_a_folder_chunk_by_chunk(pump, tmp_path, run_command, monkeypatch):
+    out = tmp_path / "scores.csv"
+    arguments = ("score", pump / "pump.ocf", pump / "runs", "-o", out, "--json")
+    code, text, _ = run_command(*arguments)
+    assert code == 0
+    assert json.loads(text)["without_score"] == 10 * (LONGEST - 1)
+    whole = pd.read_csv(out)
+    assert whole["file"].nunique() == 10
+    monkeypatch.setattr("ocfuse.tables.source.MOST_CELLS", 4 * 37)
+    assert run_command(*arguments)[0] == 0
+    np.testing.assert_allclose(pd.read_csv(out)["score"], whole["score"], rtol=1e-9)
+
+
+def test_what_was_odd_is_told(pump, tmp_path, run_command):
+    new = pd.read_csv(pump / "new.csv", dtype=str)
+    new = new.iloc[[*range(20), 19, 18, *range(20, 60), *range(90, N)]]
+    new.iloc[30, 1] = "ERR"
+    new.to_csv(tmp_path / "odd.csv", index=False)
+    code, text, err = run_command(
+        "score", pump / "pump.ocf", tmp_path / "odd.csv", "-o", tmp_path / "s.csv"
+    )
+    assert code == 0
+    for words in (
+        "1 with the time of the row before",
+        "1 earlier than the row before",
+        "1 after a gap in time",
+        "1 with cells that are no numbers",
+    ):
+        assert words in text
+    assert "count as missing" in err
+
+
+@pytest.mark.parametrize("n_cells", [4_000_000, 4 * 37])
+def test_interleaved_runs_are_refused(pump, tmp_path, run_command, monkeypatch, n_cells):
+    monkeypatch.setattr("ocfuse.tables.source.MOST_CELLS", n_cells)
+    mixed = pd.concat([run(1).assign(file="a"), run(2).assign(file="b")]).sort_index(kind="stable")
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    given = (pump / "pump.ocf", tmp_path / "mixed.csv")
+    for arguments in (
+        ("score", *given, "-o", tmp_path / "s.csv"),
+        ("explain", *given, "--worst", 1),
+    ):
+        code, _, err = run_command(*arguments)
+        assert code == 3
+        assert "row 2 goes on with 'a' after rows of 'b'" in err
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_a_table_without_any_score_is_told(pump, tmp_path, run_command):
+    given = (pump / "pump.ocf", tmp_path / "dead.csv")
+    pd.read_csv(pump / "new.csv").assign(flow="", current="").to_csv(given[1], index=False)
+    code, text, err = run_command("score", *given, "-o", tmp_path / "s.csv")
+    assert code == 0
+    assert "150 rows (150 without a score)" in text
+    assert "No row has a score. A row needs 10 rows of its run in the order of time" in err
+    code, _, err = run_command("explain", *given, "--worst", 1)
+    assert code == 3
+    assert "Of 150 rows 150 with most channels empty" in err
+
+
+def test_report(pump, tmp_path, run_command):
+    page = tmp_path / "page.html"
+    code, _, _ = run_command(
+        *("score", pump / "pump.ocf", pump / "new.csv", "-o", tmp_path / "s.csv"),
+        *("--report", page),
+    )
+    assert code == 0
+    assert "9 rows without a score left out" in page.read_text(encoding="utf-8")
+
+
+def test_explain(pump, run_command):
+    code, text, _ = run_command("explain", pump / "pump.ocf", pump / "new.csv", "--row", "110")
+    assert code == 0
+    assert text.startswith("row 110, when 2024-03-03 02:01:50\nanomaly")
+    assert "most unusual channels: current (+" in text
+    arguments = ("explain", pump / "pump.ocf", pump / "new.csv", "--json")
+    (worst, second) = json.loads(run_command(*arguments, "--worst", "2")[1])
+    assert worst["score"] <= second["score"]
+    assert FAULT <= worst["row"] < FAULT + 30 + LONGEST
+    assert [c["name"] for c in worst["channels"]] == ["current", "flow"]
+
+
+@pytest.mark.parametrize(("row", "words"), [("3", "no score: 3"), ("999", "has 150 rows")])
+def test_rows_that_cannot_be_explained(pump, run_command, row, words):
+    code, _, err = run_command("explain", pump / "pump.ocf", pump / "new.csv", "--row", row)
+    assert code == 3
+    assert words in err
+
+
+# -- watch ---------------------------------------------------------------
+
+
+def test_watch_tells_one_event(watch, rows):
+    code, text, err = watch(b"\n".join(rows))
+    first, last = (line for line in text.splitlines() if not line.startswith("drift"))
+    assert code == 0
+    assert first.startswith("event 1  row 10")
+    assert last.startswith("event 1 is over")
+    assert err == "150 rows, 1 event, 0 left out; 9 without a score\n"
+    assert watch(b"\n".join(rows), "--fail-on-anomaly", "-q")[::2] == (1, "")
+
+
+def test_watch_in_json_and_in_a_file(watch, rows, tmp_path):
+    path = tmp_path / "events.jsonl"
+    code, text, _ = watch(b"\n".join(rows), "--json", "--min-rows", "5", "--events", path)
+    alarm, event, summary = (r for r in records(text) if r["kind"] != "drift")
+    assert code == 0
+    assert alarm["kind"] == "alarm"
+    assert alarm["row"] == alarm["start"]["row"] + 4
+    assert alarm["start"] == event["start"]
+    assert event["raised"]["row"] == alarm["row"]
+    assert event["worst"]["score"] <= alarm["score"]
+    assert FAULT <= event["start"]["row"] < event["last"]["row"] < FAULT + 30 + LONGEST
+    assert summary["events"] == 1
+    assert summary["counts"]["seen"] == N
+    written = records(path.read_text())
+    assert [r for r in written if r["kind"] != "drift"] == [alarm, event]
+    watch(b"\n".join(rows), "-q", "--events", path)
+    assert len(records(path.read_text())) > len(written)
+
+
+def test_all_rows_have_the_scores_of_the_library(watch, rows, pump):
+    _, text, _ = watch(b"\r\n".join(rows), "--all", "--json")
+    told = [r["score"] for r in records(text) if r["kind"] == "row"]
+    expected = load(pump / "pump.ocf").score(open_source(pump / "new.csv").read())["score"]
+    assert told[: LONGEST - 1] == [None] * (LONGEST - 1)
+    assert told[LONGEST - 1 :] == pytest.approx(expected[LONGEST - 1 :].tolist())
+
+
+def test_a_stream_without_scores_is_told(watch, rows):
+    dead = [line.rsplit(b",", 2)[0] + b",," for line in rows[41:80]]
+    code, text, _ = watch(b"\n".join([*rows[:41], *dead]), "--json", "--fail-on-anomaly")
+    (blind,) = (r for r in records(text) if r["kind"] == "blind")
+    assert code == 1
+    assert blind["rows"] == 2 * LONGEST + 1
+    assert blind["row"] < 79
+    text = watch(b"\n".join([*rows[:41], *dead]))[1]
+    assert "not watched" in text
+    assert "with most channels empty" in text
+
+
+@pytest.mark.parametrize("spoil", [lambda line: line + b",7", lambda line: b"garbage"])
+def test_rows_that_are_refused_are_not_watched(watch, rows, tmp_path, spoil):
+    path = tmp_path / "events.jsonl"
+    lines = [*rows[:61], *(spoil(line) for line in rows[61:])]
+    code, text, _ = watch(b"\n".join(lines), "--json", "-q", "--fail-on-anomaly", "--events", path)
+    blind, summary = (r for r in records(text) if r["kind"] != "drift")
+    assert code == 1
+    assert (blind["kind"], blind["row"], blind["rows"]) == (
+        "blind",
+        60 + 2 * LONGEST,
+        2 * LONGEST + 1,
+    )
+    assert blind["counts"]["refused"] == 2 * LONGEST + 1
+    assert [r for r in records(path.read_text()) if r["kind"] != "drift"] == [blind]
+    assert (summary["left_out"], summary["blind"]) == (N - 60, 1)
+    assert f"so far {2 * LONGEST + 1} that could not be read" in watch(b"\n".join(lines))[1]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(["a"] * 60 + [""] * 90, "21 that could not be read"), (["a", "b"] * 75, "not full yet")],
+)
+def test_runs_without_a_name_or_in_turn_are_not_watched(watch, pump, names, words):
+    content = pd.read_csv(pump / "new.csv").assign(file=names).to_csv(index=False).encode()
+    code, text, _ = watch(content, "-q", "--fail-on-anomaly")
+    (line,) = (line for line in text.splitlines() if line.startswith("not watched"))
+    assert code == 1
+    assert words in line
+
+
+def test_without_its_context_a_stream_is_not_watched(tmp_path, monkeypatch, run_command):
+    def task(seed):
+        return run(seed).assign(progress=np.linspace(0, 1, N).astype(str))
+
+    (tmp_path / "runs").mkdir()
+    for i in range(10):
+        task(i).to_csv(tmp_path / "runs" / f"{i}.csv", index=False)
+    arguments = ("--context", "progress", "--no-course", "-o", tmp_path / "m.ocf", "-q")
+    assert run_command("fit", tmp_path / "runs", *FIT, *arguments)[0] == 0
+    new = task(50)
+    new.loc[60:, "progress"] = ["", "?", "inf"] * 30
+    new.to_csv(tmp_path / "new.csv", index=False)
+    arguments = ("--json", "-q", "--fail-on-anomaly")
+    code, text, _ = run_command("watch", tmp_path / "m.ocf", tmp_path / "new.csv", *arguments)
+    blind, summary = (r for r in records(text) if r["kind"] not in ("drift", "alarm", "event"))
+    assert code == 1
+    assert (blind["kind"], blind["row"]) == ("blind", 60 + 2 * LONGEST)
+    assert (summary["left_out"], summary["counts"]["context"]) == (0, N - 60)
+    code, text, err = run_command(
+        *("score", tmp_path / "m.ocf", tmp_path / "new.csv", "-o", tmp_path / "s.csv")
+    )
+    assert code == 0
+    assert "Rows of the stream: 90 without a context." in text
+    assert "90 rows" in err
+    assert pd.read_csv(tmp_path / "s.csv")["score"].notna().sum() == 60 - LONGEST + 1
+
+
+@pytest.mark.parametrize(
+    "name", ["kind", "event", "row", "score", "is_anomaly", "start", "columns"]
+)
+def test_columns_may_have_any_name(pump, tmp_path, run_command, name):
+    model = load(pump / "pump.ocf")
+    (group,) = (column for column in model.schema_.columns if column.name == "file")
+    columns = [replace(c, name=name) if c is group else c for c in model.schema_.columns]
+    model.schema_ = replace(model.schema_, columns=columns)
+    model.save(tmp_path / "m.ocf")
+    new = pd.read_csv(pump / "new.csv")
+    new[name] = ["A"] * 115 + ["B"] * 35
+    new.to_csv(tmp_path / "new.csv", index=False)
+    arguments = ("watch", tmp_path / "m.ocf", tmp_path / "new.csv", "--min-rows", 2)
+    code, text, _ = run_command(*arguments, "--json")
+    told = [r for r in records(text) if r["kind"] != "drift"]
+    assert code == 0
+    assert [(r["kind"], r.get("event")) for r in told[:2]] == [("alarm", 1), ("event", 1)]
+    assert "A" in told[0]["columns"].values()
+    assert told[0]["start"]["row"] == told[0]["row"] - 1 >= FAULT
+    assert told[1]["last"]["row"] == 114
+    assert "event 1 is over  row 114" in run_command(*arguments)[1]
+
+
+def test_lines_that_are_no_rows_are_left_out(watch, rows):
+    code, _, err = watch(b"\n".join([*rows[:30], b"1,2", *rows[30:]]))
+    assert code == 0
+    assert "Row 29 is left out" in err
+    assert err.splitlines()[-1].startswith("151 rows, 1 event, 1 left out")
+    assert watch(b"\n".join([*rows[:30], b"1,2"]), "--strict")[0] == 3
+
+
+def test_without_times_another_header_is_another_run(tmp_path, monkeypatch, run_command):
+    pd.concat([run(i).assign(run=i) for i in range(10)]).drop(columns="when").to_csv(
+        tmp_path / "all.csv", index=False
+    )
+    arguments = ("--group", "run", "-o", tmp_path / "m.ocf", "-q")
+    assert run_command("fit", tmp_path / "all.csv", *FIT, *arguments)[0] == 0
+    lines = run(50).drop(columns="when").to_csv(index=False).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(2 * lines)))
+    _, text, _ = run_command("watch", tmp_path / "m.ocf", "--json", "--all")
+    scores = [r["score"] for r in records(text) if r["kind"] == "row"]
+    assert scores[:N] == pytest.approx(scores[N:], nan_ok=True)
+    assert records(text)[-1]["without_score"] == 2 * (LONGEST - 1)
+    assert patience(load(tmp_path / "m.ocf")) is None
+
+
+@pytest.mark.parametrize(("end", "code"), [(KeyboardInterrupt, 130), (Terminated, 0)])
+def test_a_growing_file_goes_on(pump, tmp_path, rows, run_command, monkeypatch, end, code):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"\n".join(rows[: FAULT + 1]) + b"\n")
+    waits = []
+
+    def wait(seconds):
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise end
+        with path.open("ab") as file:
+            more = rows[FAULT + 1 :][10 * len(waits) - 10 : 10 * len(waits)]
+            file.write(b"\n".join(more) + b"\n")
+
+    monkeypatch.setattr("ocfuse.cli.lines.time.sleep", wait)
+    found, text, _ = run_command("watch", pump / "pump.ocf", path, "--follow", "--json")
+    alarm, event, summary = (r for r in records(text) if r["kind"] != "drift")
+    assert found == code
+    assert (alarm["kind"], event["kind"]) == ("alarm", "event")
+    assert event["last"]["row"] == FAULT + 19  # the last that was written
+    assert summary["rows"] == FAULT + 20
+
+
+def test_flags_of_streams_are_refused_for_tables(plant_folder, run_command):
+    code, _, err = run_command("watch", plant_folder / "model.ocf", "--min-rows", "2")
+    assert code == 2
+    assert "ocfuse fit --stream" in plain(err)
+
+
+def test_silence_is_told_and_its_end(pump, rows, run_command, monkeypatch):
+    now = [0.0]
+
+    def lines():
+        yield rows[:40]
+        for _ in range(5):
+            now[0] += 1.0
+            yield []
+        yield rows[40:41]
+
+    monkeypatch.setattr("ocfuse.cli.watching.lines_of_stdin", lines)
+    monkeypatch.setattr("ocfuse.cli.streamtelling.monotonic", lambda: now[0])
+    arguments = ("watch", pump / "pump.ocf", "-", "--json", "--fail-on-anomaly")
+    code, text, _ = run_command(*arguments, "--timeout", "2.5")
+    stall, resumed, summary = records(text)
+    assert code == 1
+    assert (stall["kind"], stall["seconds"]) == ("stall", 3.0)
+    assert (resumed["kind"], resumed["seconds"]) == ("resumed", 5.0)
+    assert (summary["stalls"], summary["rows"]) == (1, 40)
+    now[0] = 0.0
+    assert run_command(*arguments, "--timeout", "5.5")[0] == 0
+
+
+def test_patience_comes_from_the_dates_of_training(pump, tmp_path):
+    model = load(pump / "pump.ocf")
+    assert patience(model) == 5.0  # five usual steps of a second
+    assert model.usual_seconds == 1.0
+    assert StreamTeller(model, Wishes(), Flags(), is_live=False).timeout is None
+    assert StreamTeller(model, Wishes(timeout=2.0), Flags(), is_live=True).timeout == 2.0
+
+
+# -- events --------------------------------------------------------------
+
+
+def told_of(scores, runs=None, **settings):
+    settings = {"threshold": 0.0, "leave": 0.5, "min_rows": 2, "most_unscored": 3} | settings
+    events = RowEvents(**settings)
+    found = []
+    for i, score in enumerate(scores):
+        row = {"row": i, "columns": {}, "score": score, "p_value": 0.5, "is_anomaly": score < 0}
+        found += events.take(row, None if runs is None else runs[i])
+    return found + events.finish(), events
+
+
+def test_hysteresis_and_least_duration():
+    found, events = told_of([1, -1, 1, -1, -2, 0.3, -1, 0.7, 1])
+    assert [r["kind"] for r in found] == ["alarm", "event"]
+    assert (found[0]["row"], found[1]["start"]["row"], found[1]["last"]["row"]) == (4, 3, 6)
+    assert found[1]["worst"]["row"] == 4
+    assert events.n_events == 1
+
+
+def test_an_event_ends_with_its_run():
+    found, events = told_of([1, -1, -1, -1, -1, 1], runs="aaabbb")
+    assert [(r["kind"], r["event"]) for r in found] == [
+        *(("alarm", 1), ("event", 1), ("alarm", 2), ("event", 2))
+    ]
+    assert found[1]["last"]["row"] == 2
+    assert events.n_events == 2
+
+
+def test_rows_without_a_score_are_told_once_and_again_later():
+    nan = float("nan")
+    found, events = told_of([*[nan] * 6, 1, *[nan] * 3, 1, *[nan] * 4])
+    assert [(r["kind"], r["row"]) for r in found] == [("blind", 3), ("blind", 14)]
+    assert events.n_unscored == 13

@@ -1,0 +1,115 @@
+"""Cells on disk: the same bytes however they are made, and whole runs only."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from ocfuse.exceptions import InvalidInputError, MissingPackageError, OcfuseError
+from ocfuse.progress import show_progress
+from ocfuse.robots import cell, read_trials, simulate
+from ocfuse.robots.claim import LOCK_FILE, PLAN_FILE
+from ocfuse.robots.run import TRUTH
+from tests.robots.cases import PLAN
+
+pytest.importorskip("pybullet", reason="the extra robots is not installed")
+image = pytest.importorskip("PIL.Image", reason="the extra robots is not installed")
+parquet = pytest.importorskip("pyarrow.parquet", reason="the extra robots is not installed")
+
+CODE = "import sys; from ocfuse.robots import Plan, simulate; simulate(sys.argv[1], {!r})"
+
+
+def content(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != LOCK_FILE
+    }
+
+
+def test_layout(folder):
+    files = set(content(folder))
+    expected = {"cell.json"}
+    for trial in ("train/trial_0000", "train/trial_0001", "test/trial_0002"):
+        names = ("annotation.json", "states.parquet", "truth.parquet")
+        expected |= {f"{trial}/{name}" for name in names}
+        expected |= {f"{trial}/rgb/frame_{i:04d}.jpg" for i in range(10)}
+    assert files == expected
+
+
+def test_what_is_written_is_what_is_read(folder):
+    *normal, drop = read_trials(folder)
+    assert [trial.name for trial in normal] == ["train/trial_0000", "train/trial_0001"]
+    assert all((trial.labels() == 1).all() and trial.kind == 0 for trial in normal)
+    assert (drop.split, drop.kind, drop.subkind) == ("test", 3, "open")
+    [(first, last)] = drop.anomalies
+    assert last == 9
+    assert drop.labels().tolist() == [1] * first + [-1] * (10 - first)
+    for trial in (*normal, drop):
+        assert trial.joints.shape == (10, len(trial.joint_names))
+        assert trial.joints.dtype == trial.times.dtype == trial.progress.dtype == np.float64
+        assert np.all(np.diff(trial.progress) >= 0)
+        assert np.allclose(np.diff(trial.times), 0.9)
+        with image.open(trial.frames[0]) as frame:
+            assert frame.size == (128, 128)
+        # what is true is not told to who learns from joints
+        assert not set(TRUTH) & set(trial.joint_names)
+
+
+def test_the_truth_is_written(folder):
+    truth = parquet.read_table(folder / "test/trial_0002/truth.parquet")
+    assert truth.column_names == list(TRUTH)
+    assert truth["box_z"].to_numpy().max() > 0.2
+    about = json.loads((folder / "test/trial_0002/annotation.json").read_text())
+    assert about["name"] == "drop"
+    assert about["settings"]["seed"] == 7
+
+
+def test_killed_and_gone_on_with_two_processes(folder, tmp_path):
+    victim = subprocess.Popen([sys.executable, "-c", CODE.format(PLAN), tmp_path])
+    first = tmp_path / "train/trial_0000"
+    end = time.monotonic() + 120
+    while not first.exists() and victim.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    victim.kill()
+    victim.wait()
+    assert victim.returncode == -9
+    done = list(tmp_path.glob("*/trial_*"))
+    assert first in done
+    assert len(done) < 3
+    stamp = (first / "annotation.json").stat().st_mtime_ns
+    (tmp_path / "train/.trial_0001.dead.part").mkdir()
+    simulate(tmp_path, PLAN, jobs=2)
+    assert (first / "annotation.json").stat().st_mtime_ns == stamp
+    assert content(tmp_path) == content(folder)
+
+
+def test_a_whole_cell_is_not_made_again(folder, monkeypatch):
+    monkeypatch.setattr(cell, "write_run", None)
+    told = []
+    with show_progress(lambda *step: told.append(step)):
+        assert len(simulate(folder, PLAN)) == 3
+    assert told == [("runs", "there", 3, 3)]
+
+
+def test_one_command_at_a_time(tmp_path):
+    with cell._alone(tmp_path), pytest.raises(InvalidInputError, match="Another command"):
+        simulate(tmp_path, PLAN)
+
+
+def test_a_run_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(cell, "MOST_ATTEMPTS", 0)
+    with pytest.raises(OcfuseError, match="Use another seed"):
+        simulate(tmp_path, PLAN)
+    assert {path.name for path in tmp_path.rglob("*")} == {PLAN_FILE, LOCK_FILE}
+
+
+@pytest.mark.parametrize("package", ["pybullet", "PIL", "pyarrow"])
+def test_a_missing_package_is_named_before_anything_is_written(package, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingPackageError, match=rf"{package}.*ocfuse\[robots\]"):
+        simulate(tmp_path / "new", PLAN)
+    assert not (tmp_path / "new").exists()

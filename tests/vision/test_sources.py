@@ -1,0 +1,193 @@
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MissingPackageError
+from ocfuse.vision import FrameWarning, open_frames
+from ocfuse.vision.frames import FrameSource, to_picture
+from tests.vision.cases import needs, scene
+
+needs("PIL.Image", "av")
+import av  # noqa: E402
+from PIL import Image  # noqa: E402
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for i in (10, 2, 1):
+        Image.fromarray(np.full((6, 8, 3), i, np.uint8)).save(tmp_path / f"frame_{i}.png")
+    (tmp_path / "notes.txt").write_text("no picture")
+    return tmp_path
+
+
+def write_video(path, n=20, size=64, codec="mpeg4", rate=10):
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=rate)
+        stream.width = stream.height = size
+        stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+        for i in range(n):
+            frame = av.VideoFrame.from_ndarray(scene(i / n, size=size), format="rgb24")
+            for packet in stream.encode(frame):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    return path
+
+
+def test_a_folder_is_read_in_natural_order(folder):
+    frames = list(open_frames(folder))
+    assert [int(frame.image[0, 0, 0]) for frame in frames] == [1, 2, 10]
+    assert [frame.index for frame in frames] == [0, 1, 2]
+    assert frames[0].image.shape == (6, 8, 3)
+    assert frames[0].image.dtype == np.uint8
+    assert all(np.isnan(frame.time) for frame in frames)
+
+
+def test_subfolders_and_lists_of_files_are_read(folder):
+    (folder / "more").mkdir()
+    Image.new("L", (4, 4), 77).save(folder / "more" / "a.JPG")
+    assert len(list(open_frames(folder))) == 4
+    chosen = [folder / "frame_10.png", str(folder / "frame_1.png")]
+    assert [int(f.image[0, 0, 0]) for f in open_frames(chosen)] == [10, 1]
+
+
+def test_corrupt_pictures_are_counted_and_left_out_with_one_warning(folder):
+    (folder / "frame_3.png").write_bytes(b"this is no picture")
+    (folder / "frame_4.png").write_bytes((folder / "frame_2.png").read_bytes()[:40])
+    source = open_frames(folder)
+    with pytest.warns(FrameWarning, match="2 of 5 frames") as caught:
+        frames = list(source)
+    assert len(caught) == 1
+    assert [frame.index for frame in frames] == [0, 1, 4]
+    assert source.skipped_ == [2, 3]
+    assert source.n_frames_ == 5
+
+
+def test_a_missing_package_is_no_corrupt_frame(folder, monkeypatch):
+    def refuse(package, purpose, extra):
+        raise MissingPackageError(f"pip install 'ocfuse[{extra}]'")
+
+    monkeypatch.setattr("ocfuse.vision.stills.needed", refuse)
+    with pytest.raises(MissingPackageError, match=r"ocfuse\[video\]"):
+        list(open_frames(folder))
+
+
+def test_sixteen_bit_and_transparent_pictures(tmp_path):
+    Image.fromarray(np.full((4, 4), 0x8000, np.uint16)).save(tmp_path / "deep.png")
+    Image.new("RGBA", (4, 4), (9, 8, 7, 100)).save(tmp_path / "clear.png")
+    clear, deep = open_frames(tmp_path)
+    assert deep.image.tolist() == np.full((4, 4, 3), 128).tolist()
+    assert clear.image[0, 0].tolist() == [9, 8, 7]
+
+
+def test_a_video_keeps_its_times(tmp_path):
+    frames = list(open_frames(write_video(tmp_path / "run.mp4")))
+    assert len(frames) == 20
+    assert np.allclose([frame.time for frame in frames], np.arange(20) / 10)
+    assert np.abs(frames[5].image.astype(int) - scene(5 / 20).astype(int)).mean() < 8
+
+
+def test_a_source_can_be_read_twice(tmp_path):
+    source = open_frames(write_video(tmp_path / "run.mp4", n=5))
+    first, second = list(source), list(source)
+    assert all((a.image == b.image).all() for a, b in zip(first, second, strict=True))
+
+
+def test_a_damaged_video_goes_on(tmp_path):
+    path = write_video(tmp_path / "run.avi", n=30, codec="mjpeg")
+    content = bytearray(path.read_bytes())
+    begin = content.find(b"\xff\xd8", len(content) // 2)
+    end = content.find(b"\xff\xd8", begin + 2)
+    content[begin : end - 16] = bytes(end - 16 - begin)
+    path.write_bytes(bytes(content))
+    source = open_frames(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        frames = list(source)
+    assert source.n_frames_ == 30
+    assert len(frames) == 29
+    assert [w.category for w in caught] == [FrameWarning]
+
+
+def test_a_cut_off_video_gives_what_is_there(tmp_path):
+    path = write_video(tmp_path / "run.avi", n=30, codec="mjpeg")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FrameWarning)
+        assert 5 < len(list(open_frames(path))) < 30
+
+
+def peak_of(source):
+    tracemalloc.start()
+    for _ in source:
+        pass
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_does_not_grow_with_the_recording(tmp_path):
+    short, long = (write_video(tmp_path / f"{n}.mp4", n=n, size=128) for n in (10, 100))
+    assert peak_of(open_frames(long)) < 1.5 * peak_of(open_frames(short)) + 2**17
+    for n in (20, 400):
+        np.save(tmp_path / f"{n}.npy", np.zeros((n, 64, 64), np.uint8))
+    small, large = (peak_of(open_frames(tmp_path / f"{n}.npy")) for n in (20, 400))
+    assert large < 1.5 * small + 2**17
+
+
+def test_arrays(tmp_path):
+    grey = np.arange(2 * 4 * 4, dtype=np.uint8).reshape(2, 4, 4)
+    np.savez(tmp_path / "one.npz", pictures=grey, labels=np.arange(2))
+    for where in (grey, grey[..., np.newaxis], tmp_path / "one.npz"):
+        frames = list(open_frames(where))
+        assert (frames[1].image == grey[1][:, :, np.newaxis]).all()
+    np.savez(tmp_path / "two.npz", a=grey, b=grey + 1)
+    with pytest.raises(InvalidInputError, match=r"a, b\. Got topic=None"):
+        open_frames(tmp_path / "two.npz")
+    assert next(iter(open_frames(tmp_path / "two.npz", "b"))).image[0, 0, 0] == 1
+
+
+def test_pictures_of_different_sizes():
+    sizes = [frame.image.shape for frame in open_frames([scene(size=32), scene(size=48)])]
+    assert sizes == [(32, 32, 3), (48, 48, 3)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ("/there/is/nothing", InvalidInputError, "There is no file"),
+        (3.5, InvalidTypeError, "Got float"),
+        (True, InvalidTypeError, "Got bool"),
+        ([], InvalidTypeError, "not empty"),
+        (np.zeros((2, 4, 4)), InvalidInputError, "float64"),
+        (np.zeros((4, 4), np.uint8), InvalidInputError, "Got \\(4, 4\\)"),
+        (np.zeros((2, 4, 4, 2), np.uint8), InvalidInputError, "1, 3 or 4"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_words(wrong, error, words):
+    with pytest.raises(error, match=words):
+        open_frames(wrong)
+
+
+def test_files_of_other_kinds_are_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidInputError, match="no pictures"):
+        open_frames(tmp_path / "empty")
+    for name in ("a.mp4", "a.npy", "a.npz", "a.bag", "a.mcap"):
+        (tmp_path / name).write_bytes(b"something else entirely")
+        with pytest.raises(InvalidInputError, match="cannot be read"):
+            open_frames(tmp_path / name)
+
+
+def test_a_source_is_its_own(folder):
+    source = open_frames(folder)
+    assert isinstance(source, FrameSource)
+    assert open_frames(source) is source
+
+
+def test_to_picture_copies_nothing_it_need_not():
+    picture = scene()
+    assert to_picture(picture) is not None
+    assert np.shares_memory(to_picture(picture), picture)

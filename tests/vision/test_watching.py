@@ -1,0 +1,186 @@
+"""Watching frame by frame: scores as of the whole run, events as of its scores."""
+
+import threading
+import tracemalloc
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ocfuse.exceptions import InvalidInputError, SuspectInputWarning
+from ocfuse.streaming import events
+from ocfuse.streaming.events import MAX_UNSCORED
+from ocfuse.vision import (
+    Frame,
+    FrameWarning,
+    PatchGaussian,
+    PatchKNN,
+    PictureDetector,
+    open_frames,
+)
+from ocfuse.vision.live import FrameQueue
+from ocfuse.vision.watching import FrameWatch
+from tests.vision.cases import Blocks, runs
+from tests.vision.framecases import Scripted, numbered
+
+
+def watched(watch, frames):
+    """Return all moments."""
+    return [m for m in [*map(watch.take, frames), watch.finish()] if m is not None]
+
+
+@given(
+    scores=st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.3, 1.0]), min_size=1, max_size=60),
+    min_frames=st.integers(1, 4),
+    leave=st.sampled_from([0.0, 0.5]),
+)
+def test_frames_one_by_one_give_the_events_of_the_whole_run(scores, min_frames, leave):
+    watch = FrameWatch(Scripted(scores), leave, min_frames)
+    moments = watched(watch, numbered(len(scores)))
+    ended = [moment.ended for moment in moments if moment.ended]
+    expected = events(scores, 0.0, leave, min_frames)
+    assert watch.n_events == len(expected)
+    assert [
+        (a.start.frame.index, a.last.frame.index + 1, a.raised.frame.index, a.worst.score)
+        for a in ended
+    ] == [(e.start, e.stop, e.raised, e.lowest) for e in expected]
+    new = [moment.alarm.number for moment in moments if moment.is_new]
+    assert new == [alarm.number for alarm in ended] == list(range(1, len(expected) + 1))
+
+
+@pytest.mark.parametrize(("missing", "n_events"), [(MAX_UNSCORED, 1), (MAX_UNSCORED + 1, 2)])
+def test_an_event_ends_where_frames_are_missing(missing, n_events):
+    frames = numbered(40)
+    del frames[10 : 10 + missing]
+    watch = FrameWatch(Scripted([-1.0] * 40), min_frames=1)
+    moments = watched(watch, frames)
+    assert watch.n_events == n_events
+    ended = [m.ended for m in moments if m.ended]
+    assert ended[0].last.frame.index == (9 if n_events == 2 else 39)
+    if n_events == 2:
+        both = next(m for m in moments if m.ended)
+        assert both.is_new  # one ends and the next begins with the same frame
+        assert (both.alarm.number, both.ended.number) == (2, 1)
+
+
+def test_dropped_frames_are_not_missing():
+    """Who scores every 20th frame only still raises an event, and only one."""
+    frames = [replace(frame, n_dropped=19) for frame in numbered(200)[19::20]]
+    watch = FrameWatch(Scripted([-1.0] * 200), min_frames=3)
+    moments = watched(watch, frames)
+    assert [moment.is_new for moment in moments[:4]] == [False, False, True, False]
+    assert watch.n_events == 1
+    both = [replace(frames[0], n_dropped=19), replace(frames[1], n_dropped=19 - MAX_UNSCORED - 1)]
+    watch = FrameWatch(Scripted([-1.0] * 200), min_frames=1)
+    watched(watch, both)
+    assert watch.n_events == 2  # of these more than ten are missing
+
+
+def test_a_slow_machine_with_a_camera_raises_events():
+    """While a frame is scored 15 others come."""
+    given, scored = threading.Semaphore(0), threading.Semaphore(0)
+
+    class Camera:
+        is_live = True
+
+        def __iter__(self):
+            for start in range(0, 120, 15):
+                yield from numbered(120)[start : start + 15]
+                given.release()
+                scored.acquire(timeout=5)
+            given.release(9)  # nobody waits for the last ones
+
+        def __str__(self):
+            return "camera 0"
+
+    watch = FrameWatch(Scripted([-1.0] * 120))
+    queue = FrameQueue(Camera())
+
+    def slowly(frame):
+        given.acquire(timeout=5)
+        watch.take(frame)
+        scored.release()
+        return frame
+
+    with pytest.warns(FrameWarning, match="frames of camera 0 were dropped") as told:
+        taken = list(map(slowly, queue))
+    assert len(told) == 1
+    assert queue.n_dropped + len(taken) == 120
+    assert len(taken) < 15
+    assert watch.n_events == 1
+
+
+def test_frames_numbered_anew_are_no_gap():
+    watch = FrameWatch(Scripted([-1.0] * 40), min_frames=1)
+    watched_twice = [*map(watch.take, numbered(30)), *map(watch.take, numbered(5))]
+    assert watch.n_events == 1
+    assert all(m.ended is None for m in watched_twice)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return a detector that knows the progress of the task."""
+    pictures, run, progress = runs(n_runs=5)
+    members = [("gaussian", PatchGaussian()), ("knn", PatchKNN())]
+    detector = PictureDetector(Blocks(), members=members, false_alarm_rate=0.2, random_state=0)
+    return detector.fit(pictures, groups=run, context=progress)
+
+
+def test_scores_are_those_of_the_detector_and_the_sum_of_their_parts(fitted):
+    pictures, _, progress = runs(n_runs=1, seed=7)
+    pictures[4:8, 44:60, 4:20] = 20
+    source = open_frames(pictures, progress=progress)
+    watch = FrameWatch(fitted)
+    moments = watched(watch, source)
+    scores = [m.seen.score for m in moments if m.seen]
+    np.testing.assert_allclose(scores, fitted.score_samples(pictures, progress), atol=1e-3)
+    np.testing.assert_allclose(scores, fitted.score_samples(source), atol=1e-3)
+    for moment in moments[:-1]:
+        assert sum(moment.seen.members.values()) == pytest.approx(moment.seen.score)
+    (event,) = [m.ended for m in moments if m.ended]
+    assert (event.start.frame.index, event.last.frame.index) == (4, 7)
+    y, x = watch.explain(event.worst).place()
+    assert (y, x) == pytest.approx((52 / 64, 12 / 64), abs=0.15)
+    watch.explains_events = True
+    again = [m.seen.score for m in watched(watch, source) if m.seen]
+    np.testing.assert_allclose(again, scores, atol=1e-6)
+
+
+def test_progress_that_nobody_tells_is_asked_for(fitted):
+    with pytest.raises(InvalidInputError, match=r"open_frames\(\.\.\., progress=\.\.\.\)"):
+        FrameWatch(fitted).take(Frame(0, 0.0, runs(1)[0][0]))
+
+
+def test_progress_in_other_units_is_told_once(fitted):
+    picture = runs(1)[0][0]
+    watch = FrameWatch(fitted)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for i, progress in enumerate((0.5, 1.5, 50.0, 60.0)):
+            watch.explain(watch.take(Frame(i, 0.0, picture, progress)).seen)
+    (warning,) = told
+    assert warning.category is SuspectInputWarning
+    assert "0 to 1 in training, and is 50 now" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_an_event_ends_between_threshold_and_usual_score(fitted):
+    leave = FrameWatch(fitted).tracker.leave
+    assert fitted.offset_ < leave < np.median(fitted.normal_scores_)
+
+
+def test_memory_does_not_grow_with_the_event():
+    picture = np.zeros((64, 64, 3), dtype=np.uint8)
+    watch = FrameWatch(Scripted([-1.0]))
+    tracemalloc.start()
+    for i in range(20):
+        watch.take(Frame(i, 0.0, picture.copy()))
+    before = tracemalloc.get_traced_memory()[0]
+    for i in range(20, 400):
+        watch.take(Frame(i, 0.0, picture.copy()))
+    after = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert after < before + 4 * picture.nbytes
