@@ -26,15 +26,19 @@ def check_rate(rate: Any) -> None:
         raise InvalidInputError(f"false_alarm_rate must be in (0, 1), such as 0.01. Got {rate!r}.")
 
 
-def check_offset(offset: Any) -> float:
-    """Return a threshold that scores can be compared with."""
-    if not (isinstance(offset, int | float | np.number) and np.isfinite(offset)):
-        raise InvalidInputError(f"offset must be a finite number. Got {offset!r}.")
-    return float(offset)
+def settle_threshold(
+    conformal: ConformalCalibrator, rate: float | None, offset: float | None
+) -> tuple[float, float]:
+    """Return the offset that is asked for by a rate or by itself, and the rate it stands for.
 
-
-def threshold_at(conformal: ConformalCalibrator, rate: float) -> tuple[float, float]:
-    """Return the offset for a rate and the rate that it stands for; tell if that is higher."""
+    Tell if that is higher than the rate asked for.
+    """
+    if (rate is None) == (offset is None):
+        raise InvalidInputError("Give either false_alarm_rate or offset.")
+    if rate is None:
+        if not (isinstance(offset, int | float | np.number) and np.isfinite(offset)):
+            raise InvalidInputError(f"offset must be a finite number. Got {offset!r}.")
+        return float(offset), conformal.share_below(float(offset))
     check_rate(rate)
     offset, reached = conformal.threshold(rate)
     if reached > rate:

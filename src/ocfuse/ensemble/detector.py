@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.detectors.pools import Pool
 from ocfuse.ensemble.alarms import (
-    check_offset,
     check_rate,
-    threshold_at,
+    settle_threshold,
     warn_if_many_left_out,
 )
 from ocfuse.ensemble.context import ContextScale, scaled_context
@@ -321,13 +320,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             The detector.
         """
         check_is_fitted(self, "conformal_")
-        if (false_alarm_rate is None) == (offset is None):
-            raise InvalidInputError("Give either false_alarm_rate or offset.")
-        if false_alarm_rate is not None:
-            self.offset_, self.threshold_rate_ = threshold_at(self.conformal_, false_alarm_rate)
-        if offset is not None:
-            self.offset_ = check_offset(offset)
-            self.threshold_rate_ = self.conformal_.share_below(self.offset_)
+        found = settle_threshold(self.conformal_, false_alarm_rate, offset)
+        self.offset_, self.threshold_rate_ = found
         return self
 
     def calibrate(self, X: Any, context: Any = None, groups: Any = None) -> "FusedDetector":

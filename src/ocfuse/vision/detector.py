@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ocfuse.ensemble.alarms import check_offset, check_rate, threshold_at
+from ocfuse.ensemble.alarms import check_rate, settle_threshold
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.ranges import warn_if_far
 from ocfuse.persistence import save
@@ -197,13 +197,8 @@ class PictureDetector(BaseEstimator):  # type: ignore[misc]
             The detector.
         """
         check_is_fitted(self, "conformal_")
-        if (false_alarm_rate is None) == (offset is None):
-            raise InvalidInputError("Give either false_alarm_rate or offset.")
-        if false_alarm_rate is not None:
-            self.offset_, self.threshold_rate_ = threshold_at(self.conformal_, false_alarm_rate)
-        if offset is not None:
-            self.offset_ = check_offset(offset)
-            self.threshold_rate_ = self.conformal_.share_below(self.offset_)
+        found = settle_threshold(self.conformal_, false_alarm_rate, offset)
+        self.offset_, self.threshold_rate_ = found
         return self
 
     def calibrate(self, X: Any, groups: Any = None, context: Any = None) -> "PictureDetector":
