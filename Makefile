@@ -5,7 +5,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 STAMP := .venv/.stamp
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
-KERNEL := $(wildcard src/ocfuse/solvers/kernel/*.cpp src/ocfuse/solvers/kernel/*.hpp)
+KERNEL := $(wildcard src/ocfuse/*/kernel/*.cpp src/ocfuse/*/kernel/*.hpp)
 CODE := src tests examples docs setup.py $(wildcard benchmarks)
 
 ifndef OCFUSE_DATA
@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-torch check format check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-accuracy bench-paper docs clean
+.PHONY: help demo test test-torch check format check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-accuracy bench-paper docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -61,10 +61,10 @@ check-native: $(STAMP)  ## run the kernel's tests under address and undefined-be
 	CFLAGS='$(SANITIZE)' CXXFLAGS='$(SANITIZE)' LDFLAGS='-fsanitize=address,undefined' \
 	    $(PIP) --no-build-isolation --no-deps --target build/sanitized .
 	rm -rf build/lib.* build/temp.*
-	nm -D build/sanitized/ocfuse/solvers/_native*.so | grep -q __asan
+	for kernel in build/sanitized/ocfuse/*/_native*.so; do nm -D $$kernel | grep -q __asan || exit 1; done
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized \
-	    $(RUN) -m pytest -q tests/solvers/test_native.py
+	    $(RUN) -m pytest -q tests/solvers/test_native.py tests/compiled tests/nearest
 
 bench-solvers: $(STAMP)  ## time the solvers
 	$(RUN) -m benchmarks.solvers
@@ -87,6 +87,9 @@ bench-pictures: $(STAMP)  ## pictures: tiles, MVTec features, frames per second
 # Makes the cell first, if OCFUSE_CELL names none. torch is for the rival that predicts motion.
 bench-robots: $(STAMP) .venv/.torch  ## the simulated robot cell, and the Toyota HSR if it is there (an hour)
 	$(RUN) -m benchmarks.robots
+
+bench-scale: $(STAMP)  ## time, memory and accuracy as rows grow, and the constants of the plans (resumes)
+	$(RUN) -m benchmarks.scale
 
 bench-accuracy: $(STAMP)  ## compare everything on 34 data sets (hours; resumes)
 	$(RUN) -m benchmarks.accuracy
@@ -114,14 +117,14 @@ clean:  ## remove the environment, builds and caches
 	    || ! $(RUN) -m pip --version >/dev/null 2>&1; then $(PYTHON) -m venv --clear .venv; fi
 	@touch .venv/.unfinished
 	@$(PIP) setuptools pybind11
-	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[bags,dev,rivals,robots,tool,video]'
+	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[bags,dev,distributed,rivals,robots,tool,video]'
 	@rm .venv/.unfinished
 	@echo '$(CURDIR)' "$$($(RUN) $(VERSION))" > $@
 
 # Then the package itself, again whenever a C++ source changes. An old kernel
 # is removed first, so that a build that fails does not go unnoticed.
 $(STAMP): .venv/.dependencies setup.py $(KERNEL)
-	@rm -f src/ocfuse/solvers/_native*.so
+	@rm -f src/ocfuse/*/_native*.so
 	@$(PIP) --no-build-isolation --no-deps -e .
 	@touch $@
 	@-$(RUN) -c 'import ocfuse; ocfuse.show_versions()'

@@ -1,4 +1,4 @@
-"""Build the optional C++ kernel; everything else stands in pyproject.toml."""
+"""Build the optional C++ kernels; everything else stands in pyproject.toml."""
 
 import os
 import sys
@@ -9,7 +9,9 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-KERNEL = Path("src/ocfuse/solvers/kernel")
+#: Packages with a kernel, and what its compiler must not do besides: the
+#: distances of rows are those of NumPy to the last bit, which a fused product would change.
+KERNELS = {"solvers": [], "compiled": ["-ffp-contract=off"]}
 
 # No flag here may assume that NaN and infinity do not occur (as -ffast-math
 # does) or that the machine that runs the wheel is the one that built it.
@@ -31,12 +33,15 @@ class OptionalBuild(build_ext):
         if self.compiler.compiler_type == "msvc":
             ext.extra_compile_args += MSVC_FLAGS
         else:
-            ext.extra_compile_args += UNIX_FLAGS
+            ext.extra_compile_args += UNIX_FLAGS + KERNELS[ext.name.split(".")[1]]
             ext.extra_link_args += ["-pthread"]
         try:
             super().build_extension(ext)
         except (BaseError, CCompilerError, OSError):
-            say("the C++ kernel could not be built (the reason stands above); NumPy will serve")
+            say(
+                f"the C++ kernel {ext.name} could not be built (the reason stands above); "
+                "NumPy will serve"
+            )
 
 
 def say(message: str) -> None:
@@ -47,15 +52,18 @@ def native_extensions() -> list[Extension]:
     if os.environ.get("OCFUSE_NO_NATIVE", "0") not in ("", "0"):
         say("the C++ kernel is left out, because OCFUSE_NO_NATIVE is set")
         return []
-    return [
-        Pybind11Extension(
-            "ocfuse.solvers._native",
-            sorted(path.as_posix() for path in KERNEL.glob("*.cpp")),
-            depends=sorted(path.as_posix() for path in KERNEL.glob("*.hpp")),
-            cxx_std=17,
-            optional=True,
-        )
-    ]
+    return [native_extension(package) for package in KERNELS]
+
+
+def native_extension(package: str) -> Extension:
+    folder = Path("src/ocfuse") / package / "kernel"
+    return Pybind11Extension(
+        f"ocfuse.{package}._native",
+        sorted(path.as_posix() for path in folder.glob("*.cpp")),
+        depends=sorted(path.as_posix() for path in folder.glob("*.hpp")),
+        cxx_std=17,
+        optional=True,
+    )
 
 
 setup(ext_modules=native_extensions(), cmdclass={"build_ext": OptionalBuild})

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 
+from ocfuse import features
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.features import FARTHEST, FeatureEncoder, check_table, take_rows
 
@@ -70,6 +71,14 @@ def test_far_values_stay_where_digits_are_left():
     assert FARTHEST == 1e6
     encoder = FeatureEncoder().fit([[0.0], [2.0]])
     np.testing.assert_array_equal(encoder.transform([[1e300], [-1e300]]), [[1e6], [-1e6]])
+
+
+def test_columns_learned_together_or_apart_are_the_same(monkeypatch):
+    X = np.random.default_rng(0).exponential(size=(70, 9))
+    X[::7, 4] = np.nan
+    together = FeatureEncoder().fit(X).transform(X)
+    monkeypatch.setattr(features, "VALUES_AT_ONCE", 150)
+    np.testing.assert_array_equal(FeatureEncoder().fit(X).transform(X), together)
 
 
 def test_memory_layout_changes_no_bit():

@@ -101,7 +101,7 @@ def test_wheel_with_kernel(sdist, tmp_path):
     shown = run("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).splitlines()
     assert str(site) in shown[-1]
     assert str(solve([[0.2, 0.1]], [1], 2).w.tolist()) in shown[-1]
-    assert "C++ kernel    C++" in shown[-2]
+    assert "C++ kernel      C++" in shown[-2]
 
 
 @pytest.mark.parametrize("environment", [NO_COMPILER, LEFT_OUT], ids=["no compiler", "left out"])

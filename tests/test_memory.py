@@ -51,3 +51,20 @@ def test_nothing_is_kept_outside():
     with remembering():
         double(X)
     assert len(calls) == 4
+
+
+def test_what_knows_its_digest_is_known_by_it():
+    calls = []
+
+    class Large:
+        def __init__(self, digest):
+            self.digest = digest
+
+    @remembered
+    def name_of(value):
+        calls.append(value.digest)
+        return value.digest
+
+    with remembering():
+        assert [name_of(Large(name)) for name in "aab"] == ["a", "a", "b"]
+    assert calls == ["a", "b"]

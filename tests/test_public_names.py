@@ -11,6 +11,7 @@ import ocfuse.bench
 import ocfuse.bench.rivals
 import ocfuse.datasets
 import ocfuse.detectors
+import ocfuse.distributed
 import ocfuse.ensemble
 import ocfuse.fusion
 import ocfuse.negatives
@@ -30,6 +31,7 @@ PACKAGES = [
     ocfuse.bench.rivals,
     ocfuse.datasets,
     ocfuse.detectors,
+    ocfuse.distributed,
     ocfuse.ensemble,
     ocfuse.fusion,
     ocfuse.negatives,

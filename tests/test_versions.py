@@ -19,7 +19,8 @@ def shown(capsys):
 def test_lines_in_order(shown):
     names = [name.strip() for name in shown]
     assert names == [
-        "Python", "platform", "ocfuse", "numpy", "scipy", "scikit-learn", "C++ kernel"
+        "Python", "platform", "ocfuse", "numpy", "scipy", "scikit-learn", "kernel of rows",
+        "C++ kernel",
     ]  # fmt: skip
 
 

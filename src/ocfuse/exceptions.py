@@ -3,6 +3,7 @@
 The tree::
 
     OcfuseError
+    ├── ClusterError                           machines that work together do not
     ├── DatasetError                           a data set is not what it should be
     │   └── DatasetUnavailableError            it is not here and cannot be fetched
     ├── InvalidInputError (also ValueError)    what was given cannot be used
@@ -11,8 +12,9 @@ The tree::
     │   └── TableError                         a table cannot be read, or its cells not used
     ├── MemberError                            a member of the ensemble failed
     ├── MissingPackageError (also ImportError) an optional package is not installed
-    └── ModelFileError (also ValueError)       a model file cannot be loaded
-        └── UntrustedTypeError                 it holds types that nobody vouched for
+    ├── ModelFileError (also ValueError)       a model file cannot be loaded
+    │   └── UntrustedTypeError                 it holds types that nobody vouched for
+    └── NotEnoughMemoryError (also MemoryError) a fit would need more than there is
 
     OcfuseWarning (UserWarning)
     ├── ConvergenceWarning                     a solver stopped before its tolerance
@@ -33,6 +35,10 @@ The tree::
 
 class OcfuseError(Exception):
     """Base of every error that ocfuse raises on purpose."""
+
+
+class ClusterError(OcfuseError):
+    """Say which machines cannot be reached, or what made them fail."""
 
 
 class DatasetError(OcfuseError):
@@ -78,6 +84,10 @@ class ModelFileError(OcfuseError, ValueError):
 
 class UntrustedTypeError(ModelFileError):
     """List the types of a model file that nobody vouched for."""
+
+
+class NotEnoughMemoryError(OcfuseError, MemoryError):
+    """Say how much memory a fit needs, how much there is and what to do about it."""
 
 
 class OcfuseWarning(UserWarning):
@@ -145,6 +155,9 @@ class RowsWarning(TableWarning):
         count = "" if n_rows == 1 else f"{n_rows:,} rows, the first of them "
         super().__init__(f"{what}: {count}{first}.")
         self.what, self.n_rows, self.first = what, n_rows, first
+
+    def __reduce__(self) -> tuple[type["RowsWarning"], tuple[str, int, str]]:
+        return type(self), (self.what, self.n_rows, self.first)  # for other processes
 
 
 class ThresholdWarning(OcfuseWarning):

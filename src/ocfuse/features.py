@@ -42,6 +42,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 FARTHEST = 1e6
 #: A column whose spread is below this share of its size is constant up to rounding.
 ROUNDING = 1e-13
+#: Values of columns that are sorted together.
+VALUES_AT_ONCE = 2**18
 #: What a column may hold; anything else is told by its own words.
 NUMBERS, TEXT, GAPS, BYTES, DATES = "numbers", "text", "gaps", "bytes", "dates or durations"
 #: Types of gaps, by name: pandas may not be there to import them from.
@@ -63,10 +65,19 @@ class NumberScaler(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: FloatArray, y: Any = None) -> "NumberScaler":
         """Learn medians, means and standard deviations."""
+        self.centre_, self.scale_, self.fill_ = np.empty((3, X.shape[1]))
+        step = max(1, VALUES_AT_ONCE // len(X))
+        for begin in range(0, X.shape[1], step):
+            self._fit_columns(X, slice(begin, begin + step))
+        return self
+
+    def _fit_columns(self, X: FloatArray, some: slice) -> None:
+        """Learn from some columns: while they are in the cache it takes half the time."""
         # Sorted and contiguous: neither row order nor memory layout changes a bit. NaN is last.
-        columns = np.sort(np.ascontiguousarray(X.T), axis=1)
+        columns = np.array(X[:, some].T, order="C")
+        columns.sort(axis=1)
         n_present = (~np.isnan(columns)).sum(axis=1)
-        self.centre_, self.scale_, self.fill_ = np.empty((3, len(columns)))
+        centre, scale, fill = self.centre_[some], self.scale_[some], self.fill_[some]
         for n in np.unique(n_present):
             chosen = n_present == n
             present = columns[chosen, :n]
@@ -75,18 +86,19 @@ class NumberScaler(BaseEstimator):  # type: ignore[misc]
             unit = present / peak[:, np.newaxis]  # its squares cannot overflow
             spread = unit.std(axis=1)
             constant = (spread <= ROUNDING) | (spread * peak == 0)
-            self.centre_[chosen] = unit.mean(axis=1) * peak
-            self.scale_[chosen] = np.where(constant, 1.0, spread * peak)
-            self.fill_[chosen] = present[:, (n - 1) // 2] / 2 + present[:, n // 2] / 2
-        return self
+            centre[chosen] = unit.mean(axis=1) * peak
+            scale[chosen] = np.where(constant, 1.0, spread * peak)
+            fill[chosen] = present[:, (n - 1) // 2] / 2 + present[:, n // 2] / 2
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Fill the gaps and standardise."""
         missing = np.isnan(X)
         if missing.any():
             X = np.where(missing, self.fill_, X)
+        Z = np.empty(X.shape)
         with np.errstate(over="ignore"):
-            Z = np.ascontiguousarray((X - self.centre_) / self.scale_)
+            np.subtract(X, self.centre_, out=Z)
+            np.divide(Z, self.scale_, out=Z)
         return np.maximum(np.minimum(Z, FARTHEST, out=Z), -FARTHEST, out=Z)
 
 
@@ -210,7 +222,7 @@ def check_table(X: Any) -> Any:
     return X
 
 
-def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:
     """Return the chosen rows of an array or a data frame."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 

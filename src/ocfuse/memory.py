@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,7 +29,7 @@ def remembering() -> Iterator[None]:
 def remembered(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function of arrays and numbers return, while `remembering`, what it did before.
 
-    Nobody may write into the result.
+    An argument with an attribute `digest` is known by that. Nobody may write into the result.
     """
 
     @functools.wraps(function)
@@ -51,8 +52,14 @@ def remembered(function: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
+def digest(array: NDArray[Any]) -> tuple[Any, ...]:
+    """Return what tells an array from others."""
+    content = np.ascontiguousarray(array).data
+    return array.shape, array.dtype.str, hashlib.sha256(content).digest()
+
+
 def _key(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        content = np.ascontiguousarray(value).tobytes()
-        return value.shape, value.dtype.str, hashlib.sha256(content).digest()
-    return type(value), value
+        return digest(value)
+    # What is made of a large array may know its digest.
+    return type(value), getattr(value, "digest", value)

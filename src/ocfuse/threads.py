@@ -1,5 +1,6 @@
 """Work in one thread, where several would be slower or would change the last bits."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,6 +14,34 @@ from threadpoolctl import ThreadpoolController
 LEAST_FOR_THREADS = 2**28
 
 _TURN = threading.RLock()
+_HERE = threading.local()
+
+
+def allowed_threads() -> int:
+    """Return how many threads compiled code may start.
+
+    OMP_NUM_THREADS if that is set, which is how joblib keeps its workers apart,
+    else the cores that this process may use. One in a thread that is `one_of_many`.
+    """
+    if getattr(_HERE, "is_one_of_many", False):
+        return 1
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if limit.isdigit() and int(limit) > 0:
+        return int(limit)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def one_of_many() -> Iterator[None]:
+    """Let compiled code that is called from this thread start no others: there are others."""
+    before = getattr(_HERE, "is_one_of_many", False)
+    _HERE.is_one_of_many = True
+    try:
+        yield
+    finally:
+        _HERE.is_one_of_many = before
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+from ocfuse.compiled import native as rows
 from ocfuse.solvers import native
 
 PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn")
@@ -16,6 +17,7 @@ def show_versions() -> None:
     """
     lines = {"Python": platform.python_version(), "platform": platform.platform()}
     lines |= {name: _installed(name) for name in PACKAGES}
+    lines["kernel of rows"] = rows.describe()
     lines["C++ kernel"] = native.describe()
     width = max(map(len, lines))
     for name, value in lines.items():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, Compressed, OneClassGP, Pool, Whitened
+from ocfuse.detectors import compressed as module
 from ocfuse.detectors.compressed import Compression
 from ocfuse.detectors.gram import Gram, Reference
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MemberError
@@ -74,7 +75,7 @@ def test_closed_forms_say_what_refits_without_the_row_say(inner):
     X = table(60, 4)
     gram = Gram(X)
     detector = Compressed(inner)
-    assert detector.closed_form
+    assert detector.is_closed(*X.shape)
     closed = detector.fit_gram(gram)._leave_one_out(gram)
     refits = []
     for i in range(60):
@@ -85,7 +86,7 @@ def test_closed_forms_say_what_refits_without_the_row_say(inner):
 
 @pytest.mark.parametrize("inner", [GMM(2), Whitened(KNN())])
 def test_without_a_closed_form_it_goes_by_folds(inner):
-    assert not Compressed(inner).closed_form
+    assert not Compressed(inner).is_closed(60, 4)
     pool = Pool([Compressed(inner)]).fit(table(60, 3), random_state=0)
     assert np.isfinite(pool.honest_scores_).all()
 
@@ -120,3 +121,19 @@ def test_other_estimators_are_refused(wrong):
 def test_wrong_parameters_of_the_detector_are_refused():
     with pytest.raises(InvalidInputError, match="n_neighbors must be"):
         Compressed(KNN(0)).fit(table(20, 2))
+
+
+def test_many_rows_are_compressed_by_a_logarithm(monkeypatch):
+    X = np.column_stack([table(500, 3), np.full(500, 0.7), np.zeros(500)])
+    X[0, 0], X[1, 1] = 1e140, -1e140
+    new = np.vstack([table(40, 5, seed=1), X[:3], 1e-9 * X[5:8]])
+    few = Reference(X).view(Compression)
+    monkeypatch.setattr(module, "MANY_ROWS", 100)
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 64)
+    many = Reference(X).view(Compression)
+    assert many.coordinates.by_logarithm
+    assert not few.coordinates.by_logarithm
+    assert (many.X[:, 3:] == 0).all()
+    expected = few.coordinates.transform(new)
+    np.testing.assert_allclose(many.coordinates.transform(new), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(many.X, few.X, rtol=1e-12, atol=1e-12)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
+from ocfuse.compiled import native
 from ocfuse.detectors.base import N_FOLDS, honest_scores, interleaved_folds
 from ocfuse.detectors.forest import Forest, average_length
 from ocfuse.detectors.gram import Gram
@@ -47,6 +48,22 @@ def test_values_on_the_thresholds_go_where_theirs_go(seed, unit, levels):
     rows = np.vstack([X, np.repeat(thresholds[:, None], 3, axis=1)])
     ours = forest.score_query(forest.reference_.query(rows))
     np.testing.assert_allclose(ours, theirs(forest, X).score_samples(rows), rtol=0, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**31 - 1), st.integers(1, 20), st.integers(1, 6), st.integers(0, 70))
+def test_kernel_and_twin_follow_the_same_paths(seed, n_trees, m, q):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(4, size=(40, m)) * 10.0 ** rng.integers(-3, 4)
+    trees = Forest(n_trees, rows_per_tree=8, random_state=seed).fit_gram(Gram(X)).trees_
+    rows = np.vstack([rng.normal(size=(q, m)), X, np.full((1, m), 1e150), np.full((1, m), -1e40)])
+    np.testing.assert_array_equal(trees.follow(rows), trees._by_numpy(rows))
+    np.testing.assert_array_equal(trees.follow(rows[::3]), trees._by_numpy(rows)[::3])
+    if native.kernel is not None:
+        native.kernel.use_baseline(True)
+        np.testing.assert_array_equal(trees.follow(rows), trees._by_numpy(rows))
+        native.kernel.use_baseline(False)
+    assert trees.follow(rows[:0]).shape == (0, n_trees)
 
 
 def test_average_length_is_the_mean_over_random_trees():

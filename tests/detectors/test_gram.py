@@ -18,6 +18,7 @@ from ocfuse.detectors.gram import Gram, Reference
 from ocfuse.detectors.kpca import KPCA
 from ocfuse.detectors.svdd import SVDD
 from ocfuse.detectors.whitening import Whitening
+from ocfuse.nearest import search
 
 WIDTHS = (1.0, 0.5, 0.25)
 VIEWS = (Whitening, Compression)
@@ -114,6 +115,7 @@ def test_tree_blocks_and_matrix_give_the_same_neighbours(monkeypatch, levels):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3)) if levels is None else rng.integers(levels, size=(300, 3))
     found = []
+    monkeypatch.setattr(module, "kernel", None)
     for tree_rows, most in ((2, 2**24), (10**9, 2**24), (10**9, 1000)):
         monkeypatch.setattr(module, "TREE_ROWS", tree_rows)
         monkeypatch.setattr(module, "MOST_DISTANCES", most)
@@ -123,6 +125,23 @@ def test_tree_blocks_and_matrix_give_the_same_neighbours(monkeypatch, levels):
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+def test_many_rows_are_searched_in_cells_that_are_kept(monkeypatch):
+    monkeypatch.setattr(search, "MOST_ROWS", 400)
+    monkeypatch.setattr(module, "MOST_DISTANCES", 1)
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    gram = Gram(X)
+    found = gram.query(X + 0.1).neighbours(5)
+    for rows in (X[:400], np.vstack([X[:400], X[:50]])):
+        few = Gram(rows)
+        few.neighbours(5)
+        assert few.reference.cell_centres is None
+    assert gram.reference.cell_centres.shape[1] == 3
+    loaded = pickle.loads(pickle.dumps(gram.reference))
+    monkeypatch.setattr(module, "centres_of_many", None)
+    for one, two in zip(found, loaded.query(X + 0.1).neighbours(5), strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 def test_neighbours_do_not_depend_on_the_batch():

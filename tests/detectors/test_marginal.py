@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocfuse.detectors import Compressed, Marginal
+from ocfuse.detectors import marginal as module
 from ocfuse.detectors.gram import Gram
 
 
@@ -93,3 +94,28 @@ def test_one_row_is_scored_in_a_moment():
         times.append(time.perf_counter() - begin)
     # measured: 0.1 ms; the least of many does not know how busy the machine is
     assert min(times) < 3e-4
+
+
+@pytest.mark.parametrize("q", [1, 16, 17, 300])
+@pytest.mark.parametrize("m", [3, 130])
+def test_kernel_and_twins_count_the_same(monkeypatch, q, m):
+    X, new = np.round(table(200, m), 1), np.round(2 * table(q, m, seed=1), 1)
+    detector = Marginal().fit(X)
+    counts = detector._tail_counts(new)
+    monkeypatch.setattr(module, "kernel", None)
+    np.testing.assert_array_equal(detector._tail_counts(new), counts)
+    expected = np.minimum(
+        (X[:, None] <= new).sum(axis=0), (X[:, None] >= new).sum(axis=0)
+    )  # by definition
+    np.testing.assert_array_equal(counts, expected)
+
+
+@pytest.mark.parametrize("digits", [0, 1, 12])
+def test_tails_of_many_rows_follow_from_their_places(monkeypatch, digits):
+    X = np.round(table(300, 7), digits)
+    gram = Gram(X)
+    detector = Marginal().fit_gram(gram)
+    few = detector._leave_one_out(gram)
+    monkeypatch.setattr(module, "MANY_ROWS", 100)
+    monkeypatch.setattr(module, "VALUES_AT_ONCE", 700)
+    np.testing.assert_allclose(detector._leave_one_out(gram), few, rtol=1e-12)

@@ -8,6 +8,8 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
+from ocfuse.detectors import mixture as module
+from ocfuse.detectors.base import honest_scores, interleaved_folds
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.mixture import GMM, MOST_ITERATIONS
 from ocfuse.exceptions import InvalidInputError
@@ -176,3 +178,51 @@ def test_false_alarm_rate_holds_on_fresh_rows():
 def test_wrong_parameters_are_refused(params, message):
     with pytest.raises(InvalidInputError, match=message):
         GMM(**params).fit(clusters(20, 2))
+
+
+def test_many_rows_are_taken_out_of_one_gaussian_one_by_one(monkeypatch):
+    monkeypatch.setattr(module, "MANY_ROWS", 200)
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(5, size=(700, 20)) * np.linspace(3.0, 0.2, 20)
+    gram = Gram(X)
+    detector = GMM(1).fit_gram(gram)
+    assert detector.is_closed(*X.shape)
+    honest = honest_scores(detector, gram, [])
+    seen = detector.score_query(gram.query(X))
+    for i in (0, 300, 699):
+        part = Gram(np.delete(X, i, axis=0))
+        refitted = GMM(1).fit_gram(part).score_query(part.query(X[i : i + 1]))[0]
+        assert abs(honest[i] - refitted) < 0.3 * abs(seen[i] - refitted)
+
+
+@pytest.mark.parametrize("m", [20, 40])
+def test_folds_of_one_gaussian_follow_from_sums(monkeypatch, m):
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(5, size=(500, m)) @ rng.normal(size=(m, m))
+    gram, folds = Gram(X), interleaved_folds(500)
+    monkeypatch.setattr(module, "MOST_DIRECTIONS", 25)
+    refitted = honest_scores(GMM(1).fit_gram(gram), gram, folds)
+    monkeypatch.setattr(module, "MANY_ROWS", 200)
+    monkeypatch.setattr(module, "ROWS_PER_COLUMN", 100)
+    detector = GMM(1).fit_gram(Gram(X))
+    assert detector.is_closed(500, m)
+    np.testing.assert_allclose(honest_scores(detector, Gram(X), []), refitted, rtol=1e-9)
+
+
+def test_many_rows_change_one_gaussian_by_rounding_only(monkeypatch):
+    X, new = clusters(400, 40), 3 * clusters(20, 40, seed=1)
+    monkeypatch.setattr(module, "MOST_DIRECTIONS", 25)
+    few = GMM(1).fit(X).score_samples(new)
+    monkeypatch.setattr(module, "MANY_ROWS", 200)
+    np.testing.assert_allclose(GMM(1).fit(X).score_samples(new), few, rtol=1e-9)
+    constant = GMM(1).fit(np.ones((300, 40)))
+    assert np.isfinite(constant.score_samples(new)).all()
+
+
+def test_other_mixtures_go_by_folds():
+    assert not GMM(2).is_closed(10**6, 2)
+    assert not GMM().is_closed(10**6, 2)
+    assert not GMM(1).is_closed(2000, 2)
+    assert not GMM(1).is_closed(10**6, 4001)
+    assert GMM(1).is_closed(2001, 2)
+    assert GMM(1).is_closed(10**4, 334)

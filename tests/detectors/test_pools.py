@@ -28,9 +28,10 @@ from ocfuse.detectors import (
     make_pool,
 )
 from ocfuse.detectors import gram as gram_module
-from ocfuse.detectors.base import BaseDetector
+from ocfuse.detectors.base import MANY_ROWS, BaseDetector, KernelDetector
 from ocfuse.detectors.compressed import Compression
 from ocfuse.detectors.gram import Gram, Query, Reference
+from ocfuse.detectors.pools import POOLS
 from ocfuse.detectors.whitening import Whitening
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MemberError, MemberWarning
 from ocfuse.scores import MinMax, TailProbability
@@ -631,13 +632,53 @@ def test_pyod_without_adapter_is_refused(X):
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("paper", 4), ("paper-all", 10), ("default", 16), ("wide", 20), ("light", 4)]
+    ("name", "size"),
+    [("paper", 4), ("paper-all", 10), ("default", 16), ("large", 12), ("wide", 20), ("light", 4)],
 )
 def test_named_pools(name, size):
     members = make_pool(name)
     assert len(members) == len(dict(members)) == size
     assert all("__" not in name for name, _ in members)
     assert members[0][1] is not make_pool(name)[0][1]
+
+
+def test_the_large_pool_is_the_default_without_what_whitens():
+    default, large = dict(make_pool("default")), dict(make_pool("large"))
+    others = {
+        name: member
+        for name, member in default.items()
+        if not isinstance(member, Whitened | Mahalanobis)
+    }
+    assert list(large) == list(others)
+    assert [str(member) for member in large.values()] == [str(m) for m in others.values()]
+
+
+@pytest.mark.parametrize(
+    ("members", "n", "expected"),
+    [
+        ("default", MANY_ROWS, "default"),
+        ("default", MANY_ROWS + 1, "large"),
+        ("light", MANY_ROWS + 1, "light"),
+        ("large", 90, "large"),
+        ([KNN()], MANY_ROWS + 1, None),
+    ],
+)
+def test_many_rows_make_the_default_pool_the_large_one(monkeypatch, members, n, expected):
+    quick = {name: lambda name=name: [(f"{name}-knn", KNN(1))] for name in POOLS}
+    monkeypatch.setattr("ocfuse.detectors.pools.POOLS", quick)
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    pool = Pool(members).fit(X)
+    assert pool.pool_name_ == expected
+    assert pool.names_ == (["knn"] if expected is None else [f"{expected}-knn"])
+    assert pool.members == members  # what was asked for stays
+
+
+def test_landmarks_begin_where_the_large_pool_does():
+    for _, member in make_pool("large"):
+        kernel = getattr(member, "detector", member)
+        if isinstance(kernel, KernelDetector):
+            assert not kernel.needs_landmarks(MANY_ROWS)
+            assert kernel.needs_landmarks(MANY_ROWS + 1)
 
 
 def test_the_default_pool_passes_through_folds_of_groups_and_files(X, new):
@@ -652,7 +693,7 @@ def test_the_default_pool_passes_through_folds_of_groups_and_files(X, new):
 
 
 def test_unknown_pool_lists_the_names(X):
-    with pytest.raises(InvalidInputError, match=r"'default', 'wide', 'light'\. Got"):
+    with pytest.raises(InvalidInputError, match=r"'default', 'large', 'wide', 'light'\. Got"):
         make_pool("defualt")
     with pytest.raises(InvalidInputError, match="Got 'defualt'"):
         Pool("defualt").fit(X)

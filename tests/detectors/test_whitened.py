@@ -8,6 +8,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, Mahalanobis, OneClassGP, Pool, Whitened
+from ocfuse.detectors import whitened as module
+from ocfuse.detectors.base import honest_scores
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.whitening import Whitening
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
@@ -134,3 +136,30 @@ def test_other_estimators_are_refused(wrong):
 def test_wrong_parameters_of_the_detector_are_refused():
     with pytest.raises(InvalidInputError, match="n_neighbors must be"):
         Whitened(KNN(0)).fit(table(20, 2))
+
+
+@pytest.mark.parametrize("inner", [KNN(), LOF((10, 20)), KPCA(max_samples=100, landmarks=150)])
+def test_many_rows_are_taken_out_of_the_whitening_one_by_one(monkeypatch, inner):
+    X, fresh = table(400, 40), table(2000, 40, seed=1)
+    gram = Gram(X)
+    detector = Whitened(inner).fit_gram(gram)
+    assert not detector.is_closed(*X.shape)
+    monkeypatch.setattr(module, "MOST_FOLDED", 300)
+    assert detector.is_closed(*X.shape)
+    assert not detector.is_closed(399, 40)
+    honest = honest_scores(detector, gram, [])
+    rows = np.arange(0, 400, 40)
+    refitted = []
+    for i in rows:
+        part = Gram(np.delete(X, i, axis=0))
+        query = part.query(X[i : i + 1])
+        refitted.append(Whitened(inner).fit_gram(part).score_query(query)[0])
+    # each refit has landmarks of its own
+    least = 0.97 if isinstance(inner, KPCA) else 0.995
+    assert np.corrcoef(honest[rows], refitted)[0, 1] > least
+    assert abs(share_below(detector.score_query(gram.query(fresh)), honest) - 0.5) < 0.05
+
+
+@pytest.mark.parametrize("inner", [GMM(1), KPCA(), Whitened(KNN())])
+def test_what_needs_more_than_distances_goes_by_folds(inner):
+    assert not Whitened(inner).is_closed(10**6, 2)

@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from ocfuse.detectors import whitening as module
-from ocfuse.detectors.gram import Reference
-from ocfuse.detectors.whitening import LEAST_SHRINKAGE, Whitening
+from ocfuse.detectors.gram import Gram, Reference
+from ocfuse.detectors.whitening import LEAST_SHRINKAGE, LeftOut, Whitening
 
 SHAPES = [(300, 6), (80, 60), (60, 60), (61, 60), (40, 90), (3, 5), (2, 1)]
 
@@ -122,3 +122,20 @@ def test_many_columns_cost_no_square_of_them(monkeypatch):
     monkeypatch.delattr(module, "eigh")
     whitening = whitening_of(np.random.default_rng(0).normal(size=(20, 6000)))
     assert whitening.directions.shape == (19, 6000)
+
+
+def test_a_row_left_out_has_the_distances_of_the_covariance_without_it():
+    X = table(60, 4)
+    gram = Gram(X)
+    white = gram.view(Whitening)
+    a = white.reference.coordinates.shrinkage
+    left_out = LeftOut(white, a)
+    n, Y = len(X), X - X.mean(axis=0)
+    S = (1 - a) * Y.T @ Y / n + a * np.mean(Y**2) * np.eye(4)
+    distances, index = left_out.neighbours(7)
+    assert np.all(np.diff(distances, axis=1) >= 0)
+    for i in (0, 30, 59):
+        S_i = n / (n - 1) * (S - (1 - a) / (n - 1) * np.outer(Y[i], Y[i]))
+        gaps = X[i] - X[index[i]]
+        expected = np.sqrt(np.einsum("km,km->k", gaps @ np.linalg.inv(S_i), gaps))
+        np.testing.assert_allclose(distances[i], expected, rtol=1e-9)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocfuse.ensemble import rows
 from ocfuse.ensemble.rows import canonical_order, check_groups
 from ocfuse.exceptions import InvalidInputError
 
@@ -20,6 +21,17 @@ def test_any_order_of_the_rows_comes_out_the_same(seed, n, m):
     np.testing.assert_array_equal(X[first], X[shuffled][second])
     np.testing.assert_array_equal(y[first], y[shuffled][second])
     assert sorted(first) == list(range(n))
+
+
+@pytest.mark.parametrize("n_equal", [0, 1, 8, 12])
+def test_the_first_columns_decide_as_all_do(n_equal, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 12))
+    X[:, :n_equal] = np.round(X[:, :n_equal])
+    X[:30, 0] = 0.0
+    y = np.arange(60) % 7
+    order = canonical_order(X, y)
+    monkeypatch.setattr(rows, "FIRST_COLUMNS", ())
+    np.testing.assert_array_equal(canonical_order(X, y), order)
 
 
 def test_negative_zero_is_zero():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ocfuse.detectors import Pool
-from ocfuse.ensemble.trimming import FEWEST_ROWS, outlying_rows, remote_groups
+from ocfuse.ensemble import trimming
+from ocfuse.ensemble.trimming import FEWEST_ROWS, outlying_rows, remote_groups, remote_rows
 
 
 def normal_table(n, seed, d=5, m=3):
@@ -114,3 +115,36 @@ class TestGroups:
         X = np.random.default_rng(0).normal(size=(FEWEST_ROWS - 1, 3))
         X[0] = 1e6
         assert not remote_groups(X).any()
+
+    @pytest.mark.parametrize("m", [1, 2, 10, 60])
+    @pytest.mark.parametrize(
+        "draw",
+        [
+            lambda rng, size: rng.normal(size=size),
+            lambda rng, size: rng.standard_t(2, size=size),
+            lambda rng, size: rng.exponential(size=size) * (rng.random(size) < 0.1),
+            lambda rng, size: np.zeros(size),
+        ],
+        ids=["normal", "t2", "sparse", "constant"],
+    )
+    def test_many_rows_are_judged_as_few_are(self, monkeypatch, draw, m):
+        rng = np.random.default_rng(m)
+        X = draw(rng, (700, m))
+        X[:20] = 40 + 0.01 * rng.normal(size=(20, m))
+        X[20] = 1e30
+        few = remote_groups(X)
+        monkeypatch.setattr(trimming, "MANY_ROWS", 600)
+        many = remote_groups(X)
+        # the units come from fewer rows: one at the edge may change sides
+        assert (few != many).sum() <= 2
+        assert (many[:21] == few[:21]).all()
+
+
+def test_remote_rows_are_those_that_members_may_find_outlying():
+    S, X = normal_table(3000, 0)
+    X[:10] += 500
+    np.testing.assert_array_equal(np.flatnonzero(remote_rows(X)), np.arange(10))
+    S[:5] -= 60
+    S[20:25] -= 60
+    # both are needed
+    np.testing.assert_array_equal(np.flatnonzero(outlying_rows(S, X)), np.arange(5))

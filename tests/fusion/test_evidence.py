@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.fusion.evidence import Evidence, auc_of
+from ocfuse.fusion.evidence import Evidence, Ranked, auc_of
 
 
 @settings(deadline=None, max_examples=50)
@@ -18,6 +19,10 @@ def test_areas_are_those_of_scikit_learn(seed, n, q):
     truth = np.repeat([1, 0], [n, q])
     expected = [roc_auc_score(truth, column) for column in np.vstack([normal, others]).T]
     np.testing.assert_allclose(auc_of(normal, others), expected)
+    np.testing.assert_array_equal(Ranked(others).below(normal), auc_of(normal, others))
+    # to the bit what ranks of all rows together give
+    ranks = rankdata(np.vstack([normal, others]), axis=0)[:n].sum(axis=0)
+    np.testing.assert_array_equal(auc_of(normal, others), (ranks - n * (n + 1) / 2) / (n * q))
 
 
 def test_ranks_do_not_mind_how_far_a_member_is_ahead():

@@ -1,7 +1,10 @@
 """The local scale: drawn to the global one, and global far from all normals."""
 
+import pickle
+
 import numpy as np
 
+from ocfuse.fusion import surroundings
 from ocfuse.fusion.surroundings import LocalScale
 
 
@@ -78,3 +81,27 @@ def test_the_prior_is_learned_from_context():
     # variance 1 within a context, 9 between them, and some neighbours across the border
     assert 1 / 9 < told.shift_prior < 2 / 9
     assert LocalScale(rows, by_context, 20, 60.0, 3.0).shift_prior == 60.0
+
+
+def test_many_normals_are_searched_with_the_same_answer(monkeypatch):
+    X, Z = _normals(2600)
+    points = _normals(50, seed=3)[0]
+    searched = LocalScale(X, Z, 20, 60.0, 3.0)
+    monkeypatch.setattr(surroundings, "MOST_COMPARED", 5000)
+    compared = LocalScale(X, Z, 20, 60.0, 3.0)
+    # the width is told by fewer rows
+    np.testing.assert_allclose(searched.width, compared.width, rtol=0.1)
+    searched.width = compared.width
+    for found, expected in zip(searched.at(points), compared.at(points), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(
+        np.vstack(searched.at(points[7:8])), np.vstack([part[7] for part in searched.at(points)])
+    )
+
+
+def test_the_search_is_made_again_and_not_saved():
+    X, Z = _normals(2100)
+    scale = LocalScale(X, Z, 20, 60.0, 3.0)
+    again = pickle.loads(pickle.dumps(scale))
+    assert not [name for name in vars(again) if name.startswith("_")]
+    np.testing.assert_array_equal(again.at(X[:9]), scale.at(X[:9]))

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocfuse.features import FeatureEncoder
-from ocfuse.negatives import Mixture
+from ocfuse.negatives import Gauss, Mixture
+from ocfuse.negatives import blocks as blocks_module
 from ocfuse.negatives.blocks import Blocks
 from tests.negatives.cases import one_hot_table
 
@@ -62,3 +63,23 @@ def test_categories_of_a_data_frame():
     colours = drawn[:, encoder.source_ == 0]
     assert colours.shape == (50, 3)
     np.testing.assert_array_equal(np.sort(colours, axis=1), [[0.0, 0.0, 1.0]] * 50)
+
+
+def test_without_blocks_rows_are_their_own_code():
+    X = np.random.default_rng(0).normal(size=(7, 3))
+    assert Blocks(X).coded() is X
+
+
+def test_a_mixture_looks_for_principal_coordinates_once(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    calls = []
+    find = blocks_module.principal_coordinates
+
+    def counting(rows):
+        calls.append(len(rows))
+        return find(rows)
+
+    monkeypatch.setattr(blocks_module, "principal_coordinates", counting)
+    drawn = Mixture(["gauss", "pcshuffle"]).sample(X, 10, random_state=0)
+    assert calls == [30]
+    np.testing.assert_array_equal(drawn[:5], Gauss().sample(X, 5, random_state=0))

@@ -11,10 +11,12 @@ import typer
 
 from ocfuse.cli.options import (
     DEFAULT_MODEL,
+    MACHINES,
     Config,
     Data,
     Decimal,
     Delimiter,
+    Engine,
     Force,
     Group,
     Id,
@@ -27,11 +29,13 @@ from ocfuse.cli.options import (
     Quiet,
     Rate,
     Report,
+    Scheduler,
     Seed,
     Threads,
     Time,
+    Workers,
 )
-from ocfuse.cli.targets import check_model, refuse_overwriting
+from ocfuse.cli.targets import check_engine, check_model, refuse_overwriting
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -60,6 +64,15 @@ def fit_command(
     ] = None,
     report: Report = None,
     force: Force = False,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="How many rows to draw and learn from; 20,000.", rich_help_panel=MACHINES
+        ),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -73,6 +86,11 @@ def fit_command(
     """
     refuse_overwriting({"--out": out, "--report": report}, {"data": data})
     check_model(out, force)
+    is_spread = check_engine(
+        engine,
+        {"--scheduler": scheduler, "--workers": workers, "--rows": rows},
+        {"--report": report, "--delimiter": delimiter, "--decimal": decimal},
+    )
     from ocfuse.cli import fitting  # noqa: PLC0415
 
     fitting.check_report(report)
@@ -85,5 +103,14 @@ def fit_command(
         time=time,
         group=group,
     )
-    opened = partial(fitting.open_source, data, delimiter, decimal=decimal)
-    fitting.tell(model, fitting.learn(model, opened, out, report, quiet), json, quiet)
+    if is_spread:
+        from ocfuse.cli import clusters  # noqa: PLC0415
+
+        cluster = {"scheduler": scheduler, "workers": workers}
+        told = clusters.learn_from_folder(
+            model, data, out, cluster, rows=rows, seed=seed, quiet=quiet
+        )
+    else:
+        opened = partial(fitting.open_source, data, delimiter, decimal=decimal)
+        told = fitting.learn(model, opened, out, report, quiet)
+    fitting.tell(model, told, json, quiet)

@@ -27,6 +27,7 @@ PHRASES = {
     "such as (10, 30)": "such as 10,30",
     "with y = +1": "in a label column (--label)",
     "with y = -1": "in a label column (--label)",
+    "keep_going=True": "--keep-going",
     " (trimmed_rows_)": "",
     "allow a longer timeout": "allow more by --timeout",
     "of every run, or of none": "of every run; or use --no-progress",

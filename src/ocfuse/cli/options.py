@@ -16,7 +16,7 @@ from ocfuse.cli.config import use_config
 #: Heading of these options in the help.
 PANEL = "For every command"
 #: Pools, which this module must not import.
-POOL_NAMES = ("default", "light", "wide", "paper", "paper-all")
+POOL_NAMES = ("default", "large", "light", "wide", "paper", "paper-all")
 #: What libraries ask for the number of their threads when they are loaded.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -155,6 +155,31 @@ FailAbove = Annotated[
 Report = Annotated[
     Path | None,
     typer.Option(help="Write a report on the rows, .html or .pdf; they are then held in memory."),
+]
+#: How the commands that know many machines are told about them.
+MACHINES = "On many machines"
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="dask: the data are a folder of Parquet files, and the work is shared out.",
+        rich_help_panel=MACHINES,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786; else processes are started "
+        "on this machine.",
+        rich_help_panel=MACHINES,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="How many processes to start; by default one per core.",
+        rich_help_panel=MACHINES,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json/--no-json", help="Print JSON.", rich_help_panel=PANEL)]
 Quiet = Annotated[

@@ -12,6 +12,7 @@ from ocfuse.cli.options import (
     Data,
     Decimal,
     Delimiter,
+    Engine,
     FailAbove,
     FailOnAnomaly,
     FalseAlarms,
@@ -19,10 +20,12 @@ from ocfuse.cli.options import (
     Model,
     Quiet,
     Report,
+    Scheduler,
     Threads,
     Threshold,
+    Workers,
 )
-from ocfuse.cli.targets import KNOWN, check_scores, refuse_overwriting
+from ocfuse.cli.targets import KNOWN, check_engine, check_scores, refuse_overwriting
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -36,8 +39,7 @@ def score_command(
         typer.Option(
             "--out",
             "-o",
-            help=f"File for the scores ({KNOWN}); else stdout.",
-            callback=check_scores,
+            help=f"File for the scores ({KNOWN}); else stdout. With an engine, a folder.",
         ),
     ] = None,
     threshold: Threshold = None,
@@ -54,6 +56,9 @@ def score_command(
     report: Report = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    engine: Engine = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -61,16 +66,32 @@ def score_command(
 ) -> None:
     """Score the rows of a table by a model."""
     refuse_overwriting({"--out": out, "--report": report}, {"model": model, "data": data})
+    is_spread = check_engine(
+        engine,
+        {"--scheduler": scheduler, "--workers": workers},
+        {"--report": report, "--delimiter": delimiter, "--decimal": decimal},
+    )
+    if is_spread and out is None:
+        raise typer.BadParameter("--engine dask needs --out, a folder for the scores")
+    out = out if is_spread else check_scores(out)
     if report is not None and data == "-":
         raise typer.BadParameter("--report needs a file that can be read twice, not stdin")
     from ocfuse.cli import scoring  # noqa: PLC0415
 
     scoring.check_report(report)
     detector = scoring.load_model(model, threshold, false_alarms)
-    opened = partial(scoring.open_source, data, delimiter, decimal=decimal)
-    tally = scoring.score_table(
-        detector, opened, out, report, json=json, quiet=quiet, keep_going=keep_going
-    )
+    if is_spread and out is not None:
+        from ocfuse.cli import clusters  # noqa: PLC0415
+
+        cluster = {"scheduler": scheduler, "workers": workers}
+        tally = clusters.score_folder(
+            detector, data, out, cluster, json=json, quiet=quiet, keep_going=keep_going
+        )
+    else:
+        opened = partial(scoring.open_source, data, delimiter, decimal=decimal)
+        tally = scoring.score_table(
+            detector, opened, out, report, json=json, quiet=quiet, keep_going=keep_going
+        )
     most = 0.0 if fail_on_anomaly else 1.0 if fail_above is None else fail_above
     if tally.anomalies > most * tally.rows:
         raise typer.Exit(ExitCode.ANOMALIES)

@@ -88,7 +88,7 @@ def score_table(
     if isinstance(model, StreamTable):
         told["counts"] = model.counts
     told |= {"threshold": model.detector_.offset_, "file": out and str(out), "warnings": notes}
-    _tell(told, json, quiet)
+    tell(told, json, quiet)
     return tally
 
 
@@ -118,14 +118,15 @@ def _report(model: TableDetector, source: Source, without: list[int], path: Path
     write_report(model, frame.drop(index=without), name, path)
 
 
-def _tell(told: dict[str, Any], json: bool, quiet: bool) -> None:
+def tell(told: dict[str, Any], json: bool, quiet: bool) -> None:
+    """Print what became of the rows."""
     if told["file"] and json:
         print_json(told)
     elif not quiet:
         # scores on stdout stay alone there
         say = print_line if told["file"] else warn
         where = f" {told['file']} written." if told["file"] else ""
-        rows, share = count(told["rows"], "row"), told["anomalies"] / told["rows"]
+        rows, share = count(told["rows"], "row"), told["anomalies"] / max(told["rows"], 1)
         rows += f" ({told['without_score']:,} without a score)" if told["without_score"] else ""
         say(
             f"{rows}, {count(told['anomalies'], 'anomaly', 'anomalies')} ({share:.2%}) "

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ocfuse.cli.output import json_line, print_at_once
 from ocfuse.cli.targets import score_format
-from ocfuse.exceptions import InvalidInputError
 from ocfuse.files import naming, opened, replacing
+from ocfuse.tables.writing import ParquetWriter
 
 #: How dates are written.
 DATE = "%Y-%m-%d %H:%M:%S.%f"
@@ -58,43 +56,6 @@ class TextWriter:
 
     def close(self) -> None:
         """Write nothing: text has no end."""
-
-
-class ParquetWriter:
-    """Write frames as row groups of Parquet.
-
-    Parameters
-    ----------
-    file : binary file
-        Open for writing.
-    """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.inner: Any = None
-
-    def write(self, frame: pd.DataFrame) -> None:
-        """Write the next rows, with the types of the first ones."""
-        if self.inner is None:
-            schema = pa.Schema.from_pandas(frame, preserve_index=False)
-            self.inner = pq.ParquetWriter(self.file, schema)
-        try:
-            table = pa.Table.from_pandas(frame, schema=self.inner.schema, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise InvalidInputError(
-                f"A column changes its type between rows, which Parquet cannot hold: {error}. "
-                "Write CSV instead."
-            ) from error
-        self.inner.write_table(table)
-
-    def close(self) -> None:
-        """Write the footer."""
-        if self.inner is not None:
-            try:
-                self.inner.close()
-            finally:
-                # otherwise it tries again when it is thrown away
-                self.inner.is_open = False
 
 
 def to_csv(frame: pd.DataFrame, is_first: bool, delimiter: str = ",") -> str:

@@ -24,9 +24,13 @@ def check_scores(path: Path | None) -> Path | None:
     if path is None or str(path) == "-":
         return None
     if path.is_dir():
-        raise typer.BadParameter(f"{path} is a folder. Give the name of a file in it.")
+        raise typer.BadParameter(
+            f"{path} is a folder. Give the name of a file in it.", param_hint="--out"
+        )
     if not score_format(path):
-        raise typer.BadParameter(f"The name tells the format: {KNOWN}. Got {path.name}.")
+        raise typer.BadParameter(
+            f"The name tells the format: {KNOWN}. Got {path.name}.", param_hint="--out"
+        )
     _require_folder(path)
     return path
 
@@ -63,6 +67,26 @@ def refuse_overwriting(
                 raise typer.BadParameter(
                     f"{path} is the {other} and would be overwritten. Give {name} another name."
                 )
+
+
+def check_engine(engine: str | None, needs: dict[str, object], excluded: dict[str, object]) -> bool:
+    """Tell whether many machines are asked for; refuse what does not go with that.
+
+    Parameters
+    ----------
+    engine : str or None
+        What was asked for.
+    needs, excluded : dict
+        What goes with an engine only, and what does not, by flag; None and False are nothing.
+    """
+    if engine not in (None, "dask"):
+        raise typer.BadParameter(f"must be dask. Got {engine!r}.", param_hint="--engine")
+    given = {name for name, value in (needs if engine is None else excluded).items() if value}
+    if given and engine is None:
+        raise typer.BadParameter(f"{', '.join(sorted(given))}: only with --engine dask")
+    if given:
+        raise typer.BadParameter(f"{', '.join(sorted(given))}: not with --engine dask")
+    return engine is not None
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.detectors.gram import FloatArray, Gram, Query, Reference
+from ocfuse.detectors.landmarks import Landmarks
 from ocfuse.exceptions import InvalidInputError
 
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -19,6 +20,8 @@ Folds: TypeAlias = Sequence[tuple[IndexArray, IndexArray]]
 
 #: Folds of the scores that a detector gives to rows it has not seen.
 N_FOLDS = 4
+#: More rows than this are many: kernels then go by landmarks, and "default" means the pool "large".
+MANY_ROWS = 2000
 
 
 class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -53,7 +56,7 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Learn what is normal from the rows of X; y is ignored."""
         self._check_parameters()
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        rows = core_rows(len(table), self.max_samples)
+        rows = core_rows(len(table), self.rows_of(len(table)))
         gram = Gram(table[rows])
         self.fit_gram(gram)
         honest = honest_scores(self, gram, interleaved_folds(len(rows)))
@@ -76,6 +79,16 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def score_query(self, query: Query) -> FloatArray:
         """Score rows whose distances to the training rows are shared."""
         return self._score(query)
+
+    def rows_of(self, n: int) -> int:
+        """Return how many of n rows are learned from."""
+        most = self.max_samples
+        # A pool asks before it checks the detector.
+        return min(n, int(most)) if isinstance(most, numbers.Integral) else n
+
+    def is_closed(self, n: int, m: int) -> bool:
+        """Tell whether `_leave_one_out` exists for n rows of m columns."""
+        return self.closed_form
 
     def sharing_order(self) -> tuple[int, int]:
         """Return the place among detectors on one Gram: first those who leave most to others."""
@@ -113,13 +126,54 @@ class KernelDetector(BaseDetector):
     """A detector on the kernel ``k(a, b) = exp(-|a - b|^2 / (width M))``.
 
     M is the mean squared distance between two training rows.
+
+    Attributes
+    ----------
+    method_ : {"exact", "landmarks"}
+        Whether the kernel of the rows learned from is exact, or all rows are
+        learned from by way of landmarks; `reference_` then holds the landmarks.
     """
 
+    #: By way of how many landmarks more than `max_samples` rows are learned from.
+    landmarks: int | None = None
+    method_: str = "exact"
+
     width: float
+
+    def fit_gram(self, gram: Gram) -> "KernelDetector":
+        """Learn from rows whose distances are shared; sets no offset."""
+        self._check_parameters()
+        source = self._source(gram)
+        self.method_ = "landmarks" if isinstance(source, Landmarks) else "exact"
+        self.reference_ = source.reference
+        self._fit(gram)
+        return self
+
+    def score_query(self, query: Query) -> FloatArray:
+        """Score rows whose distances to the training rows are shared."""
+        if self.method_ == "landmarks":
+            query = query.against(self.reference_)
+        return self._score(query)
+
+    def rows_of(self, n: int) -> int:
+        """Return how many of n rows are learned from: with landmarks all."""
+        return super().rows_of(n) if self.landmarks is None else n
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("width", self.width, 0.0, math.inf)
+        if self.landmarks is not None:
+            require_count("landmarks", self.landmarks, 1, "Use 1000, or None for none.")
+
+    def needs_landmarks(self, n: int) -> bool:
+        """Tell whether n rows are learned from by way of landmarks."""
+        return self.landmarks is not None and n > super().rows_of(n)
+
+    def _source(self, gram: Gram) -> Gram | Landmarks:
+        """Return the rows of the Gram or, of too many, all of them by way of landmarks."""
+        if self.landmarks is None or not self.needs_landmarks(gram.n_rows):
+            return gram
+        return gram.made(Landmarks, self.landmarks)
 
 
 def core_rows(n: int, max_samples: int | None) -> IndexArray:
@@ -160,7 +214,7 @@ def honest_scores(
     ndarray of shape (n,)
         One score per row of `gram`.
     """
-    if detector.closed_form and not by_fold:
+    if detector.is_closed(*gram.X.shape) and not by_fold:
         return detector._leave_one_out(gram)
     tested = np.concatenate([test for _, test in folds])
     if not np.array_equal(np.sort(tested), np.arange(gram.n_rows)):

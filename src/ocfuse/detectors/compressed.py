@@ -4,11 +4,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from ocfuse.detectors.base import MANY_ROWS, BaseDetector
 from ocfuse.detectors.gram import FloatArray, Gram, Reference, View
 from ocfuse.detectors.viewed import Viewed
 
 #: A column with less spread than this is constant.
 SMALLEST_SPREAD = 1e-9
+#: Of many rows so many are looked at together.
+ROWS_AT_ONCE = 1024
 
 
 class Compression:
@@ -27,19 +30,54 @@ class Compression:
         Means of arcsinh of the columns.
     spread : ndarray of shape (m,)
         Their standard deviations, 1 for constant columns.
+    by_logarithm : bool
+        Compute arcsinh by a logarithm, right to 1e-15: with many rows it takes time.
     """
 
+    by_logarithm = False
+
     def __init__(self, raw: Reference) -> None:
-        rows = np.arcsinh(raw.X)
-        # Constant columns must give exactly 0, so the mean is taken around a row.
-        self.mean: FloatArray = rows[0] + (rows - rows[0]).mean(axis=0)
-        spread = np.sqrt(np.mean((rows - self.mean) ** 2, axis=0))
+        self.by_logarithm = raw.n_rows > MANY_ROWS
+        if self.by_logarithm:
+            self.mean, spread = _moments(raw.X)
+        else:
+            rows = np.arcsinh(raw.X)
+            # Constant columns must give exactly 0, so the mean is taken around a row.
+            self.mean = rows[0] + (rows - rows[0]).mean(axis=0)
+            spread = np.sqrt(np.mean((rows - self.mean) ** 2, axis=0))
         self.spread: FloatArray = np.where(spread > SMALLEST_SPREAD, spread, 1.0)
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Return the compressed rows, shape (q, m)."""
-        rows: FloatArray = (np.arcsinh(X) - self.mean) / self.spread
+        rows: FloatArray = _arcsinh(X) if self.by_logarithm else np.arcsinh(X)
+        rows -= self.mean
+        rows /= self.spread
         return rows
+
+
+def _moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return means and standard deviations of arcsinh of the columns, block by block."""
+    first = _arcsinh(X[:1])
+    total, squares = np.zeros((2, X.shape[1]))
+    for begin in range(0, len(X), ROWS_AT_ONCE):
+        rows = _arcsinh(X[begin : begin + ROWS_AT_ONCE])
+        rows -= first  # constant columns must give exactly 0
+        total += rows.sum(axis=0)
+        squares += np.einsum("nm,nm->m", rows, rows)
+    shift = total / len(X)
+    return first[0] + shift, np.sqrt(np.maximum(squares / len(X) - shift**2, 0.0))
+
+
+def _arcsinh(X: FloatArray) -> FloatArray:
+    """Return ``sign(x) log(|x| + sqrt(x^2 + 1))``."""
+    sizes = np.abs(X)
+    values = sizes * sizes
+    values += 1.0
+    np.sqrt(values, out=values)
+    values += sizes
+    np.log(values, out=values)
+    np.copysign(values, X, out=values)
+    return values
 
 
 class Compressed(Viewed):
@@ -81,11 +119,9 @@ class Compressed(Viewed):
 
     view: ClassVar[type[View]] = Compression
 
-    @property
-    def closed_form(self) -> bool:  # type: ignore[override]
-        """Whether the detector has a closed form."""
-        # A pool asks before it checks the detector.
-        return bool(getattr(self.detector, "closed_form", False))
+    def is_closed(self, n: int, m: int) -> bool:
+        """Tell whether the detector has a closed form for n rows of m columns."""
+        return isinstance(self.detector, BaseDetector) and self.detector.is_closed(n, m)
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
         return self.detector_._leave_one_out(gram.view(self.view))

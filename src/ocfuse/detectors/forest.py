@@ -1,6 +1,7 @@
 """Isolation forest: how many random cuts it takes to be alone."""
 
 import math
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
+from ocfuse.compiled.native import kernel, thread_count
 from ocfuse.detectors.base import (
     N_FOLDS,
     BaseDetector,
@@ -75,14 +77,29 @@ class Trees:
 
     def follow(self, X: FloatArray) -> FloatArray:
         """Return the length of the path of every row in every tree, shape (q, n_trees)."""
+        # A feature beyond the columns would read the next row: a file may hold anything.
+        try:
+            return self._by_numpy(X) if kernel is None else self._by_kernel(X)
+        except ValueError:
+            raise InvalidInputError(
+                f"The features of the trees must be in [0, {X.shape[1]}), the columns of X. "
+                f"Got up to {self.features.max()}. Fit the forest again."
+            ) from None
+
+    def _by_kernel(self, X: FloatArray) -> FloatArray:
+        assert kernel is not None
+        work = len(X) * len(self.lengths) * self.lengths.shape[1].bit_length()
+        lengths: FloatArray = kernel.follow(
+            self.features, self.thresholds, self.lengths, X, thread_count(work)
+        )
+        return lengths
+
+    def _by_numpy(self, X: FloatArray) -> FloatArray:
+        """Return the same as the kernel."""
         n_trees, width = self.lengths.shape
         q, m = X.shape
-        # A feature beyond the columns would read the next row: a file may hold anything.
         if self.features.min() < 0 or self.features.max() >= m:
-            raise InvalidInputError(
-                f"The features of the trees must be in [0, {m}), the columns of X. "
-                f"Got up to {self.features.max()}. Fit the forest again."
-            )
+            raise ValueError("a feature is no column of X")
         values = np.clip(X, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32).ravel()
         begin = m * np.arange(q)[:, None]
         tree = width * np.arange(n_trees)
@@ -195,7 +212,7 @@ class Forest(BaseDetector):
             block = slice(begin, begin + step)
             lengths = self.trees_.follow(X[block])
             mean[block] = np.mean(lengths, axis=1, where=True if asked is None else asked[block])
-        usual = float(average_length(np.array([self.rows_per_tree_]))[0])
+        usual = _usual_length(self.rows_per_tree_)
         # A tree of one row has no cut: nothing is unusual.
         return -np.exp2(-mean / usual) if usual else np.full(len(X), -0.5)
 
@@ -206,6 +223,11 @@ def average_length(n: NDArray[np.int_]) -> FloatArray:
     harmonic = np.log(large - 1.0) + np.euler_gamma
     lengths: FloatArray = 2.0 * harmonic - 2.0 * (large - 1.0) / large
     return np.where(n > 2, lengths, np.maximum(n - 1.0, 0.0))
+
+
+@cache
+def _usual_length(n: int) -> float:
+    return float(average_length(np.array([n]))[0])
 
 
 def _rounded_down(thresholds: FloatArray) -> NDArray[np.float32]:

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ocfuse.detectors.base import KernelDetector, require_number
+from ocfuse.detectors.base import MANY_ROWS, KernelDetector, require_number
 from ocfuse.detectors.gram import FloatArray, Gram, Query
 from ocfuse.exceptions import InvalidInputError
 
@@ -36,13 +36,19 @@ class OneClassGP(KernelDetector):
         and to score one row is bounded. None for all.
     false_alarm_rate : float
         Share of fresh normal rows that may fall below the offset.
+    landmarks : int or None
+        Learn from all rows where there are more than `max_samples`, by way of so
+        many of them, at most 8,000 (see `ocfuse.detectors.landmarks`). None for none.
 
     Attributes
     ----------
+    method_ : {"exact", "landmarks"}
+        How the rows were learned from.
     alpha_ : ndarray of shape (n,)
         ``Kn^-1 1``.
     factor_ : ndarray of shape (n, n) or None
-        Lower Cholesky factor of Kn; None for the mean.
+        Lower Cholesky factor of Kn, or with landmarks what multiplies kernel values
+        instead of its inverse; None for the mean.
 
     Examples
     --------
@@ -60,14 +66,16 @@ class OneClassGP(KernelDetector):
         statistic: Literal["mean", "variance", "predictive", "ratio"] = "mean",
         width: float = 1.0,
         noise: float = 0.01,
-        max_samples: int | None = 2000,
+        max_samples: int | None = MANY_ROWS,
         false_alarm_rate: float = 0.05,
+        landmarks: int | None = None,
     ) -> None:
         self.statistic = statistic
         self.width = width
         self.noise = noise
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
+        self.landmarks = landmarks
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -79,24 +87,27 @@ class OneClassGP(KernelDetector):
             )
 
     def _fit(self, gram: Gram) -> None:
+        source = self._source(gram)
         self.factor_: FloatArray | None = None
         if self.statistic != "mean":
-            self.factor_ = gram.cholesky(self.width, self.noise).factor
-        self.alpha_ = gram.inverse(self.width, self.noise).alpha
+            self.factor_ = source.cholesky(self.width, self.noise).factor
+        self.alpha_ = source.inverse(self.width, self.noise).alpha
 
     def _score(self, query: Query) -> FloatArray:
         K = query.kernel(self.width)
         mean: FloatArray = K @ self.alpha_
         if self.factor_ is None:
             return mean
-        half = solve_triangular(self.factor_, K.T, lower=True, check_finite=False)
+        if self.method_ == "landmarks":
+            half = self.factor_ @ K.T
+        else:
+            half = solve_triangular(self.factor_, K.T, lower=True, check_finite=False)
         variance = 1.0 + self.noise - np.einsum("nq,nq->q", half, half)
         return self._combine(mean, np.maximum(variance, self.noise))
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
-        inverse = gram.inverse(self.width, self.noise)
-        variance = 1.0 / inverse.diagonal
-        return self._combine(1.0 - inverse.alpha * variance, variance)
+        inverse = self._source(gram).inverse(self.width, self.noise)
+        return self._combine(*inverse.left_out())
 
     def _combine(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
         if self.statistic == "mean":

@@ -2,27 +2,30 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from ocfuse.compiled.native import kernel
 from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
-from ocfuse.detectors.nearest import Nearest, nearest_by_matrix, nearest_by_tree, without_self
 from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
+from ocfuse.nearest.exact import Nearest, nearest_by_matrix, nearest_by_tree, without_self
+from ocfuse.nearest.search import Search, centres_of_many
 from ocfuse.threads import few_threads
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
+Made = TypeVar("Made")
 
 #: Values beyond this are taken as this: their squares must not overflow.
 LARGEST = 1e150
 #: A mean squared distance below this is taken as none.
 SMALLEST_SCALE = 1e-290
-#: A tree pays up to so many columns, from so many rows.
+#: Without a kernel a tree pays up to so many columns, from so many rows.
 TREE_COLUMNS, TREE_ROWS = 8, 1000
 #: Neighbours alone keep no distance matrix larger than this.
 MOST_DISTANCES = 2**24
@@ -55,7 +58,12 @@ class Reference:
     views : dict of ViewedReference
         The rows in other coordinates, by the name of the view, if a member has
         asked for them.
+    cell_centres : ndarray of shape (c, m) or None
+        Where neighbours have been asked of so many different rows that only
+        the cells around a row are searched: the centres of the cells.
     """
+
+    cell_centres: FloatArray | None = None
 
     def __init__(self, X: FloatArray, scale: float | None = None) -> None:
         self.X = _bounded(X)
@@ -98,11 +106,20 @@ class Reference:
     def tree(self) -> Any | None:
         """A search tree of the rows if it pays, built when first asked for."""
         n, m = self.X.shape
-        if m > TREE_COLUMNS or n < TREE_ROWS:
+        if kernel is not None or m > TREE_COLUMNS or n < TREE_ROWS:
             return None
         if "_tree" not in self.__dict__:
             self._tree = cKDTree(self.X)
         return self._tree
+
+    @property
+    def search(self) -> Search:
+        """What finds the nearest of many rows, prepared when first asked for."""
+        if "_search" not in self.__dict__:
+            if self.cell_centres is None:
+                self.cell_centres = centres_of_many(self.X)
+            self._search = Search(self.X, self.cell_centres)
+        return self._search
 
     @property
     def _prepared(self) -> tuple[FloatArray, FloatArray]:
@@ -203,6 +220,7 @@ class Query:
         self._kernels: dict[float, FloatArray] = {}
         self._nearest: tuple[FloatArray, IntArray] | None = None
         self._views: dict[str, Query] = {}
+        self._others: dict[int, Query] = {}
 
     @property
     def n_rows(self) -> int:
@@ -214,6 +232,12 @@ class Query:
         if kind.__name__ not in self._views:
             self._views[kind.__name__] = self._compute_view(kind)
         return self._views[kind.__name__]
+
+    def against(self, reference: Reference) -> "Query":
+        """Compare the same rows with other training rows, in the same coordinates."""
+        if id(reference) not in self._others:
+            self._others[id(reference)] = Query(reference, self.X)
+        return self._others[id(reference)]
 
     @property
     def squared_distances(self) -> FloatArray:
@@ -246,7 +270,8 @@ class Query:
 
         Distances are exact, nearest first, ties in the order of the rows; k is
         cut to the rows there are. Ask for the largest k first: smaller ones
-        are slices of it.
+        are slices of it. Of very many rows only those in the cells around a
+        row are looked at, see `Reference.cell_centres`.
         """
         k = min(k, self._most_neighbours)
         if self._nearest is None or self._nearest[0].shape[1] < k:
@@ -266,7 +291,8 @@ class Query:
             return True
         if self._part is not None:
             return self._part.whole._has_distances
-        return self.n_rows * self.reference.n_rows <= MOST_DISTANCES
+        n = self.reference.n_rows
+        return max(self.n_rows, n) * n <= MOST_DISTANCES
 
     def _compute_view(self, kind: type[View]) -> "Query":
         return self.reference.view(kind).query_raw(self.X)
@@ -278,25 +304,13 @@ class Query:
         tree = self.reference.tree
         if tree is not None:
             return nearest_by_tree(tree, self.X, self.reference.X, k)
+        if not self._has_distances:
+            return self._search(k)
         norms = self.reference.norms(self.X)
-        found = [
-            nearest_by_matrix(D, self.X[block], norms[block], self.reference.X, k)
-            for block, D in self._distance_blocks()
-        ]
-        if len(found) == 1:
-            return found[0]
-        squares, index = zip(*found, strict=True)
-        return np.concatenate(squares), np.concatenate(index)
+        return nearest_by_matrix(self.squared_distances, self.X, norms, self.reference.X, k)
 
-    def _distance_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        if self._has_distances:
-            yield slice(None), self.squared_distances
-            return
-        self.counts["distances"] += 1
-        step = max(1, MOST_DISTANCES // (4 * self.reference.n_rows))
-        for begin in range(0, self.n_rows, step):
-            block = slice(begin, begin + step)
-            yield block, self.reference.squared_distances(self.X[block])
+    def _search(self, k: int) -> Nearest:
+        return self.reference.search.of(self.X, k)
 
     def _squared_from_root(self, width: float) -> FloatArray:
         root, squarings = _root_width(width)
@@ -328,6 +342,7 @@ class Gram(Query):
         super().__init__(reference, reference.X, part)
         self._spectra: dict[float, Spectrum] = {}
         self._factors: dict[tuple[float, float], CholeskyInverse] = {}
+        self._made: dict[tuple[Any, int], Any] = {}
         return self
 
     def view(self, kind: type[View]) -> "Gram":
@@ -337,6 +352,13 @@ class Gram(Query):
     def query(self, X: FloatArray) -> Query:
         """Compare new rows with the training rows."""
         return self.reference.query(X)
+
+    def made(self, make: "Callable[[Gram, int], Made]", size: int) -> Made:
+        """Return what `make` makes of this Gram in some size, the same for all who ask."""
+        if (make, size) not in self._made:
+            self._made[make, size] = make(self, size)
+        found: Made = self._made[make, size]
+        return found
 
     def fold(self, train: IntArray, test: IntArray) -> tuple["Gram", Query]:
         """Return the Gram of some rows and the Query of others against them.
@@ -407,6 +429,9 @@ class Gram(Query):
 
     def _compute_nearest(self, k: int) -> Nearest:
         return without_self(super()._compute_nearest(k + 1))
+
+    def _search(self, k: int) -> Nearest:
+        return self.reference.search.graph(k)
 
 
 def _bounded(X: FloatArray) -> FloatArray:

@@ -44,6 +44,10 @@ class CholeskyInverse:
         diagonal: FloatArray = np.einsum("ij,ij->j", half, half)
         return diagonal
 
+    def left_out(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance at every row had the others alone been learned from."""
+        return _left_out(self.alpha, self.diagonal)
+
 
 class SpectralInverse:
     """The same from all eigenpairs of the centred kernel, by block elimination.
@@ -71,3 +75,12 @@ class SpectralInverse:
         # B counts the constant vector, an eigenvector of Kc with value 0, in full.
         along = V**2 @ inverted - 1.0 / (n * noise)
         self.diagonal: FloatArray = along + s / n * self.alpha**2
+
+    def left_out(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance at every row had the others alone been learned from."""
+        return _left_out(self.alpha, self.diagonal)
+
+
+def _left_out(alpha: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray]:
+    variance = 1.0 / diagonal
+    return 1.0 - alpha * variance, variance

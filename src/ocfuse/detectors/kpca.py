@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ocfuse.detectors.base import KernelDetector
+from ocfuse.detectors.base import MANY_ROWS, KernelDetector
 from ocfuse.detectors.gram import FloatArray, Gram, Query
 from ocfuse.exceptions import InvalidInputError
 
@@ -28,6 +28,10 @@ class KPCA(KernelDetector):
     enter through two moments. That moved scores by up to 0.01 standard
     deviations (root mean square; a single row by up to 0.2) where it was measured.
 
+    With `landmarks`, more than `max_samples` rows are all learned from, each by its
+    kernel values at the landmarks; what these miss of a row counts as error. The
+    cost is linear in the rows, and a row is scored against the landmarks only.
+
     Parameters
     ----------
     subspace : int, float or None
@@ -40,9 +44,14 @@ class KPCA(KernelDetector):
         and to score one row is bounded. None for all.
     false_alarm_rate : float
         Share of fresh normal rows that may fall below the offset.
+    landmarks : int or None
+        Learn from all rows where there are more than `max_samples`, by way of so
+        many of them, at most 8,000 (see `ocfuse.detectors.landmarks`). None for none.
 
     Attributes
     ----------
+    method_ : {"exact", "landmarks"}
+        How the rows were learned from.
     n_components_ : int
         Number of directions kept.
     projection_ : ndarray of shape (n, r + 1)
@@ -70,13 +79,15 @@ class KPCA(KernelDetector):
         self,
         subspace: int | float | None = None,
         width: float = 1.0,
-        max_samples: int | None = 2000,
+        max_samples: int | None = MANY_ROWS,
         false_alarm_rate: float = 0.05,
+        landmarks: int | None = None,
     ) -> None:
         self.subspace = subspace
         self.width = width
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
+        self.landmarks = landmarks
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -90,17 +101,11 @@ class KPCA(KernelDetector):
             )
 
     def _fit(self, gram: Gram) -> None:
-        subspace = self._subspace_of(gram.n_rows)
-        spectrum = gram.spectrum(self.width, subspace)
+        source = self._source(gram)
+        subspace = self._subspace_of(source.n_rows)
+        spectrum = source.spectrum(self.width, subspace)
         r = self.n_components_ = spectrum.size(subspace)
-        # Column by column, as the eigenvectors come and as one row is multiplied fastest.
-        projection = np.empty((gram.n_rows, r + 1), order="F")
-        np.divide(spectrum.vectors[:, :r], np.sqrt(spectrum.values[:r]), out=projection[:, :r])
-        # Eigenvectors of a centred kernel sum to 0, so the rows scored need no centring.
-        projection[:, :r] -= projection[:, :r].mean(axis=0)
-        projection[:, r] = 1.0 / gram.n_rows
-        self.projection_ = projection
-        self.shift_ = spectrum.column_means @ projection[:, :r]
+        self.projection_, self.shift_ = spectrum.projection(r)
         self.mean_ = spectrum.mean
         self.resolution_ = spectrum.resolution
 
@@ -114,7 +119,8 @@ class KPCA(KernelDetector):
         return self._resolved(score)
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
-        spectrum = gram.spectrum(self.width, self._subspace_of(gram.n_rows))
+        source = self._source(gram)
+        spectrum = source.spectrum(self.width, self._subspace_of(source.n_rows))
         return self._resolved(-spectrum.left_out_errors(self.n_components_))
 
     def _resolved(self, score: FloatArray) -> FloatArray:

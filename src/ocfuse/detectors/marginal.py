@@ -1,11 +1,22 @@
 """Marginal tails: how far out in its column each value is."""
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from ocfuse.detectors.base import BaseDetector
+from ocfuse.compiled.native import kernel, thread_count
+from ocfuse.detectors.base import MANY_ROWS, BaseDetector
 from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
+
+Side: TypeAlias = Literal["left", "right"]
+
+#: Up to so many rows of at least so many columns are looked up in all columns in step.
+FEW_ROWS, MANY_COLUMNS = 16, 128
+#: Numbers that are read to look one value up, roughly.
+WORK_PER_VALUE = 32
+#: Values of columns that are sorted together.
+VALUES_AT_ONCE = 2**18
 
 
 class Marginal(BaseDetector):
@@ -48,22 +59,93 @@ class Marginal(BaseDetector):
         self.false_alarm_rate = false_alarm_rate
 
     def _fit(self, gram: Gram) -> None:
-        self.columns_: FloatArray = np.sort(gram.X.T, axis=1)
+        # Column by column in memory: a lookup in any other order copies the column first.
+        self.columns_: FloatArray = np.empty(gram.X.shape[::-1])
+        for some, columns in _columns(gram.X):
+            columns.sort(axis=1)
+            self.columns_[some] = columns
 
     def _score(self, query: Query) -> FloatArray:
         return _log_tails(self._tail_counts(query.X), self.columns_.shape[1])
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
+        if gram.n_rows > MANY_ROWS:
+            return _log_tails_by_place(gram.X)
         return _log_tails(self._tail_counts(gram.X) - 1, gram.n_rows - 1)
 
     def _tail_counts(self, X: FloatArray) -> IntArray:
         """Return c of every value, shape (q, m)."""
-        pairs = list(zip(self.columns_, X.T, strict=True))
-        not_above = np.array([column.searchsorted(values, "right") for column, values in pairs])
-        below = np.array([column.searchsorted(values, "left") for column, values in pairs])
-        counts = np.minimum(not_above, self.columns_.shape[1] - below)
-        # Row by row in memory, so that a sum over a row has the same bits in every batch.
-        return np.ascontiguousarray(counts.T)
+        if kernel is not None:
+            counts: IntArray = kernel.tails(self.columns_, X, thread_count(X.size * WORK_PER_VALUE))
+            return counts
+        if len(X) > FEW_ROWS or X.shape[1] < MANY_COLUMNS:
+            return _tail_counts_by_column(self.columns_, X)
+        not_above = _count_in_step(self.columns_, X, "right")
+        not_below = self.columns_.shape[1] - _count_in_step(self.columns_, X, "left")
+        counts = np.minimum(not_above, not_below)
+        return counts
+
+
+def _columns(X: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Return some columns after the other, each contiguous, small enough for the cache."""
+    step = max(1, VALUES_AT_ONCE // len(X))
+    for begin in range(0, X.shape[1], step):
+        some = slice(begin, min(begin + step, X.shape[1]))
+        yield some, np.array(X[:, some].T, order="C")
+
+
+def _tail_counts_by_column(columns: FloatArray, X: FloatArray) -> IntArray:
+    """Look the values of one column after the other up."""
+    # Row by row in memory, so that a sum over a row has the same bits in every batch.
+    counts = np.empty(X.shape, dtype=np.intp)
+    n = columns.shape[1]
+    for j, column in enumerate(columns):
+        x = X[:, j]
+        if len(x) <= FEW_ROWS:
+            counts[:, j] = np.minimum(column.searchsorted(x, "right"), n - column.searchsorted(x))
+            continue
+        # Sorted values are looked up where the one before was found, in the cache.
+        order = x.argsort()
+        x = x[order]
+        below = not_above = column.searchsorted(x)
+        if (column.take(below, mode="clip") == x).any():
+            not_above = column.searchsorted(x, "right")
+        counts[order, j] = np.minimum(not_above, n - below)
+    return counts
+
+
+def _log_tails_by_place(X: FloatArray) -> FloatArray:
+    """Return the scores of rows left out: a value's tail follows from its place in the column."""
+    n = len(X)
+    place = np.arange(n)
+    logs = np.log((place + 0.5) / n)  # of the tail of a value with so many others in it
+    untied = logs[np.minimum(place, place[::-1])]
+    scores = np.zeros(n)
+    for _, columns in _columns(X):
+        for column in columns:
+            order = column.argsort()
+            is_new = np.diff(column[order], prepend=np.nan) != 0
+            if is_new.all():
+                scores[order] += untied
+                continue
+            starts = np.flatnonzero(is_new)
+            ends = np.append(starts[1:], n)
+            tails = logs[np.minimum(ends, n - starts) - 1]
+            scores[order] += np.repeat(tails, ends - starts)
+    return scores
+
+
+def _count_in_step(columns: FloatArray, X: FloatArray, side: Side) -> IntArray:
+    """Return the same, all columns at once: each column on its own takes longer for few rows."""
+    m, n = columns.shape
+    before = n * np.arange(m) - 1
+    counts = np.zeros(X.shape, dtype=np.intp)
+    is_counted = np.less if side == "left" else np.less_equal
+    for step in 2 ** np.arange(n.bit_length())[::-1]:
+        further = counts + step
+        value = columns.ravel().take(np.minimum(further, n) + before)
+        counts = np.where((further <= n) & is_counted(value, X), further, counts)
+    return counts
 
 
 def _log_tails(counts: IntArray, n: int) -> FloatArray:

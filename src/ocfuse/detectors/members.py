@@ -184,10 +184,10 @@ def is_shared(estimator: Any) -> bool:
     return isinstance(estimator, BaseDetector)
 
 
-def knows_closed_form(estimator: Any) -> bool:
-    """Tell whether a member, once fitted, knows what it would say of rows left out."""
+def knows_closed_form(estimator: Any, n: int, m: int) -> bool:
+    """Tell whether a member, fitted to n rows of m columns, knows what it says of rows left out."""
     if isinstance(estimator, BaseDetector):
-        return estimator.closed_form
+        return estimator.is_closed(estimator.rows_of(n), m)
     return isinstance(estimator, LocalOutlierFactor)
 
 

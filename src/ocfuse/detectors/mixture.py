@@ -1,15 +1,24 @@
 """Gaussian mixture: the log density of a row."""
 
 import warnings
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky, eigh, solve_triangular
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 
-from ocfuse.detectors.base import BaseDetector, require_count, require_number
+from ocfuse.detectors.base import (
+    MANY_ROWS,
+    N_FOLDS,
+    BaseDetector,
+    require_count,
+    require_number,
+)
 from ocfuse.detectors.gram import FloatArray, Gram, Query
 from ocfuse.threads import few_threads
 
@@ -19,12 +28,72 @@ MOST_DIRECTIONS = 256
 MOST_DIRECTIONS_OF_SEVERAL = 64
 #: Up to so many columns the directions are found by a full decomposition.
 MOST_COLUMNS_EXACT = 1000
+#: Of more than 2,000 rows they are found from sums of products, up to so many columns.
+MOST_COLUMNS_SUMMED = 4000
 #: Training rows that each direction needs.
 ROWS_PER_DIRECTION = 4
 #: Training rows that each component needs.
 ROWS_PER_COMPONENT = 2
+#: With fewer rows for each column honest scores go by folds.
+ROWS_PER_COLUMN = 30
 MOST_ITERATIONS = 200
 LOG_2PI = float(np.log(2 * np.pi))
+
+
+@dataclass
+class Moments:
+    """Sums over some rows, from which mean and covariance follow.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    total : ndarray of shape (m,)
+        Their sum.
+    products : ndarray of shape (m, m)
+        Sum of their outer products.
+    """
+
+    n: int
+    total: FloatArray
+    products: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray) -> "Moments":
+        """Return the sums over rows that are centred, about."""
+        return cls(len(rows), rows.sum(axis=0), rows.T @ rows)
+
+    def __add__(self, other: "Moments") -> "Moments":
+        return Moments(self.n + other.n, self.total + other.total, self.products + other.products)
+
+    def in_units_of(self, unit: float) -> "Moments":
+        """Return the sums over the same rows divided by a unit."""
+        return Moments(self.n, self.total / unit, self.products / unit**2)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the rows."""
+        return np.asarray(self.total / self.n)
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance of the rows, by their number."""
+        return np.asarray(self.products / self.n - np.outer(self.mean, self.mean))
+
+    def gaussian(self, r: int, reg: float) -> "tuple[Subspace, Mixture]":
+        """Return r leading directions and one Gaussian in them, of rows about their mean."""
+        m, covariance = len(self.total), self.covariance
+        if r == m:
+            return Subspace(np.empty((m, 0))), _gaussian(np.zeros(m), covariance, reg)
+        subspace, variances = _leading(covariance, r, reg)
+        factor = np.diag(1.0 / np.sqrt(variances + reg))
+        return subspace, Mixture(np.ones(1), np.zeros((1, r)), factor[None])
+
+
+def fold_moments(gram: Gram, n_folds: int) -> list[Moments]:
+    """Return the sums over the rows of each interleaved fold, about the centre of all."""
+    centre = gram.reference.centre
+    return [Moments.of(gram.X[f::n_folds] - centre) for f in range(n_folds)]
 
 
 class Subspace:
@@ -32,35 +101,50 @@ class Subspace:
 
     Parameters
     ----------
-    rows : ndarray of shape (n, m)
-        Centred rows.
-    r : int
-        Number of directions; with ``r = m`` the rows are left as they are.
-    reg : float
-        Added to the variance of the noise.
-    seed : int
-        Starts the search where a full decomposition would be slow.
-
-    Attributes
-    ----------
     directions : ndarray of shape (m, r)
-        Orthonormal columns; of shape (m, 0) if ``r = m``.
+        Orthonormal columns; of shape (m, 0) if rows are left as they are.
     noise : float
-        Mean variance of the rows over the other m - r directions, plus `reg`.
+        Mean variance of the rows over the other m - r directions.
     """
 
-    def __init__(self, rows: FloatArray, r: int, reg: float, seed: int) -> None:
+    def __init__(self, directions: FloatArray, noise: float = 1.0) -> None:
+        self.directions = directions
+        self.noise = noise
+
+    @classmethod
+    def of(cls, rows: FloatArray, r: int, reg: float, seed: int) -> "Subspace":
+        """Find r directions of centred rows.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, m)
+            Centred rows.
+        r : int
+            Number of directions; with ``r = m`` the rows are left as they are.
+        reg : float
+            Added to the variance of the noise.
+        seed : int
+            Starts the search where a full decomposition would be slow.
+
+        Returns
+        -------
+        Subspace
+            The directions.
+        """
         m = rows.shape[1]
-        self.directions: FloatArray = np.empty((m, 0))
-        self.noise = 1.0
-        if r < m:
-            solver = "covariance_eigh" if m <= MOST_COLUMNS_EXACT else "auto"
-            # Rows without any spread have no directions: any will do.
-            basis = np.eye(m, r)
-            if rows.any():
-                basis = PCA(r, svd_solver=solver, random_state=seed).fit(rows).components_.T
-            self.directions = np.ascontiguousarray(basis)
-            self.noise = float(self.split(rows)[1].mean()) / (m - r) + reg
+        found = cls(np.empty((m, 0)))
+        if r == m:
+            return found
+        if len(rows) > MANY_ROWS and m <= MOST_COLUMNS_SUMMED:
+            return _leading(Moments.of(rows).covariance, r, reg)[0]
+        solver = "covariance_eigh" if m <= MOST_COLUMNS_EXACT else "auto"
+        # Rows without any spread have no directions: any will do.
+        basis = np.eye(m, r)
+        if rows.any():
+            basis = PCA(r, svd_solver=solver, random_state=seed).fit(rows).components_.T
+        found.directions = np.ascontiguousarray(basis)
+        found.noise = float(found.split(rows)[1].mean()) / (m - r) + reg
+        return found
 
     def split(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the rows in the leading directions and their squared rest."""
@@ -109,6 +193,21 @@ class Mixture:
         density: FloatArray = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
         return density
 
+    def left_out(self, rows: FloatArray) -> FloatArray:
+        """Return the log density of every row of one Gaussian's without its own part in it.
+
+        The covariance S without row i, y from the mean, is ``n / (n - 1)`` of
+        ``S - y y' / (n - 1)``: distance and volume follow (Sherman and Morrison).
+        What was added to the variances is taken to grow with S.
+        """
+        n, r = rows.shape
+        white = rows @ self.factors - self.shifts
+        distances = np.einsum("qr,qr->q", white, white)
+        kept = 1.0 - distances / (n - 1)
+        volume = self.constants[0] - 0.5 * (r * np.log(n / (n - 1)) + np.log(kept))
+        density: FloatArray = volume - 0.5 * n * distances / ((n - 1) * kept)
+        return density
+
     def criterion(self, rows: FloatArray) -> float:
         """Return the Bayesian information criterion, lower is better."""
         c, r = self.shape
@@ -126,6 +225,10 @@ class GMM(BaseDetector):
     variance, the mean variance of the training rows over the other
     directions. A deviation off the subspace thus lowers the score too, and
     10,000 columns cost little more than a principal component analysis.
+
+    Honest scores go by folds; of one Gaussian of more than 2,000 rows the sums of
+    the others are those of all rows without the fold's. In up to 256 columns, and
+    with 30 rows for each, a row is taken out of mean and covariance in closed form.
 
     Parameters
     ----------
@@ -194,20 +297,58 @@ class GMM(BaseDetector):
         n, m = X.shape
         # M is twice the sum of the variances; a fold of one row has one too.
         self.unit_ = float(np.sqrt(gram.reference.scale / (2 * m)))
-        rows = (X - centre) / self.unit_
         most = MOST_DIRECTIONS if self.n_components == 1 else MOST_DIRECTIONS_OF_SEVERAL
         self.n_directions_ = min(m, most, max(1, n // ROWS_PER_DIRECTION))
         with few_threads(n * self.n_directions_**2):
-            self.subspace_ = Subspace(rows, self.n_directions_, self.reg_covar, seed)
-            inside, _ = self.subspace_.split(rows)
-            self.mixture_, self.converged_ = self._mixture(inside, seed)
+            if self._goes_by_moments(n, m):
+                total = reduce(add, gram.made(fold_moments, N_FOLDS))
+                self.subspace_, self.mixture_ = self._gaussian(total)
+                self.converged_ = True
+            else:
+                rows = (X - centre) / self.unit_
+                self.subspace_ = Subspace.of(rows, self.n_directions_, self.reg_covar, seed)
+                inside, _ = self.subspace_.split(rows)
+                self.mixture_, self.converged_ = self._mixture(inside, seed)
         self.n_components_ = int(self.mixture_.shape[0])
 
     def _score(self, query: Query) -> FloatArray:
-        rows = (query.X - self.reference_.centre) / self.unit_
-        inside, rest = self.subspace_.split(rows)
-        density = self.mixture_.log_density(inside) + self.subspace_.log_density(rest)
+        return self._log_density(query.X - self.reference_.centre, self.subspace_, self.mixture_)
+
+    def _log_density(self, rows: FloatArray, subspace: Subspace, mixture: Mixture) -> FloatArray:
+        rows = rows / self.unit_
+        inside, rest = subspace.split(rows)
+        density = mixture.log_density(inside) + subspace.log_density(rest)
         density -= rows.shape[1] * np.log(self.unit_)
+        return density
+
+    def is_closed(self, n: int, m: int) -> bool:
+        """Tell whether there is one Gaussian of many rows."""
+        return self._goes_by_moments(n, m)
+
+    def _goes_by_moments(self, n: int, m: int) -> bool:
+        return self.n_components == 1 and n > MANY_ROWS and m <= MOST_COLUMNS_SUMMED
+
+    def _gaussian(self, sums: Moments) -> tuple[Subspace, Mixture]:
+        return sums.in_units_of(self.unit_).gaussian(self.n_directions_, self.reg_covar)
+
+    def _leave_one_out(self, gram: Gram) -> FloatArray:
+        n, m = gram.X.shape
+        # Directions that have seen a row fit it better, which nothing here would undo.
+        if m > MOST_DIRECTIONS or n < ROWS_PER_COLUMN * m:
+            return self._by_folds(gram)
+        rows = (gram.X - self.reference_.centre) / self.unit_
+        density = self.mixture_.left_out(rows)
+        density -= m * np.log(self.unit_)
+        return density
+
+    def _by_folds(self, gram: Gram) -> FloatArray:
+        """Score each fold by the Gaussian of the others, whose sums are there."""
+        density = np.empty(gram.n_rows)
+        parts = gram.made(fold_moments, N_FOLDS)
+        for f in range(N_FOLDS):
+            others = reduce(add, parts[:f] + parts[f + 1 :])
+            rows = gram.X[f::N_FOLDS] - (self.reference_.centre + others.mean)
+            density[f::N_FOLDS] = self._log_density(rows, *self._gaussian(others))
         return density
 
     def _mixture(self, rows: FloatArray, seed: int) -> tuple[Mixture, bool]:
@@ -234,9 +375,24 @@ def _fit_mixture(rows: FloatArray, c: int, reg: float, seed: int) -> tuple[Mixtu
 
 def _single(rows: FloatArray, reg: float) -> Mixture:
     """Return the one Gaussian that the rows have in closed form."""
-    n, r = rows.shape
     mean = rows.mean(axis=0)
-    covariance = (rows - mean).T @ (rows - mean) / n + reg * np.eye(r)
-    lower = cholesky(covariance, lower=True)
+    return _gaussian(mean, (rows - mean).T @ (rows - mean) / len(rows), reg)
+
+
+def _leading(covariance: FloatArray, r: int, reg: float) -> tuple[Subspace, FloatArray]:
+    """Return the r leading directions and the variances along them."""
+    m = len(covariance)
+    variances, directions = eigh(covariance, subset_by_index=[m - r, m - 1])
+    # eigenvectors have no sign of their own
+    directions *= np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(r)])
+    variances = np.maximum(variances, 0.0)
+    rest = max(float(np.trace(covariance) - variances.sum()), 0.0)
+    return Subspace(np.ascontiguousarray(directions), rest / (m - r) + reg), variances
+
+
+def _gaussian(mean: FloatArray, covariance: FloatArray, reg: float) -> Mixture:
+    """Return one Gaussian as a mixture."""
+    r = len(mean)
+    lower = cholesky(covariance + reg * np.eye(r), lower=True)
     factor = solve_triangular(lower, np.eye(r), lower=True).T
     return Mixture(np.ones(1), mean[None], factor[None])

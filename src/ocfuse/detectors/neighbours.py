@@ -200,12 +200,17 @@ class LocalFactor:
         """Score the rows of `query`."""
         distances, index = query.neighbours(self.k)
         reach = np.maximum(self._reach(distances, index), self.floor)
-        factor: FloatArray = reach * self.density[index].mean(axis=1)
+        factor: FloatArray = reach * _row_means(self.density[index])
         return -factor
 
     def _reach(self, distances: FloatArray, index: IntArray) -> FloatArray:
-        reach: FloatArray = np.maximum(distances, self.radii[index]).mean(axis=1)
-        return reach
+        return _row_means(np.maximum(distances, self.radii[index]))
+
+
+def _row_means(values: FloatArray) -> FloatArray:
+    # The bits of numpy.mean, without what it takes longer over than over a single row.
+    means: FloatArray = np.add.reduce(values, axis=1) / values.shape[1]
+    return means
 
 
 def usable_count(count: int, gram: Gram) -> int:

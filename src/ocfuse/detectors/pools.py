@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ocfuse.detectors.base import require_count
+from ocfuse.detectors.base import MANY_ROWS, require_count
 from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.gp import OneClassGP
@@ -40,18 +40,27 @@ from ocfuse.threads import few_threads
 WIDTHS = (0.25, 0.5, 1.0)
 #: Multiplications per distance while a row is scored, roughly.
 WORK_PER_DISTANCE = 1024
+#: Of more training rows a new row is compared with some: blocks need not be smaller then.
+MOST_COMPARED = 4000
+#: Rows by way of which kernel members learn from all where there are many.
+LANDMARKS = 1000
 #: Training rows of a mixture of several Gaussians, which takes many passes.
 MIXTURE_SAMPLES = 5000
 #: Training rows of the light members whose cost grows with the square of n.
 LIGHT_SAMPLES = 2000
+#: Members that "large" leaves out: a whitening learned in every fold costs more than all others,
+#: and of many rows the fusion of the others is as good.
+ON_WHITENED = ("maha", "wknn-5", "wkpca-1", "wlof")
 
 
 def _kernel_members(*widths: float) -> Members:
-    families = {"svdd": SVDD, "gp": OneClassGP, "kpca": KPCA}
+    families: dict[str, Callable[[float], Any]] = {
+        "svdd": lambda width: SVDD(width=width, landmarks=LANDMARKS),
+        "gp": lambda width: OneClassGP(width=width, landmarks=LANDMARKS),
+        "kpca": lambda width: KPCA(width=width, landmarks=LANDMARKS),
+    }
     return [
-        (f"{name}-{width:g}", family(width=width))
-        for name, family in families.items()
-        for width in widths
+        (f"{name}-{width:g}", make(width)) for name, make in families.items() for width in widths
     ]
 
 
@@ -65,7 +74,7 @@ def _paper_all() -> Members:
 
 def _default() -> Members:
     return [
-        ("kpca-1", KPCA(width=1.0)),
+        ("kpca-1", KPCA(width=1.0, landmarks=LANDMARKS)),
         ("knn-1", KNN(1)),
         ("knn-5", KNN(5)),
         ("gmm-1", GMM(1)),
@@ -73,15 +82,19 @@ def _default() -> Members:
         ("lof-30", LOF(30)),
         ("maha", Mahalanobis()),
         ("wknn-5", Whitened(KNN(5))),
-        ("wkpca-1", Whitened(KPCA(width=1.0))),
+        ("wkpca-1", Whitened(KPCA(width=1.0, landmarks=LANDMARKS))),
         ("wlof", Whitened(LOF((10, 20, 40)))),
-        ("ckpca-0.25", Compressed(KPCA(width=0.25))),
-        ("ckpca-1", Compressed(KPCA(width=1.0))),
+        ("ckpca-0.25", Compressed(KPCA(width=0.25, landmarks=LANDMARKS))),
+        ("ckpca-1", Compressed(KPCA(width=1.0, landmarks=LANDMARKS))),
         ("cknn-1", Compressed(KNN(1))),
         ("cknn-5", Compressed(KNN(5))),
         ("marginal", Marginal()),
         ("iforest", Forest()),
     ]
+
+
+def _large() -> Members:
+    return [pair for pair in _default() if pair[0] not in ON_WHITENED]
 
 
 def _wide() -> Members:
@@ -95,7 +108,7 @@ def _wide() -> Members:
         ("knn-5", KNN(5)),
         ("maha", Mahalanobis()),
         ("wknn-5", Whitened(KNN(5))),
-        ("wkpca-1", Whitened(KPCA(width=1.0))),
+        ("wkpca-1", Whitened(KPCA(width=1.0, landmarks=LANDMARKS))),
         ("wlof", Whitened(LOF((10, 20, 40)))),
         ("knn-1", KNN(1)),
     ]
@@ -114,6 +127,7 @@ POOLS: dict[str, Callable[[], Members]] = {
     "paper": _paper,
     "paper-all": _paper_all,
     "default": _default,
+    "large": _large,
     "wide": _wide,
     "light": _light,
 }
@@ -124,13 +138,15 @@ def make_pool(name: str) -> Members:
 
     Parameters
     ----------
-    name : {"paper", "paper-all", "default", "wide", "light"}
+    name : {"paper", "paper-all", "default", "large", "wide", "light"}
         "paper": SVDD, GP and KPCA of width 1, and GMM. "paper-all": the same
         with the widths 0.25, 0.5 and 1. "default": 16 members, KPCA, KNN, LOF,
         GMM, the Mahalanobis distance, an isolation forest and `Marginal`; KPCA,
-        KNN and LOF on whitened rows, KPCA and KNN on compressed ones. "wide": 20
-        members, those of "paper-all", GMM, KNN, LOF, an isolation forest, and the
-        Mahalanobis distance, KNN, KPCA and LOF on whitened rows.
+        KNN and LOF on whitened rows, KPCA and KNN on compressed ones. "large": the
+        12 of them that do not whiten, which a `Pool` takes for "default" where it
+        learns from more than 2,000 rows. "wide": 20 members, those of
+        "paper-all", GMM, KNN, LOF, an isolation forest, and the Mahalanobis
+        distance, KNN, KPCA and LOF on whitened rows.
         "light": GMM, KNN and LOF, linear in the number of rows.
 
     Returns
@@ -163,8 +179,10 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     ----------
     members : str, list or dict, default "default"
         The name of a pool (see `make_pool`), estimators, or (name, estimator)
-        pairs. They are cloned, never fitted. Parameters of members can be
-        reached by name: ``set_params(**{"svdd-1__nu": 0.2})``.
+        pairs. "default" means the pool "large" where more than 2,000 rows are
+        learned from; ``make_pool("default")`` is all 16 at any size. Members are
+        cloned, never fitted. Their parameters can be reached by name:
+        ``set_params(**{"svdd-1__nu": 0.2})``.
     n_folds : int, default 4
         Number of folds of the members that have no closed form.
     on_error : {"raise", "drop"}, default "raise"
@@ -174,6 +192,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
+    pool_name_ : str or None
+        Name of the pool that the members are from; None if they were given.
     names_ : list of str
         Names of the members, in the order of the columns.
     members_ : list of (name, estimator)
@@ -197,6 +217,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     >>> pool.honest_scores_.shape, pool.score_samples(X[:3]).shape
     ((100, 4), (3, 4))
     """
+
+    pool_name_: str | None = None
 
     def __init__(
         self,
@@ -243,7 +265,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        members = copy_members(self._named(), random_state)
+        self.pool_name_, named = self.chosen(len(table))
+        members = copy_members(named, random_state)
         fold_of, withheld = None, None
         if groups is not None:
             labels = groups.label if isinstance(groups, Groups) else groups
@@ -259,6 +282,26 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         self.dropped_ = training.dropped
         self.lowest_ = training.lowest
         return self
+
+    def chosen(self, n: int) -> tuple[str | None, Members]:
+        """Return the name of the pool that learns from n rows, if it has one, and its members.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows to learn from.
+
+        Returns
+        -------
+        name : str or None
+            "large" for "default" and more than 2,000 rows, else the name that was given.
+        members : list of (name, estimator)
+            Members, not fitted.
+        """
+        if not isinstance(self.members, str):
+            return None, self._named()
+        name = "large" if self.members == "default" and n > MANY_ROWS else self.members
+        return name, make_pool(name)
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Score rows by every member.
@@ -295,6 +338,11 @@ class Pool(BaseEstimator):  # type: ignore[misc]
             for name in self.names_:
                 _attempt(name, check_scores, columns[name], len(table))
         return Z
+
+    @property
+    def is_own(self) -> bool:
+        """Whether all fitted members are of this package: each row on its own, in any thread."""
+        return all(is_shared(member) for _, member in self.members_)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; if `deep`, also the members and theirs, by name."""
@@ -368,7 +416,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
             reference = members[0][1].reference_
             members = givers_first(members)
             columns.update({name: np.empty(len(X)) for name, _ in members})
-            for block in blocks(len(X), reference.n_rows):
+            for block in blocks(len(X), min(reference.n_rows, MOST_COMPARED)):
                 query = reference.query(X[block])
                 with few_threads(query.n_rows * reference.n_rows * WORK_PER_DISTANCE):
                     for name, member in members:

@@ -77,6 +77,17 @@ class Spectrum:
             subspace = int(np.searchsorted(explained, subspace * explained[-1])) + 1
         return min(int(subspace), self.rank)
 
+    def projection(self, r: int) -> tuple[FloatArray, FloatArray]:
+        """Return kernel values to r projections and their mean; projections of the mean."""
+        n = len(self.column_means)
+        # Column by column, as the eigenvectors come and as one row is multiplied fastest.
+        projection = np.empty((n, r + 1), order="F")
+        np.divide(self.vectors[:, :r], np.sqrt(self.values[:r]), out=projection[:, :r])
+        # Eigenvectors of a centred kernel sum to 0, so the rows scored need no centring.
+        projection[:, :r] -= projection[:, :r].mean(axis=0)
+        projection[:, r] = 1.0 / n
+        return projection, self.column_means @ projection[:, :r]
+
     def has(self, size: int) -> bool:
         """Whether there are eigenvectors for so many directions and for leaving rows out."""
         return self.is_full or bool(size + SPARE <= self.vectors.shape[1])
@@ -101,7 +112,7 @@ class Spectrum:
         size = min(size, n - 2)
         if size <= 0 or self.rank == 0:
             return grow * total
-        y, weights = _heights(self.values[0])
+        y, weights = heights(self.values[0])
         real, imaginary = self._secular(max(self.values[size], self._floor), y)
         g = real / (real * real + imaginary * imaginary) + 1.0
         return grow * (total / 2 + g @ weights / np.pi)
@@ -185,7 +196,7 @@ def _descending(values: FloatArray) -> FloatArray:
     return np.maximum(values[::-1], 0.0)
 
 
-def _heights(largest: float) -> tuple[FloatArray, FloatArray]:
+def heights(largest: float) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of the integral over y > 0.
 
     The integrand is constant at the foot of the line and falls as 1 / y^2 at its

@@ -7,8 +7,9 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.svm import OneClassSVM
 
-from ocfuse.detectors.base import KernelDetector, require_number
-from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.detectors.base import MANY_ROWS, KernelDetector, require_number
+from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
+from ocfuse.detectors.landmarks import Landmarks
 
 #: The solver stops when the optimality conditions hold to this, absolutely.
 SOLVER_TOLERANCE = 1e-8
@@ -39,6 +40,10 @@ class SVDD(KernelDetector):
     follow from the span of the support vectors (Vapnik and Chapelle 2000), which
     takes for granted that the set of support vectors stays.
 
+    With `landmarks`, more than `max_samples` rows are learned from by their kernel
+    values at the landmarks (see `SoftSphere`): all of them up to 33,554 rows at 1,000
+    landmarks, and so many evenly spaced ones beyond.
+
     Parameters
     ----------
     width : float
@@ -50,13 +55,19 @@ class SVDD(KernelDetector):
         and to score one row is bounded. None for all.
     false_alarm_rate : float
         Share of fresh normal rows that may fall below the offset.
+    landmarks : int or None
+        Learn from all rows where there are more than `max_samples`, by way of so
+        many of them, at most 8,000 (see `ocfuse.detectors.landmarks`). None for none.
 
     Attributes
     ----------
+    method_ : {"exact", "landmarks"}
+        How the rows were learned from.
     support_ : ndarray of shape (n_support,)
-        Training rows on or outside the sphere.
+        Training rows on or outside the sphere, or all landmarks.
     dual_coef_ : ndarray of shape (n_support,)
-        Their weights: the centre is their weighted sum. They add up to 1.
+        Their weights: the centre is their weighted sum. Those of training rows add
+        up to 1.
     level_ : float
         The value of ``sum_i dual_coef_i k(x, x_i)`` on the border.
 
@@ -75,30 +86,42 @@ class SVDD(KernelDetector):
         self,
         width: float = 1.0,
         nu: float = 0.1,
-        max_samples: int | None = 2000,
+        max_samples: int | None = MANY_ROWS,
         false_alarm_rate: float = 0.05,
+        landmarks: int | None = None,
     ) -> None:
         self.width = width
         self.nu = nu
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
+        self.landmarks = landmarks
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("nu", self.nu, 0.0, 1.0)
 
     def _fit(self, gram: Gram) -> None:
+        source = self._source(gram)
+        if isinstance(source, Landmarks):
+            sphere = source.sphere(self.width, self.nu)
+            self.support_: IntArray = np.arange(source.n_rows, dtype=np.intp)
+            self.dual_coef_: FloatArray = sphere.weights
+            self.level_ = sphere.level
+            return
         solver = OneClassSVM(kernel="precomputed", nu=self.nu, tol=SOLVER_TOLERANCE)
         solver.fit(gram.kernel(self.width))
         total = float(solver.dual_coef_.sum())
         self.support_ = np.asarray(solver.support_, dtype=np.intp)
-        self.dual_coef_: FloatArray = solver.dual_coef_[0] / total
+        self.dual_coef_ = solver.dual_coef_[0] / total
         self.level_ = float(-solver.intercept_[0]) / total
 
     def _score(self, query: Query) -> FloatArray:
         return _resolved(self._position(query))
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
+        source = self._source(gram)
+        if isinstance(source, Landmarks):
+            return _resolved(2.0 * source.sphere(self.width, self.nu).left_out())
         position = self._position(gram)
         if gram.n_rows > REFIT_ROWS:
             spans = self._spans(gram.kernel(self.width))
@@ -109,7 +132,10 @@ class SVDD(KernelDetector):
         return scores
 
     def _position(self, query: Query) -> FloatArray:
-        reached = query.kernel(self.width).take(self.support_, axis=1) @ self.dual_coef_
+        K = query.kernel(self.width)
+        if self.method_ == "exact":
+            K = K.take(self.support_, axis=1)
+        reached = K @ self.dual_coef_
         position: FloatArray = 2.0 * (reached - self.level_)
         return position
 

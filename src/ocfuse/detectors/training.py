@@ -3,8 +3,8 @@
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from itertools import takewhile
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain, islice, takewhile
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +32,7 @@ from ocfuse.detectors.members import (
     own_scores,
     self_excluded,
 )
+from ocfuse.detectors.spreading import families, jobs_apart, join_to, part_from
 from ocfuse.exceptions import InvalidInputError, MemberError, MemberWarning
 
 #: Called with the stage, the member, and how many of how many steps are done.
@@ -39,7 +40,14 @@ Progress: TypeAlias = Callable[[str, str, int, int], None]
 BoolArray: TypeAlias = NDArray[np.bool_]
 #: Row numbers of one fold in the core: train, test; and rows outside the core to test.
 CoreFold: TypeAlias = tuple[IndexArray, IndexArray, IndexArray]
+#: Member, rows, their scores, and the error that there is instead of them.
+FoldOutcome: TypeAlias = tuple[str, IndexArray, FloatArray, Exception | None]
 
+#: Stage, member, what came of it, and the error that there is instead.
+Step: TypeAlias = tuple[str, str, Any, Exception | None]
+
+#: More rows than this, and members are fitted elsewhere if there are other processes.
+LEAST_APART = 2000
 #: Distances held at once while rows are scored.
 MOST_DISTANCES = 8_000_000
 
@@ -133,10 +141,20 @@ class Core:
     ) -> None:
         self.rows = core_rows(len(X), size)
         self.outside = np.setdiff1d(np.arange(len(X)), self.rows)
-        self.gram = Gram(X[self.rows])
+        self._gram: Gram | None = None
         self._n_folds = n_folds
         self._fold_of = fold_of
         self._withheld = withheld
+
+    def gram(self, X: FloatArray) -> Gram:
+        """Return the Gram of the core, made when first asked for, from all training rows."""
+        if self._gram is None:
+            self._gram = Gram(X if len(self.rows) == len(X) else X[self.rows])
+        return self._gram
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process makes its own Gram: the rows are sent once, distances never.
+        return vars(self) | {"_gram": None}
 
     def folds(self) -> Iterator[CoreFold]:
         """Return every fold; rows outside are in one only if rows come in groups."""
@@ -212,7 +230,7 @@ class Training:
         for name, member in filter(lambda pair: is_shared(pair[1]), self.members):
             with self._ledger.attempt(FIT, name):
                 member._check_parameters()
-                cores[len(core_rows(len(self._X), member.max_samples))].append((name, member))
+                cores[member.rows_of(len(self._X))].append((name, member))
         for size, members in cores.items():
             core = Core(self._X, size, self._n_folds, self._fold_of, self._withheld)
             self._run_core(core, givers_first(members))
@@ -231,44 +249,62 @@ class Training:
 
     def _run_core(self, core: Core, members: Members) -> None:
         """Fit and score members that learn from the same rows, on one Gram."""
-        for name, member in members:
-            with self._ledger.attempt(FIT, name):
-                member.fit_gram(core.gram)
-                member.n_features_in_ = self._X.shape[1]
-                self._ledger.step(FIT, name)
-        for name, member in self._ledger.alive(members):
-            if self._is_closed(member):
-                with self._ledger.attempt(HONEST, name):
-                    self.scores[name][core.rows] = honest_scores(member, core.gram, ())
-                    self._ledger.step(HONEST, name)
-        folded = [(name, member) for name, member in members if not self._is_closed(member)]
-        for fold in core.folds() if folded else ():
-            self._run_fold(core, fold, folded)
+        closed = [name for name, member in members if self._is_closed(member)]
+        is_spread = jobs_apart() is None and len(core.rows) > LEAST_APART
+        parts = families(members) if is_spread else []
+        # Elsewhere all begins at once; here each fold when its scores are asked for.
+        with self._tasks(core, parts, members, closed) as results:
+            gram = core.gram(self._X)
+            for step in _learned(core, self._X, members, closed) if not parts else ():
+                self._take_step(core, step)
+            for steps, known in islice(results, len(parts)):
+                join_to(gram.reference, _fitted(steps), known)
+                for step in steps:
+                    self._take_step(core, step)
+            for outcomes in results:
+                self._take_fold(outcomes)
+        fitted = dict(self.members)
+        members = [(name, fitted[name]) for name, _ in members]
         if self._fold_of is None:
             # No member has seen the rows outside the core.
-            self._score_outside(core.gram.reference, core.outside, members)
+            self._score_outside(gram.reference, core.outside, members)
         for name, member in self._ledger.alive(members):
             honest = self.scores[name][core.rows]
             member.offset_ = lower_quantile(honest, member.false_alarm_rate)
 
-    def _run_fold(self, core: Core, fold: CoreFold, members: Members) -> None:
-        """Score the rows of one fold by members fitted on the other folds."""
-        train, test, outside = fold
-        if not len(train):
-            raise InvalidInputError(
-                "While a fold of groups is held out, no row is left to learn from. Use more rows, "
-                "a larger max_samples if it is set, or a smaller purge if there is one."
-            )
-        part, query = core.gram.fold(train, test)
-        models: Members = []
-        for name, member in self._ledger.alive(members):
-            with self._ledger.attempt(HONEST, name):
-                model = clone(member).fit_gram(part)
-                if len(test):
-                    self.scores[name][core.rows[test]] = model.score_query(query)
-                models.append((name, model))
-                self._ledger.step(HONEST, name)
-        self._score_outside(part.reference, outside, models)
+    def _tasks(
+        self, core: Core, parts: list[Members], members: Members, closed: list[str]
+    ) -> AbstractContextManager[Any]:
+        """Return what members elsewhere have learned, then the scores of every fold."""
+        folded = [(name, member) for name, member in members if name not in closed]
+        learned = (delayed(_learned_apart)(core, self._X, part, closed) for part in parts)
+        scored = (
+            delayed(_score_fold)(core, self._X, fold, self._ledger.alive(folded))
+            for fold in (core.folds() if folded else ())
+        )
+        run = Parallel(n_jobs=jobs_apart(), return_as="generator")
+        return _results(run, chain(learned, scored))
+
+    def _take_step(self, core: Core, step: Step) -> None:
+        """Note a fitted member, or its scores in closed form."""
+        stage, name, result, error = step
+        with self._ledger.attempt(stage, name):
+            _raise(error)
+            if stage == FIT:
+                result.n_features_in_ = self._X.shape[1]
+                self._replace(name, result)
+            else:
+                self.scores[name][core.rows] = result
+            self._ledger.step(stage, name)
+
+    def _take_fold(self, outcomes: list[FoldOutcome]) -> None:
+        """Note the scores of one fold."""
+        for name, rows, scores, error in outcomes:
+            if name not in self.dropped:
+                with self._ledger.attempt(HONEST, name):
+                    _raise(error)
+                    self.scores[name][rows] = scores
+                    self._ledger.step(HONEST, name)
 
     def _score_outside(self, reference: Reference, rows: IndexArray, members: Members) -> None:
         """Score rows that are not behind the Gram."""
@@ -282,13 +318,14 @@ class Training:
         """Fit and score members that know no Gram, each on its own."""
         if not members:
             return
-        run = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+        run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
         with _results(
             run, (delayed(_outcome)(_fit, member, self._X) for _, member in members)
         ) as fits:
-            for (name, member), (_, error) in zip(members, fits, strict=True):
+            for name, (member, error) in zip([name for name, _ in members], fits, strict=True):
                 with self._ledger.attempt(FIT, name):
                     _raise(error)
+                    self._replace(name, member)
                     self._ledger.step(FIT, name)
                     if self._is_closed(member):
                         self.scores[name] = self_excluded(member)
@@ -311,6 +348,10 @@ class Training:
                         self.scores[name][test] = scores
                         self._ledger.step(HONEST, name)
 
+    def _replace(self, name: str, fitted: Any) -> None:
+        """Take a member as it was fitted, which another process does to a copy."""
+        self.members = [(n, fitted if n == name else member) for n, member in self.members]
+
     def _folds(self) -> Folds:
         if self._fold_of is None:
             return interleaved_folds(len(self._X), self._n_folds)
@@ -329,11 +370,73 @@ class Training:
         return min(self._n_folds, size) if isinstance(size, int) else self._n_folds
 
     def _is_closed(self, member: Any) -> bool:
-        return self._fold_of is None and knows_closed_form(member)
+        return self._fold_of is None and knows_closed_form(member, *self._X.shape)
 
 
-def _fit(estimator: Any, X: FloatArray) -> None:
-    estimator.fit(X)
+def _learned(core: Core, X: FloatArray, members: Members, closed: list[str]) -> Iterator[Step]:
+    """Fit members, then let those that can tell what they would say of rows left out."""
+    gram = core.gram(X)
+    fitted = []
+    for name, member in members:
+        _, error = _outcome(member.fit_gram, gram)
+        if error is None:
+            fitted.append((name, member))
+        yield FIT, name, member, error
+    for name, member in fitted:
+        if name in closed:
+            yield HONEST, name, *_outcome(honest_scores, member, gram, ())
+
+
+def _learned_apart(
+    core: Core, X: FloatArray, members: Members, closed: list[str]
+) -> tuple[list[Step], dict[str, Any]]:
+    """Do the same in another process; return also what is known of the rows."""
+    steps = list(_learned(core, X, members, closed))
+    return steps, part_from(core.gram(X).reference, _fitted(steps))
+
+
+def _fitted(steps: list[Step]) -> list[Any]:
+    return [member for stage, _, member, error in steps if stage == FIT and error is None]
+
+
+def _score_fold(core: Core, X: FloatArray, fold: CoreFold, members: Members) -> list[FoldOutcome]:
+    """Score the rows of one fold by members fitted on the other folds."""
+    train, test, outside = fold
+    if not len(train):
+        raise InvalidInputError(
+            "While a fold of groups is held out, no row is left to learn from. Use more rows, "
+            "a larger max_samples if it is set, or a smaller purge if there is one."
+        )
+    part, query = core.gram(X).fold(train, test)
+    scores = {name: np.empty(len(test) + len(outside)) for name, _ in members}
+    errors: dict[str, Exception] = {}
+    models: Members = []
+    for name, member in members:
+        with _noted(errors, name):
+            model = clone(member).fit_gram(part)
+            if len(test):
+                scores[name][: len(test)] = model.score_query(query)
+            models.append((name, model))
+    for block in blocks(len(outside), part.reference.n_rows):
+        query = part.reference.query(X[outside[block]])
+        for name, model in models:
+            with _noted(errors, name):
+                scores[name][len(test) :][block] = model.score_query(query)
+    rows = np.concatenate([core.rows[test], outside])
+    return [(name, rows, scores[name], errors.get(name)) for name, _ in members]
+
+
+@contextmanager
+def _noted(errors: dict[str, Exception], name: str) -> Iterator[None]:
+    """Keep the error of a member: it must not end the others."""
+    try:
+        yield
+    except Exception as error:
+        errors.setdefault(name, error)
+
+
+def _fit(estimator: Any, X: FloatArray) -> Any:
+    return estimator.fit(X)
 
 
 def _fit_and_score(

@@ -47,6 +47,11 @@ class Viewed(BaseDetector):
         """The false alarm rate of the detector."""
         return float(self.detector.false_alarm_rate)
 
+    def rows_of(self, n: int) -> int:
+        """Return how many of n rows the detector learns from."""
+        # A pool asks before it checks the detector.
+        return self.detector.rows_of(n) if isinstance(self.detector, BaseDetector) else n
+
     def sharing_order(self) -> tuple[int, int]:
         """Return the place of the detector among those that share the view."""
         order: tuple[int, int] = self.detector.sharing_order()

@@ -4,10 +4,14 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from ocfuse.detectors.base import BaseDetector
+from ocfuse.detectors.base import BaseDetector, KernelDetector
 from ocfuse.detectors.gram import FloatArray, Gram, Query, View
+from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.detectors.viewed import Viewed
-from ocfuse.detectors.whitening import Whitening
+from ocfuse.detectors.whitening import LeftOut, Whitening
+
+#: Up to so many rows, or with fewer for each column, honest scores go by folds.
+MOST_FOLDED, ROWS_PER_COLUMN = 2000, 10
 
 
 class Mahalanobis(BaseDetector):
@@ -76,7 +80,10 @@ class Whitened(Viewed):
 
     Honest scores go by folds with a whitening each, also if the detector
     itself knows a closed form: a whitening that has seen a row draws it to
-    the others, the more the fewer rows there are for the columns.
+    the others, the more the fewer rows there are for the columns. With more
+    than 2,000 rows, and 10 for each column, the row is taken out of the
+    whitening in closed form instead (see `LeftOut`), if the detector knows
+    rows by their neighbours or by landmarks only.
 
     Parameters
     ----------
@@ -102,3 +109,15 @@ class Whitened(Viewed):
     """
 
     view: ClassVar[type[View]] = Whitening
+
+    def is_closed(self, n: int, m: int) -> bool:
+        """Tell whether rows can be taken out of the whitening one by one."""
+        inner = self.detector
+        by_landmarks = isinstance(inner, KernelDetector) and inner.needs_landmarks(n)
+        by_distance = by_landmarks or isinstance(inner, KNN | LOF)
+        return by_distance and n > MOST_FOLDED and n >= ROWS_PER_COLUMN * m
+
+    def _leave_one_out(self, gram: Gram) -> FloatArray:
+        whitening = cast(Whitening, gram.reference.view(Whitening).coordinates)
+        left_out = LeftOut(gram.view(Whitening), whitening.shrinkage)
+        return self.detector_._leave_one_out(left_out)

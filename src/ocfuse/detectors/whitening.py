@@ -1,15 +1,20 @@
 """Whitening: coordinates in which the normal rows spread evenly in all directions."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.linalg import eigh, svd
 
-from ocfuse.detectors.gram import FloatArray, Reference
+from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Reference
 from ocfuse.threads import few_threads, one_thread
 
 #: The covariance is moved towards a sphere by at least this share.
 LEAST_SHRINKAGE = 1e-3
 #: Error of an eigenvalue, relative to the largest, per column.
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+#: Of a row that alone spans a direction, so much of the leverage is left to the others.
+SMALLEST_LEFT = 1e-12
 #: A mean variance below this is taken as none.
 SMALLEST_VARIANCE = 1e-290
 
@@ -62,7 +67,8 @@ class Whitening:
         a = self.shrinkage = max(LEAST_SHRINKAGE, ledoit_wolf(rows, values))
         self.factors: FloatArray = 1.0 / np.sqrt(((1.0 - a) * values + a) * variance)
         self.rest_factor = float(1.0 / np.sqrt(a * variance))
-        self.rounding = float(self._split(raw.X)[1].max())
+        if len(self.directions) < rows.shape[1]:
+            self.rounding = float(self._split(raw.X)[1].max())
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Return the whitened rows, shape (q, min(r + 1, m))."""
@@ -82,6 +88,57 @@ class Whitening:
         # Shifted rather than cut: a step would turn rounding into a difference.
         length = np.sqrt(np.einsum("qm,qm->q", rows, rows)) - self.rounding
         return inside, np.maximum(length, 0.0)
+
+
+class LeftOut(Gram):
+    """Whitened training rows, each at the distances in a whitening that has not seen it.
+
+    Without row i, whose whitened coordinates are w_i, the inverse covariance gains
+    ``b w_i w_i' / (1 - b |w_i|^2)`` with ``b = (1 - a) / (n - 1)``, in these
+    coordinates and up to a factor (Sherman and Morrison), so that ::
+
+        d(i, j)^2 = (n - 1) / n (|w_i - w_j|^2 + b (w_i.(w_i - w_j))^2 / (1 - b |w_i|^2))
+
+    The shrinkage a and the mean variance stay, and so do the other rows' neighbours.
+
+    Parameters
+    ----------
+    gram : Gram
+        The rows in a `Whitening`.
+    shrinkage : float
+        Its shrinkage a.
+    """
+
+    def __init__(self, gram: Gram, shrinkage: float) -> None:
+        self._begin(gram.reference, None)
+        self._gram = gram
+        self._norms: FloatArray = np.einsum("nm,nm->n", gram.X, gram.X)
+        self._gain = (1.0 - shrinkage) / (gram.n_rows - 1)
+
+    def neighbours(self, k: int) -> tuple[FloatArray, IntArray]:
+        """Return new distances of the k rows nearest in the whitening of all, nearest first."""
+        distances, index = self._gram.neighbours(k)
+        squares = distances**2
+        self._stretch(squares, self._norms, self._norms[index])
+        order = squares.argsort(axis=1, kind="stable")
+        nearest = np.sqrt(np.take_along_axis(squares, order, axis=1))
+        return nearest, np.take_along_axis(index, order, axis=1)
+
+    def made(self, make: Callable[[Gram, int], Any], size: int) -> Any:
+        """Return the same landmarks, with rows that are left out at their new distances."""
+        return self._gram.made(make, size).adjusted(self._adjust)
+
+    def _adjust(self, squares: FloatArray, block: slice, others: FloatArray) -> None:
+        self._stretch(squares, self._norms[block], np.einsum("nm,nm->n", others, others))
+
+    def _stretch(self, squares: FloatArray, norms: FloatArray, others: FloatArray) -> None:
+        """Change the squared distances of rows of some norms to rows of others, in place."""
+        n, own = self._gram.n_rows, norms[:, None]
+        along = (squares + own - others) / 2
+        along *= along
+        along *= self._gain / np.maximum(1.0 - self._gain * own, SMALLEST_LEFT)
+        squares += along
+        squares *= (n - 1) / n
 
 
 def ledoit_wolf(rows: FloatArray, values: FloatArray) -> float:

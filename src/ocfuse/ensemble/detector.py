@@ -1,9 +1,10 @@
 """FusedDetector: members, scores, pseudo-negatives and fusion joined."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,15 +21,17 @@ from ocfuse.ensemble.alarms import (
     settle_threshold,
     warn_if_many_left_out,
 )
+from ocfuse.ensemble.chunks import in_chunks
 from ocfuse.ensemble.context import ContextScale, scaled_context
 from ocfuse.ensemble.holdout import held_out_scores
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, LabelArray, check_labels
 from ocfuse.ensemble.learning import Learned, Recipe, Table
+from ocfuse.ensemble.plan import Plan, make_plan, require_room, shape_of
 from ocfuse.ensemble.reporting import report_data
 from ocfuse.ensemble.rows import check_groups, runs_of
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, attribute_features
-from ocfuse.features import check_table
+from ocfuse.features import check_table, take_rows
 from ocfuse.fusion.inputs import check_context
 from ocfuse.memory import remembering
 from ocfuse.persistence import save
@@ -64,10 +67,12 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     Parameters
     ----------
     members : str, list, dict or Pool, default="default"
-        The detectors: the name of a pool ("default", "light", "wide", "paper",
-        "paper-all"), estimators, ``(name, estimator)`` pairs, or a `Pool`,
+        The detectors: the name of a pool ("default", "large", "light", "wide",
+        "paper", "paper-all"), estimators, ``(name, estimator)`` pairs, or a `Pool`,
         which also says what to do when a member fails. Any estimator with
-        `fit` and `score_samples` or `decision_function` will do.
+        `fit` and `score_samples` or `decision_function` will do. "default" means
+        the 12 members of "large" where more than 2,000 rows are learned from
+        (``pool_.pool_name_`` tells); ``make_pool("default")`` is all 16 at any size.
     fusion : str or fusion, default=None
         Name of a rule such as "sum", or an object such as `LpFusion(p=2)`.
         None is `CompetenceFusion()`, and with at least 3 labelled anomalies, not
@@ -85,7 +90,10 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     random_state : int, RandomState instance or None, default=None
         Seed of the members that use chance and of the pseudo-anomalies.
     n_jobs : int, default=None
-        Threads; the result does not depend on it.
+        Threads: members that are not of this package are fitted in so many, and many
+        rows are scored in so many, if all members are of this package. None is 1 for
+        fitting, and for scoring as many as the linear algebra library may use, all
+        cores or OMP_NUM_THREADS. The result does not depend on it.
     tune : str, Criterion, Search or None, default=None
         Choose settings by held-out scores of the training rows: the name of a
         criterion ("pseudo-negatives", "labels", "rpau", "stability") to choose p of
@@ -193,6 +201,25 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     # -- learning ---------------------------------------------------------
 
+    def plan(self, X: Any) -> Plan:
+        """Tell what `fit` would take, in bytes and seconds, without learning anything.
+
+        `fit` makes the same plan first, and raises a `NotEnoughMemoryError` with advice
+        where the memory that is left would not do. Groups, with which all members learn fold
+        by fold, and a search (`tune`) take longer than the plan says.
+
+        Parameters
+        ----------
+        X : array-like, data frame or tuple of int
+            Training rows, or their number and that of the columns.
+
+        Returns
+        -------
+        Plan
+            The plan: ``print(detector.plan(X))``.
+        """
+        return make_plan(self.members, shape_of(X))
+
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, context: Any = None
     ) -> "FusedDetector":
@@ -230,6 +257,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         situation = None if context is None else check_context(context, n)
         table = Table(checked, labels, check_groups(groups, n), situation)
         _require_rows(labels)
+        learned_from = int((labels != ANOMALY).sum())
+        require_room(make_plan(self.members, (learned_from, shape_of(checked)[1])))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, X, skip_check_array=True)
         fresh._fit(table)
@@ -384,9 +413,13 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     # -- scoring ----------------------------------------------------------
 
     def score_samples(self, X: Any, context: Any = None) -> FloatArray:
-        """Return the fused score of every row: higher is more normal."""
-        E = self._encode(X)
-        return self._score(E, self._situation(context, len(E)))
+        """Return the fused score of every row: higher is more normal.
+
+        More than 1,000 rows go in chunks, `n_jobs` of them at once.
+        """
+        table = self._checked(X)
+        C = self._situation(context, len(table))
+        return self._in_chunks(partial(self._score_some, table, C), len(table))
 
     def decision_function(self, X: Any, context: Any = None) -> FloatArray:
         """Return the score minus the threshold: negative raises an alarm."""
@@ -439,9 +472,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     def transform(self, X: Any) -> FloatArray:
         """Return what the members say of every row, on one scale, higher = more normal."""
-        E = self._encode(X)
-        Z: FloatArray = self.normaliser_.transform(self.pool_.score_samples(E))
-        return Z
+        table = self._checked(X)
+        return self._in_chunks(partial(self._transform_some, table), len(table))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of `transform`: the members."""
@@ -553,18 +585,37 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         check_is_fitted(self)
         return save(self, path)
 
+    def _in_chunks(self, compute: Callable[[slice], FloatArray], n: int) -> FloatArray:
+        """Compute chunk by chunk; members of others, which may not like it, get all rows."""
+        if n == 1 or not self.pool_.is_own:
+            return compute(slice(0, n))
+        return in_chunks(compute, n, self.n_jobs)
+
     def _encode(self, X: Any) -> FloatArray:
+        return self.encoder_.transform(self._checked(X))
+
+    def _checked(self, X: Any) -> Any:
+        """Return the rows as a table of as many columns as in fit."""
         check_is_fitted(self)
         checked = check_table(X)
         # The full check takes a tenth of the time of one row; an array has no names to compare.
         is_plain = type(X) is np.ndarray and not hasattr(self, "feature_names_in_")
         if not is_plain or checked.shape[1] != self.n_features_in_:
             validate_data(self, X, skip_check_array=True, reset=False)
-        return self.encoder_.transform(checked)
+        return checked
 
     def _situation(self, context: Any, n: int) -> FloatArray | None:
         """Return the context of n rows in the units of the features."""
         return scaled_context(self.context_scale_, context, n)
+
+    def _score_some(self, table: Any, C: FloatArray | None, rows: slice) -> FloatArray:
+        E = self.encoder_.transform(take_rows(table, rows))
+        return self._score(E, None if C is None else C[rows])
+
+    def _transform_some(self, table: Any, rows: slice) -> FloatArray:
+        E = self.encoder_.transform(take_rows(table, rows))
+        Z: FloatArray = self.normaliser_.transform(self.pool_.score_samples(E))
+        return Z
 
     def _score(self, E: FloatArray, C: FloatArray | None) -> FloatArray:
         Z = self.normaliser_.transform(self.pool_.score_samples(E))

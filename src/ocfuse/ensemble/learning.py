@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from ocfuse.detectors.base import core_rows
+from ocfuse.detectors.base import MANY_ROWS, core_rows
 from ocfuse.detectors.groups import Groups
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pools import Pool
@@ -22,7 +22,14 @@ from ocfuse.ensemble.default import (
 )
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
 from ocfuse.ensemble.rows import canonical_order, matching_folds
-from ocfuse.ensemble.trimming import LARGEST_GROUP, LARGEST_SHARE, outlying_rows, remote_groups
+from ocfuse.ensemble.trimming import (
+    LARGEST_GROUP,
+    LARGEST_SHARE,
+    is_voted_out,
+    outlying_rows,
+    remote_groups,
+    remote_rows,
+)
 from ocfuse.exceptions import InvalidInputError, PseudoNegativeWarning
 from ocfuse.features import FeatureEncoder, take_rows
 from ocfuse.fusion.base import BaseFusion
@@ -44,8 +51,10 @@ MOST_PASSES = 3
 NEGATIVES_PER_KIND = 300
 #: Normals from which on it can be told whether pseudo-negatives are of use.
 FEWEST_DIAGNOSED = 30
-#: Training rows that the members score after they have seen them.
-MOST_SEEN = 2000
+#: Training rows that they are made from.
+MOST_TEMPLATES = 10_000
+#: Training rows that the members score after they have seen them: all, or so many of many rows.
+MOST_SEEN = 1000
 #: Labelled anomalies from which on weights are not learned from pseudo-negatives too. On
 #: the development sets 3 real ones alone did better than together with the others.
 ENOUGH_ANOMALIES = 3
@@ -150,19 +159,13 @@ class Learned:
     def __init__(self, table: Table, recipe: Recipe) -> None:
         self.recipe = recipe
         kept = table.y != ANOMALY
-        least = (1.0 - LARGEST_SHARE) * kept.sum()
         self._encode(table, kept)
         suspects = self._unknown(table, remote_groups(self.training))
         if 0 < len(suspects) <= LARGEST_GROUP * kept.sum():
-            self._leave_out(suspects, table, kept)
-        for _ in range(MOST_PASSES):
-            self._fit_members(table)
-            outlying = self._unknown(table, outlying_rows(self.pool.honest_scores_, self.training))
-            if not len(outlying) or kept.sum() - len(outlying) < least:
-                break
-            self._leave_out(outlying, table, kept)
-        else:
-            self._fit_members(table)
+            kept[suspects] = False
+            self._encode_again(table, kept)
+        fit = self._fit_to_many if kept.sum() > MANY_ROWS else self._fit_to_few
+        fit(table, kept, (1.0 - LARGEST_SHARE) * (table.y != ANOMALY).sum())
         self.trimmed = np.flatnonzero((table.y != ANOMALY) & ~kept)
         warn_of_group(int(kept[suspects].sum()), int(kept.sum()))
         self.scored = self._scored_rows(table)
@@ -199,6 +202,41 @@ class Learned:
         members = [(name, clone(member)) for name, member in self.pool.members_]
         return replace(recipe, members=clone(self.pool).set_params(members=members))
 
+    def _fit_to_few(self, table: Table, kept: NDArray[np.bool_], least: float) -> None:
+        """Fit the members, and again without the rows that they find far outside."""
+        for _ in range(MOST_PASSES):
+            self._fit_members(table)
+            outlying = self._unknown(table, outlying_rows(self.pool.honest_scores_, self.training))
+            if not len(outlying) or kept.sum() - len(outlying) < least:
+                return
+            kept[outlying] = False
+            self._encode_again(table, kept)
+        self._fit_members(table)
+
+    def _fit_to_many(self, table: Table, kept: NDArray[np.bool_], least: float) -> None:
+        """Fit the members without rows that are remote, and again with those they vouch for.
+
+        Members that have learned from many rows are not learned again and again:
+        whether a row is far from the others can be told before.
+        """
+        before = kept.copy()
+        for _ in range(MOST_PASSES):
+            remote = self._unknown(table, remote_rows(self.training))
+            if not len(remote) or kept.sum() - len(remote) < least:
+                break
+            kept[remote] = False
+            self._encode_again(table, kept)
+        self._fit_members(table)
+        suspects = np.flatnonzero(before & ~kept)
+        if not len(suspects):
+            return
+        S = self.pool.score_samples(self.encoder.transform(table.take(suspects).X))
+        vouched = suspects[~is_voted_out(S, self.pool.honest_scores_)]
+        if len(vouched):
+            kept[vouched] = True
+            self._encode_again(table, kept)
+            self._fit_members(table)
+
     def _tune(self, search: Search) -> None:
         """Choose settings, and perhaps members, from the scored rows."""
         names = self.pool.names_
@@ -214,17 +252,16 @@ class Learned:
         unknown: IntArray = rows[table.y[rows] == UNKNOWN]
         return unknown
 
-    def _leave_out(self, rows: IntArray, table: Table, kept: NDArray[np.bool_]) -> None:
-        """Leave rows out; a column may still have gaps if it had some in these."""
+    def _encode_again(self, table: Table, kept: NDArray[np.bool_]) -> None:
+        """Encode what is kept now; a column may still have gaps if it had some before."""
         complete = self.encoder.complete_
-        kept[rows] = False
         self._encode(table, kept)
         self.encoder.complete_ = complete
 
     def _encode(self, table: Table, kept: NDArray[np.bool_]) -> None:
         """Fit the encoder on the rows kept and encode them, in an order of their own."""
         chosen = np.flatnonzero(kept)
-        rows = table.take(chosen)
+        rows = table if kept.all() else table.take(chosen)
         self.encoder = FeatureEncoder().fit(rows.X)
         encoded = self.encoder.transform(rows.X)
         order = canonical_order(encoded, *rows.keys())
@@ -299,7 +336,10 @@ class Learned:
     def _seen_scores(self) -> FloatArray:
         """Score rows by members that have seen them: all, or some of many, evenly spaced."""
         n = len(self.training)
-        chosen = core_rows(n, MOST_SEEN)  # the rows that members with as many have learned
+        # from the rows that members with a maximum have learned
+        chosen = core_rows(n, MANY_ROWS)
+        if n > MANY_ROWS:
+            chosen = chosen[core_rows(MANY_ROWS, MOST_SEEN)]
         scores = np.full((n, len(self.pool.names_)), np.nan)
         scores[chosen] = self.pool.score_samples(self.training[chosen])
         return scores
@@ -312,7 +352,10 @@ class Learned:
         generator = make_negatives(wanted if isinstance(wanted, list | tuple) else [wanted])
         n = NEGATIVES_PER_KIND * len(generator.labels)
         source = self.encoder.source_
-        drawn = generator.sample(self.training, n, self.recipe.seed, source)
+        normals = self.training
+        if len(normals) > MOST_TEMPLATES:
+            normals = normals[core_rows(len(normals), MOST_TEMPLATES)]
+        drawn = generator.sample(normals, n, self.recipe.seed, source)
         return drawn, generator.kinds(n), generator.labels
 
 

@@ -212,6 +212,7 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
         "Columns": f"{detector.n_features_in_:,}",
         "Training rows learned from": f"{len(detector.training_):,}",
         "Training rows left out, too far outside": _listed(detector.trimmed_rows_),
+        "Pool": detector.pool_.pool_name_ or "none: the members were given",
         "Members": ", ".join(detector.pool_.names_),
         "Settings": str(detector),
         "Fusion": str(detector.fusion_),

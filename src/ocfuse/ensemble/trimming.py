@@ -1,13 +1,17 @@
 """Find the rows of a training set that can hardly be normal, such as glitches of a sensor."""
 
 import math
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_chunked
 
+from ocfuse.detectors.base import MANY_ROWS, core_rows
+
 FloatArray: TypeAlias = NDArray[np.float64]
+SingleArray: TypeAlias = NDArray[np.float32]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 #: A row is left out if it lies this many times farther from the median than the
@@ -24,6 +28,12 @@ LARGEST_GROUP = 1 / 15
 FEWEST_ROWS = 20
 #: Rows whose distances stand for those of all.
 MOST_PROBES = 500
+#: Of many rows so many are looked at together.
+ROWS_AT_ONCE = 2048
+#: A value that many units away is far enough: its square is a number in single precision.
+FARTHEST = 1e15
+#: Below this arcsinh is the identity, to 11 digits.
+SMALL = 1e-5
 
 
 def remote_groups(X: FloatArray) -> BoolArray:
@@ -37,8 +47,12 @@ def remote_groups(X: FloatArray) -> BoolArray:
     n, m = X.shape
     if n < FEWEST_ROWS:
         return np.zeros(n, dtype=bool)
-    rows = _pulled_in(X)
-    reach = _reach(rows, rows[_evenly(n)])
+    centre, spread = _units(X if n <= MANY_ROWS else X[core_rows(n, MANY_ROWS)])
+    if n <= MANY_ROWS:
+        rows = np.arcsinh((X - centre) / spread)
+        reach = _reach(rows, rows[_evenly(n)])
+    else:
+        reach = _reach_of_many(X, lambda rows: _arcsinh((rows - centre) / spread))
     middle, quartile = np.percentile(reach, [50, 75])
     if not 0 < middle < quartile:  # too many equal rows: nothing to measure with
         return np.zeros(n, dtype=bool)
@@ -60,17 +74,48 @@ def outlying_rows(S: FloatArray, X: FloatArray) -> BoolArray:
     outlying = np.zeros(len(S), dtype=bool)
     if len(S) < FEWEST_ROWS:
         return outlying
-    votes = np.sort(_above_median(S), axis=1)
-    agreed = votes[:, S.shape[1] // 2]
-    candidates = np.flatnonzero(agreed < -CUT)
+    candidates = np.flatnonzero(is_voted_out(S, S))
     if len(candidates):
         outlying[candidates[_is_remote(X, candidates)]] = True
     return outlying
 
 
-def _above_median(S: FloatArray) -> FloatArray:
-    """Return how far every score lies above its column's median, in lower quartiles."""
-    quartile, middle = np.percentile(S, [25, 50], axis=0)
+def is_voted_out(S: FloatArray, honest: FloatArray) -> BoolArray:
+    """Tell for which rows more than half of the members say that they are far outside.
+
+    Parameters
+    ----------
+    S : ndarray of shape (q, d)
+        Scores of the rows by members that have not seen them.
+    honest : ndarray of shape (n, d)
+        Such scores of the training rows.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+        True for the rows far outside.
+    """
+    votes = np.sort(_above_median(S, honest), axis=1)
+    voted: BoolArray = votes[:, S.shape[1] // 2] < -CUT
+    return voted
+
+
+def remote_rows(X: FloatArray) -> BoolArray:
+    """Tell which of many rows are so far from the bulk that members may find them outlying.
+
+    It is one of the two things that make a row outlying, and nothing has to be learned
+    to know it. Distances are in single precision, from some rows that stand for all.
+    """
+    centre = np.median(X[core_rows(len(X), MANY_ROWS)], axis=0)
+    reach = _reach_of_many(X, lambda rows: rows - centre)
+    middle, quartile = np.percentile(reach, [50, 75])
+    is_remote: BoolArray = reach - middle > CUT * (quartile - middle)
+    return is_remote
+
+
+def _above_median(S: FloatArray, honest: FloatArray) -> FloatArray:
+    """Return how far every score lies above the median of its column, in lower quartiles."""
+    quartile, middle = np.percentile(honest, [25, 50], axis=0)
     spread = middle - quartile
     spread[spread == 0] = np.inf  # too many equal rows: nothing to measure with
     ratio: FloatArray = (S - middle) / spread
@@ -84,13 +129,42 @@ def _is_remote(X: FloatArray, candidates: NDArray[np.intp]) -> BoolArray:
     return is_remote
 
 
-def _pulled_in(X: FloatArray) -> FloatArray:
-    """Return the rows in units that no remote row can stretch, their long tails shortened."""
+def _units(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the middle and a spread of every column that no remote row can stretch."""
     lower, middle, upper = np.percentile(X, [25, 50, 75], axis=0)
     spread = np.where(upper > lower, upper - lower, X.std(axis=0))
     spread[spread == 0] = 1.0
-    rows: FloatArray = np.arcsinh((X - middle) / spread)
-    return rows
+    return middle, spread
+
+
+def _arcsinh(values: FloatArray) -> FloatArray:
+    """Return arcsinh by a logarithm, which is quicker; near 0 it is the identity."""
+    sizes = np.minimum(np.abs(values), FARTHEST)
+    logs = np.log(sizes + np.sqrt(sizes * sizes + 1.0))
+    np.copyto(logs, sizes, where=sizes < SMALL)
+    return np.asarray(np.copysign(logs, values))
+
+
+def _reach_of_many(X: FloatArray, prepared: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return how far each row is from the nearest fifth of some rows, in units of its own."""
+    some = prepared(X[_evenly(len(X))])
+    unit = float(np.median(np.abs(some).max(axis=1))) or 1.0
+    probes = _single(some / unit)
+    squares = np.einsum("pm,pm->p", probes, probes)
+    k = math.ceil(LARGEST_SHARE * len(probes))
+    reach = np.empty(len(X))
+    for begin in range(0, len(X), ROWS_AT_ONCE):
+        block = slice(begin, begin + ROWS_AT_ONCE)
+        rows = _single(prepared(X[block]) / unit)
+        D = squares - 2.0 * (rows @ probes.T)
+        nearest = np.partition(D, k, axis=1)[:, k] + np.einsum("nm,nm->n", rows, rows)
+        reach[block] = np.sqrt(np.maximum(nearest, 0.0))
+    return reach
+
+
+def _single(rows: FloatArray) -> SingleArray:
+    """Return rows in single precision, in which squares of these are numbers."""
+    return np.minimum(np.maximum(rows, -FARTHEST), FARTHEST).astype(np.float32)
 
 
 def _evenly(n: int) -> NDArray[np.intp]:

@@ -116,7 +116,10 @@ class CompetenceFusion(BaseFusion):
         groups: Kinship | None,
     ) -> None:
         self._check_parameters()
-        normal = Z[y > 0]
+        # Normals mostly come first: then no copy of X is needed.
+        n = int(np.count_nonzero(y > 0))
+        chosen = slice(0, n) if (y[:n] > 0).all() else y > 0
+        normal = Z[chosen]
         self.evidence_ = _from_labels(normal, Z[y < 0]) if evidence is None else evidence
         if len(self.evidence_.auc) != Z.shape[1]:
             raise InvalidInputError(
@@ -129,10 +132,10 @@ class CompetenceFusion(BaseFusion):
         self.competence_ = self._competence(standard)
         self.trust_ = self._direction(np.array([self.p]))[0]
         kin = None if groups is None else groups.take(np.flatnonzero(y > 0))
-        self.scale_ = self._local_scale(X[y > 0], standard, kin)
+        self.scale_ = self._local_scale(X[chosen], standard, kin)
         self.locality_ = None
         if self.locality is not None:
-            self.locality_ = clone(self.locality).fit(X[y > 0], standard)
+            self.locality_ = clone(self.locality).fit(X[chosen], standard)
 
     def _local_scale(self, X: FloatArray, Z: FloatArray, groups: Kinship | None) -> LocalScale:
         priors = self.n_neighbors, self.shift_prior, self.scale_prior

@@ -21,6 +21,8 @@ from ocfuse.fusion.inputs import (
     check_width,
 )
 from ocfuse.memory import remembered
+from ocfuse.nearest.exact import without_self
+from ocfuse.nearest.search import Search
 from ocfuse.threads import one_thread
 
 #: Limits of a local norm; the grid of norms in use lies between them.
@@ -266,6 +268,22 @@ def representative_rows(n: int, most: int) -> NDArray[np.intp]:
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.RandomState(0).choice(n, most, replace=False))
+
+
+@remembered
+def found_nearest(points: FloatArray, rows: Search, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return distances and indices of the k rows nearest to each point."""
+    squares, index = rows.of(points, k)
+    return np.sqrt(squares), index
+
+
+@remembered
+def found_nearest_own(
+    rows: Search, some: NDArray[np.intp], k: int
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return distances and indices of the k nearest other rows of some of the rows."""
+    squares, index = without_self(rows.of(rows.X[some], k + 1), some)
+    return np.sqrt(squares), index
 
 
 @remembered

@@ -1,19 +1,31 @@
 """How the members score around a point: their local mean and spread."""
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ocfuse.fusion.inputs import FloatArray, Kinship
-from ocfuse.fusion.locality import neighbours, own_neighbours, representative_rows
+from ocfuse.fusion.locality import (
+    found_nearest,
+    found_nearest_own,
+    neighbours,
+    own_neighbours,
+    representative_rows,
+)
+from ocfuse.nearest.search import Search
 
 #: Normals that stand for all where there are more.
 MOST_REFERENCE_ROWS = 5000
+#: Up to so many each row is compared with all of them.
+MOST_COMPARED = 2000
 #: Neighbours per row: with few rows a neighbourhood must not be half of them.
 ROWS_PER_NEIGHBOUR, FEWEST_NEIGHBOURS = 15, 3
 #: Rows that are measured together, so that memory is bounded.
 ROWS_AT_ONCE = 1000
-#: Rows whose neighbours in other groups are looked for.
+#: Rows whose neighbours in other groups are looked for, and among many rows that tell the width.
 MOST_QUERIES = 1000
 #: Share of the normals that have their k-th neighbour within the width of the kernel. At 0.9,
 #: too, sparse and discrete data lose: their far rows then pass for local ones.
@@ -85,7 +97,7 @@ class LocalScale:
             X = self._weighed(X)
             for start in range(0, len(X), ROWS_AT_ONCE):
                 block = slice(start, start + ROWS_AT_ONCE)
-                mean[block], sd[block] = self._from(*neighbours(X[block], self.X, self.k))
+                mean[block], sd[block] = self._from(*self._nearest(X[block]))
         return mean, sd
 
     def foretold(self, groups: Kinship | None) -> tuple[NDArray[np.intp], FloatArray]:
@@ -93,10 +105,22 @@ class LocalScale:
 
         Returns some of the normals, and the mean log-likelihood of their scores.
         """
-        rows, distances, index = _others(self.X, self.k, groups)
+        rows, distances, index = _others(self.X, self._search, self.k, groups)
         mean, sd = self._from(distances, index)
         residual = (self.Z[rows] - mean) / sd
         return rows, np.asarray(-(0.5 * residual**2 + np.log(sd)).mean(axis=1))
+
+    @cached_property
+    def _search(self) -> Search | None:
+        return _search(self.X)
+
+    def _nearest(self, X: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
+        if self._search is None:
+            return neighbours(X, self.X, self.k)
+        return found_nearest(X, self._search, self.k)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def _weighed(self, X: FloatArray) -> FloatArray:
         if not self.n_context:
@@ -127,21 +151,30 @@ class LocalScale:
         context, ``sigma^2 / tau^2`` is the weight that a Gaussian prior would have.
         """
         context = np.ascontiguousarray(self.X[:, -self.n_context :])
-        rows, _, index = _others(context, self.k, groups)
+        rows, _, index = _others(context, _search(context), self.k, groups)
         near, own = self.Z[index], self.Z[rows]
         sigma = float(near.var(axis=1, ddof=1).mean())
         tau = float(((own - own.mean(axis=0)) * near.mean(axis=1)).mean())
         return sigma / tau if tau > 0 else np.inf
 
     def _kernel_width(self, groups: Kinship | None) -> float:
-        _, distances, _ = _others(self.X, self.k, groups)
+        _, distances, _ = _others(self.X, self._search, self.k, groups, MOST_QUERIES)
         width = float(np.quantile(distances[:, -1], REACH))
         # Duplicates only: any other row is far.
         return width if width > 0 else 1.0
 
 
+def _search(X: FloatArray) -> Search | None:
+    """Return what finds the nearest of many rows; few are compared with all."""
+    return Search(X) if len(X) > MOST_COMPARED else None
+
+
 def _others(
-    X: FloatArray, k: int, groups: Kinship | None
+    X: FloatArray,
+    search: Search | None,
+    k: int,
+    groups: Kinship | None,
+    most: int = MOST_REFERENCE_ROWS,
 ) -> tuple[NDArray[np.intp], FloatArray, NDArray[np.intp]]:
     """Return rows, and distances and indices of the k nearest rows of other groups.
 
@@ -160,5 +193,7 @@ def _others(
         known = np.isfinite(distances[:, -1])
         if known.any():
             return rows[known], distances[known], index[known]
-    distances, index = own_neighbours(X, k)
-    return np.arange(len(X)), distances, index
+    if search is None:
+        return np.arange(len(X)), *own_neighbours(X, k)
+    rows = representative_rows(len(X), most)
+    return rows, *found_nearest_own(search, rows, k)

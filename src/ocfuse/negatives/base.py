@@ -75,13 +75,17 @@ class Generator(BaseEstimator, ABC):  # type: ignore[misc]
     def _draw_blocks(self, blocks: Blocks, n: int, random: RandomState) -> FloatArray:
         """Return n rows whose blocks hold patterns that occur."""
         X = blocks.coded() if self.keeps_values else blocks.X
-        drawn = np.asarray(self._draw(X, n, random), dtype=np.float64)
+        drawn = np.asarray(self._draw_from(blocks, X, n, random), dtype=np.float64)
         if drawn.shape != (n, X.shape[1]) or not np.isfinite(drawn).all():
             raise InvalidInputError(
                 f"{self.labels[0]} must draw finite rows of shape ({n}, {X.shape[1]}). "
                 f"Got shape {drawn.shape}" + ("." if np.isfinite(drawn).all() else ", not finite.")
             )
         return blocks.decoded(drawn) if self.keeps_values else blocks.nearest(drawn)
+
+    def _draw_from(self, blocks: Blocks, X: FloatArray, n: int, random: RandomState) -> FloatArray:
+        """Return n rows; `blocks` knows what generators that are given the same X share."""
+        return self._draw(X, n, random)
 
     @abstractmethod
     def _draw(self, X: FloatArray, n: int, random: RandomState) -> FloatArray:

@@ -1,11 +1,13 @@
 """One-hot columns that belong together."""
 
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.negatives.pca import PrincipalCoordinates, principal_coordinates
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -32,8 +34,15 @@ class Blocks:
         self.patterns = [patterns for patterns, _ in found]
         self.codes = [codes.reshape(len(X)) for _, codes in found]
 
+    @cached_property
+    def principal(self) -> PrincipalCoordinates:
+        """The principal coordinates of X, for all who ask."""
+        return principal_coordinates(self.X)
+
     def coded(self) -> FloatArray:
         """Return X with every block as one column: the numbers of its patterns."""
+        if not self.columns:
+            return self.X
         table = self.X.copy()
         for block, codes in zip(self.columns, self.codes, strict=True):
             table[:, block[0]] = codes

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.random import RandomState
 
 from ocfuse.negatives.base import FloatArray, Generator
-from ocfuse.negatives.pca import principal_coordinates
+from ocfuse.negatives.blocks import Blocks
 
 
 class Gauss(Generator):
@@ -25,6 +25,9 @@ class Gauss(Generator):
     """
 
     def _draw(self, X: FloatArray, n: int, random: RandomState) -> FloatArray:
-        normals = principal_coordinates(X)
+        return self._draw_from(Blocks(X), X, n, random)
+
+    def _draw_from(self, blocks: Blocks, X: FloatArray, n: int, random: RandomState) -> FloatArray:
+        normals = blocks.principal
         spread = np.sqrt((normals.t**2).mean(axis=0))
         return normals.rows(spread * random.standard_normal((n, len(spread))))

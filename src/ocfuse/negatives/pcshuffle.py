@@ -4,7 +4,7 @@ import numpy as np
 from numpy.random import RandomState
 
 from ocfuse.negatives.base import FloatArray, Generator
-from ocfuse.negatives.pca import principal_coordinates
+from ocfuse.negatives.blocks import Blocks
 
 
 class PCShuffle(Generator):
@@ -25,6 +25,9 @@ class PCShuffle(Generator):
     """
 
     def _draw(self, X: FloatArray, n: int, random: RandomState) -> FloatArray:
-        normals = principal_coordinates(X)
+        return self._draw_from(Blocks(X), X, n, random)
+
+    def _draw_from(self, blocks: Blocks, X: FloatArray, n: int, random: RandomState) -> FloatArray:
+        normals = blocks.principal
         chosen = random.randint(len(X), size=(n, normals.t.shape[1]))
         return normals.rows(np.take_along_axis(normals.t, chosen, axis=0))

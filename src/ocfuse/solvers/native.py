@@ -1,6 +1,5 @@
 """The compiled kernel, where the installation could build it."""
 
-import os
 from importlib import import_module
 from types import ModuleType
 
@@ -12,6 +11,7 @@ from ocfuse.solvers.method import Settings
 from ocfuse.solvers.presolve import MANY_SAMPLES, patience
 from ocfuse.solvers.problem import Problem
 from ocfuse.solvers.solution import BatchSolution, Status
+from ocfuse.threads import allowed_threads
 
 kernel: ModuleType | None
 reason = "not built"
@@ -49,13 +49,10 @@ def describe() -> str:
 def thread_count(problem: Problem, n_threads: int | None) -> int:
     """Return how many threads to use: no more than asked for, and than the work is worth.
 
-    By default OMP_NUM_THREADS if that is set, which is how joblib keeps its workers
-    apart, else the cores that this process may use.
+    By default as many as allowed, see `allowed_threads`.
     """
     if n_threads is None:
-        limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        n_threads = int(limit) if limit.isdigit() and int(limit) > 0 else (cores or 1)
+        n_threads = allowed_threads()
     work = problem.n_problems * problem.n_samples * problem.n_columns // MARGINS_PER_THREAD
     return max(1, min(n_threads, problem.n_problems, work))
 

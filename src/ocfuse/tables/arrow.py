@@ -25,13 +25,18 @@ class ParquetSource(Source):
         The file.
     chunk_rows : int
         Most rows of one chunk.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the file.
     """
 
     def __init__(self, path: Path, chunk_rows: int) -> None:
         self._path = path
         with self._open() as file:
             columns = list(file.schema_arrow.names)
-            self._n_rows = max(file.metadata.num_rows, 1)
+            self.n_rows = int(file.metadata.num_rows)
         super().__init__(path.name, columns, "Parquet", chunk_rows, path.stat().st_size)
 
     def frames(self) -> Iterator[Frame]:
@@ -42,7 +47,7 @@ class ParquetSource(Source):
             batches = file.iter_batches(batch_size=self.chunk_rows)
             for batch in _guarded(batches, self.name):
                 n_read += batch.num_rows
-                self.bytes_read = (self.n_bytes or 0) * n_read // self._n_rows
+                self.bytes_read = (self.n_bytes or 0) * n_read // max(self.n_rows, 1)
                 if batch.num_rows:
                     yield to_frame(arrow.Table.from_batches([batch]))
 

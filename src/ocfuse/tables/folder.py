@@ -47,7 +47,7 @@ class FolderSource(Source):
         finished = 0
         for file in self._files:
             part = self._open_file(file)
-            self._require_columns(part)
+            self.require_columns(part)
             for frame in part.frames():
                 self.bytes_read = finished + part.bytes_read
                 if FILE not in self._own_columns:
@@ -56,7 +56,8 @@ class FolderSource(Source):
             finished += file.stat().st_size
             self.bytes_read = finished
 
-    def _require_columns(self, part: Source) -> None:
+    def require_columns(self, part: Source) -> None:
+        """Refuse a file with other columns than the first one."""
         missing = [name for name in self._own_columns if name not in part.columns]
         extra = [name for name in part.columns if name not in self._own_columns]
         if missing or extra:

@@ -47,7 +47,7 @@ def infer_column(column: Series) -> Column:
     if cells.is_time_type(column.dtype):
         utc = getattr(column.dtype, "tz", None) is not None
         return Column(name, TIME, "dates or times", n_gaps > 0, format=times.ISO, utc=utc)
-    odd = _odd_type(column)
+    odd = odd_type(column)
     if odd:
         return Column(name, IGNORED, f"neither numbers nor text: {odd}")
     if str(column.dtype) == "category":  # declared, whatever the values look like
@@ -91,7 +91,7 @@ def about_infinity(column: Series, values: FloatArray) -> str:
     return f"Column {str(column.name)!r} holds infinity in {shown_rows(column, infinite)}."
 
 
-def _odd_type(column: Series) -> str:
+def odd_type(column: Series) -> str:
     """Return what is neither a number nor text, in words, or nothing."""
     if str(column.dtype).startswith(("timedelta", "duration", "period", "interval")):
         return f"{column.dtype}; convert it to numbers"

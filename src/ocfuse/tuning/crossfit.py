@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from ocfuse.exceptions import EqualWeightsWarning
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.evidence import Evidence, auc_of
+from ocfuse.fusion.evidence import Evidence, Ranked
 from ocfuse.fusion.inputs import Kinship
 from ocfuse.tuning.ballot import Ballot
 
@@ -102,14 +102,20 @@ class ScoredRows:
         known = self.S[self.known]
         kinds = [self.S[self.kind == k] for k in range(len(self.ballot.kinds))]
         seen = self.seen[~np.isnan(self.seen).any(axis=1)]
-        pairs = [*((normal, rows) for rows in kinds), (seen, normal), (normal, known)]
+        ranked = Ranked(normal)
+        # Rows that were seen should be above normals, the others below.
+        pairs = [
+            *((ranked.above, rows) for rows in kinds),
+            (ranked.below, seen),
+            (ranked.above, known),
+        ]
         votes = [*self.ballot.kinds.values(), self.ballot.seen, self.ballot.known(len(known))]
-        held = [i for i, (high, low) in enumerate(pairs) if len(high) and len(low)]
+        held = [i for i, (_, rows) in enumerate(pairs) if len(rows) and len(normal)]
         if not held or not any(votes[i] for i in held):
             return None
         labels = [*self.ballot.kinds, "seen", "known anomalies"]
         return Evidence(
-            np.column_stack([auc_of(*pairs[i]) for i in held]),
+            np.column_stack([pairs[i][0](pairs[i][1]) for i in held]),
             np.array([votes[i] for i in held]),
             [labels[i] for i in held],
         )
@@ -136,9 +142,11 @@ def fit_normaliser(rows: ScoredRows, normaliser: Any) -> Any:
 
 def fit_weights(rows: ScoredRows, Z: FloatArray, fusion: BaseFusion) -> BaseFusion:
     """Return a fusion fitted on all rows, whose normalised scores are Z."""
-    chosen = (rows.kind < 0) | rows.learns_pseudo
-    learned = rows.take(chosen)
-    Z = np.clip(Z[chosen], -FARTHEST, FARTHEST)
+    learned = rows
+    if not rows.learns_pseudo:
+        chosen = rows.kind < 0
+        learned, Z = rows.take(chosen), Z[chosen]
+    Z = np.clip(Z, -FARTHEST, FARTHEST)
     fitted: BaseFusion = clone(fusion).fit(
         Z,
         learned.y,

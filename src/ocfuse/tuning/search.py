@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.detectors.members import seeded
+from ocfuse.detectors.spreading import jobs_apart
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.memory import remembering
@@ -177,17 +179,20 @@ class Search(BaseEstimator):  # type: ignore[misc]
         """Judge every variant; those with the same normaliser share its scores."""
         progress = current_progress()
         splits = self.criterion_.splits(rows)
-        scaled: dict[Any, list[ScaledSplit]] = {}
+        scaled: dict[Any, Scaled] = {}
+        for candidate, variant in zip(tried, variants, strict=True):
+            scaled.setdefault(_scale_of(candidate), Scaled(splits, variant.normaliser))
+        run = Parallel(n_jobs=jobs_apart(), return_as="generator")
+        calls = (
+            delayed(_timed)(self.criterion_, scaled[_scale_of(candidate)], variant.fusion)
+            for candidate, variant in zip(tried, variants, strict=True)
+        )
         verdicts, seconds = [], []
-        for i, (candidate, variant) in enumerate(zip(tried, variants, strict=True)):
+        progress("tuning", type(self.criterion_).__name__, 0, len(variants))
+        for i, (verdict, taken) in enumerate(run(calls), 1):
+            verdicts.append(verdict)
+            seconds.append(taken)
             progress("tuning", type(self.criterion_).__name__, i, len(variants))
-            start = time.perf_counter()
-            key = _scale_of(candidate)
-            if key not in scaled:
-                scaled[key] = [split.scaled(variant.normaliser) for split in splits]
-            verdicts.append(judge(self.criterion_, scaled[key], variant.fusion))
-            seconds.append(time.perf_counter() - start)
-        progress("tuning", type(self.criterion_).__name__, len(variants), len(variants))
         return verdicts, seconds
 
     def _conclude(
@@ -210,6 +215,36 @@ class Search(BaseEstimator):  # type: ignore[misc]
         self.best_index_ = int(order[0])
         self.best_params_ = tried[self.best_index_]
         self.best_value_ = float(value[self.best_index_])
+
+
+class Scaled:
+    """Splits in the scores of a normaliser, made when first asked for.
+
+    Parameters
+    ----------
+    splits : list of Split
+        The splits.
+    normaliser : normaliser
+        Not fitted.
+    """
+
+    def __init__(self, splits: list[Any], normaliser: Any) -> None:
+        self.splits = splits
+        self.normaliser = normaliser
+        self._scaled: list[ScaledSplit] | None = None
+
+    def get(self) -> list[ScaledSplit]:
+        """Return the splits."""
+        if self._scaled is None:
+            self._scaled = [split.scaled(self.normaliser) for split in self.splits]
+        return self._scaled
+
+
+def _timed(criterion: Criterion, scaled: Scaled, fusion: BaseFusion) -> tuple[Verdict, float]:
+    """Return the verdict on a fusion, and the seconds it took."""
+    start = time.perf_counter()
+    verdict = judge(criterion, scaled.get(), fusion)
+    return verdict, time.perf_counter() - start
 
 
 def make_search(tune: Any) -> Search | None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from ocfuse.detectors.nearest import nearest_by_matrix, nearest_by_tree, without_self
+from ocfuse.nearest.exact import nearest_by_matrix, nearest_by_tree, without_self
 
 
 def by_definition(X, Y, k):

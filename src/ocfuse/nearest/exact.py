@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.compiled.native import kernel, thread_count
+
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 #: (squared distances, row numbers), both (q, k), nearest first
@@ -31,19 +33,12 @@ def nearest_by_matrix(
     ``|x|^2``. The error of an entry is below ``c (|x|^2 + |y|^2)`` with c a few
     m eps, hence below ``c (3 |x|^2 + 2 |x - y|^2)``.
     """
-    n = D.shape[1]
     c = (X.shape[1] + 8) * np.finfo(np.float64).eps
-    size = min(n, k + SPARE)
-    if size == n:
-        found = np.broadcast_to(np.arange(n), D.shape)
-        return _ordered(X, Y, found, k)
-    found = np.argpartition(D, size - 1, axis=1)[:, :size]
-    last = D[np.arange(len(D)), found[:, -1]]
-    squares, index = _ordered(X, Y, found, k)
-    for i in np.flatnonzero(squares[:, -1] >= (1 - 2 * c) * last - 3 * c * norms):
-        reach = (1 + 4 * c) * squares[i, -1] + 6 * c * norms[i]
-        squares[i], index[i] = _ordered(X[i : i + 1], Y, np.flatnonzero(D[i] <= reach)[None], k)
-    return squares, index
+    if kernel is None or k == 0:
+        return _by_numpy(D, X, norms, Y, k, c)
+    threads = thread_count(D.size)
+    found: Nearest = kernel.nearest_by_matrix(D, norms, c, X, Y, k, threads)
+    return found
 
 
 def nearest_by_tree(tree: Any, X: FloatArray, Y: FloatArray, k: int) -> Nearest:
@@ -51,26 +46,29 @@ def nearest_by_tree(tree: Any, X: FloatArray, Y: FloatArray, k: int) -> Nearest:
     margin = 1 + (X.shape[1] + 8) * np.finfo(np.float64).eps
     size = min(len(Y), k + SPARE)
     distances, found = tree.query(X, k=np.arange(1, size + 1))
-    squares, index = _ordered(X, Y, found, k)
+    squares, index = ordered(X, Y, found, k)
     if size == len(Y):
         return squares, index
     reach = np.sqrt(squares[:, -1]) * margin
     for i in np.flatnonzero(reach * margin >= distances[:, -1]):
         near = np.array(tree.query_ball_point(X[i], reach[i] * margin), dtype=np.intp)
-        squares[i], index[i] = _ordered(X[i : i + 1], Y, near[None], k)
+        squares[i], index[i] = ordered(X[i : i + 1], Y, near[None], k)
     return squares, index
 
 
-def without_self(nearest: Nearest) -> Nearest:
-    """Drop row i from its own k + 1 neighbours, or the last if duplicates hide it."""
+def without_self(nearest: Nearest, own: IntArray | None = None) -> Nearest:
+    """Drop each row from its own k + 1 neighbours, or the last if duplicates hide it.
+
+    The rows are all, or those of the numbers `own`.
+    """
     squares, index = nearest
-    keep = index != np.arange(len(index))[:, None]
+    keep = index != (np.arange(len(index)) if own is None else own)[:, None]
     keep[keep.all(axis=1), -1] = False
     shape = (len(index), index.shape[1] - 1)
     return squares[keep].reshape(shape), index[keep].reshape(shape)
 
 
-def _ordered(X: FloatArray, Y: FloatArray, candidates: IntArray, k: int) -> Nearest:
+def ordered(X: FloatArray, Y: FloatArray, candidates: IntArray, k: int) -> Nearest:
     """Measure the candidates (q, c) by direct differences and return the first k."""
     q, c = candidates.shape
     squares, index = np.empty((q, k)), np.empty((q, k), dtype=np.intp)
@@ -83,4 +81,21 @@ def _ordered(X: FloatArray, Y: FloatArray, candidates: IntArray, k: int) -> Near
         order = np.arange(len(near))[:, None], np.lexsort((near, found), axis=-1)[:, :k]
         squares[block] = found[order]
         index[block] = near[order]
+    return squares, index
+
+
+def _by_numpy(
+    D: FloatArray, X: FloatArray, norms: FloatArray, Y: FloatArray, k: int, c: float
+) -> Nearest:
+    """Return the same as the kernel."""
+    n = D.shape[1]
+    size = min(n, k + SPARE)
+    if size == n:
+        return ordered(X, Y, np.broadcast_to(np.arange(n), D.shape), k)
+    found = np.argpartition(D, size - 1, axis=1)[:, :size]
+    last = D[np.arange(len(D)), found[:, -1]]
+    squares, index = ordered(X, Y, found, k)
+    for i in np.flatnonzero(squares[:, -1] >= (1 - 2 * c) * last - 3 * c * norms):
+        reach = (1 + 4 * c) * squares[i, -1] + 6 * c * norms[i]
+        squares[i], index[i] = ordered(X[i : i + 1], Y, np.flatnonzero(D[i] <= reach)[None], k)
     return squares, index

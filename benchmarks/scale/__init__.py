@@ -1,0 +1,1 @@
+"""How time and memory of a fit grow with rows and features, and where they stand."""

@@ -1,0 +1,161 @@
+"""Part "plan": what a fit was planned to take, and what it took."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.report import Report, Table, Target, number
+from benchmarks.scale.child import CACHE, FOLDER, run_child
+from benchmarks.scale.probe import FAMILIES
+from ocfuse.bench.definition import code_digest, definition_key, package_sources
+from ocfuse.ensemble.plan import Plan, make_plan
+from ocfuse.files import write_atomically
+
+#: Planned memory may be so many times what was needed, seconds so many times off.
+MEMORY, SECONDS = 2.0, 3.0
+#: What only plans does not change what is measured.
+PLANNING = {"costs.py", "plan.py", "rates.py", "room.py"}
+#: Peaks below this are mostly what the interpreter does with its memory.
+SMALL = 30e6
+
+
+@dataclass(frozen=True)
+class Size:
+    """A pool and a shape; `data` as in `task.Task`."""
+
+    pool: str
+    n: int
+    m: int
+    data: str = "features"
+
+    def __str__(self) -> str:
+        return f"{self.pool}, {self.n:,} x {self.m}" + (
+            "" if self.data == "features" else f" ({self.data})"
+        )
+
+
+#: Sizes that rates are fitted to.
+LEARNED = (
+    *(
+        Size("default", n, m)
+        for n, m in [
+            *((100, 10), (300, 50), (1_000, 10), (1_000, 64), (500, 512), (2_000, 10)),
+            *((2_000, 64), (2_000, 256), (2_100, 10), (3_000, 64), (3_000, 512), (5_000, 20)),
+            *((10_000, 64), (10_000, 256), (20_000, 64), (20_000, 512), (50_000, 20)),
+            *((50_000, 64), (110_000, 16), (110_000, 64), (3_000, 2_000)),
+        ]
+    ),
+    *(Size("light", n, m) for n, m in [(1_000, 64), (10_000, 64), (5_000, 512), (100_000, 64)]),
+    *(Size("wide", n, m) for n, m in [(1_000, 20), (2_000, 64), (5_000, 64), (3_000, 256)]),
+    *(Size("paper-all", n, m) for n, m in [(500, 20), (2_000, 64), (10_000, 64)]),
+    *(
+        Size(name, n, m)
+        for name in FAMILIES
+        for n, m in [(2_000, 20), (2_000, 128), (20_000, 64), (5_000, 512)]
+    ),
+)
+#: Sizes that they are judged by.
+JUDGED = (
+    *(
+        Size("default", n, m)
+        for n, m in [(200, 20), (1_500, 30), (2_000, 128), (4_000, 100), (30_000, 128)]
+    ),
+    Size("default", 7_000, 64, "planted"),
+    Size("default", 200_000, 64, "planted"),
+    Size("light", 50_000, 128),
+    Size("wide", 1_500, 30),
+    Size("paper", 3_000, 100),
+)
+QUICK = (Size("default", 300, 50), Size("light", 1_000, 64))
+
+
+def run(quick: bool) -> Report:
+    learned = {} if quick else {size: measured(size) for size in LEARNED}
+    judged = {size: measured(size) for size in (QUICK if quick else JUDGED)}
+    return Report(
+        "Planned and needed",
+        "What `FusedDetector.plan` says before a fit, from the shape alone, and what the fit then "
+        "took: CPU seconds on one thread, the quickest of up to four fits, and the most memory "
+        "beyond what the process had, each in a process of its own. The model is its pickle. "
+        f"Rates were fitted to {len(LEARNED)} other sizes and pools.",
+        targets(judged),
+        [
+            table("Sizes that rates were not fitted to", judged),
+            table("Sizes that they were fitted to", learned),
+        ],
+        {
+            "judged": [{**asdict(size), **found} for size, found in judged.items()],
+            "learned": [{**asdict(size), **found} for size, found in learned.items()],
+        },
+    )
+
+
+def measured(size: Size) -> dict[str, Any]:
+    path = CACHE / f"plan-{definition_key(json.dumps(asdict(size)), _code())}.json"
+    if not path.exists():
+        found = run_child("benchmarks.scale.probe", [json.dumps(asdict(size))])
+        if "failure" in found:
+            raise SystemExit(f"{size}: {found['failure']}")
+        print(f"{size}: {found['fit']:.2f} s, {found['peak'] / 1e6:,.0f} MB", flush=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(found).encode())
+    stored: dict[str, Any] = json.loads(path.read_text())
+    return stored
+
+
+def _code() -> str:
+    scale = FOLDER / "scale"
+    own = [path for path in package_sources() if path.name not in PLANNING]
+    return code_digest([scale / "probe.py", scale / "data.py", scale / "task.py", *own])
+
+
+def plan_of(size: Size) -> Plan:
+    return make_plan(FAMILIES.get(size.pool, size.pool), (size.n, size.m))
+
+
+def ratios(
+    found: dict[Size, dict[str, Any]], planned: Callable[[Plan], float], name: str
+) -> list[float]:
+    return [planned(plan_of(size)) / one[name] for size, one in found.items()]
+
+
+def targets(judged: dict[Size, dict[str, Any]]) -> list[Target]:
+    large = {size: one for size, one in judged.items() if one["peak"] > SMALL}
+    enough = ratios(judged, lambda plan: plan.fit_bytes, "peak")
+    tight = ratios(large, lambda plan: plan.fit_bytes, "peak")
+    fit = ratios(judged, lambda plan: plan.fit_seconds, "fit")
+    score = ratios(judged, lambda plan: plan.score_seconds / 1000, "score")
+    return [
+        Target("planned memory is enough", f"{min(enough):.2f} times at least", min(enough) >= 1),
+        Target(
+            f"and at most {MEMORY:g} times what is needed above {SMALL / 1e6:.0f} MB",
+            f"{max(tight, default=0):.2f} times at most",
+            max(tight, default=0) <= MEMORY,
+        ),
+        *(
+            Target(
+                f"planned seconds of `{what}` within a factor {SECONDS:g}",
+                f"{min(found):.2f} to {max(found):.2f} times",
+                min(found) >= 1 / SECONDS and max(found) <= SECONDS,
+            )
+            for what, found in (("fit", fit), ("score_samples", score))
+        ),
+    ]
+
+
+def table(title: str, found: dict[Size, dict[str, Any]]) -> Table:
+    rows = []
+    for size, one in found.items():
+        plan = plan_of(size)
+        rows.append(
+            [
+                str(size),
+                f"{plan.fit_bytes / 1e6:,.0f} / {one['peak'] / 1e6:,.0f}",
+                f"{plan.model_bytes / 1e6:,.0f} / {one['model'] / 1e6:,.0f}",
+                f"{number(plan.fit_seconds)} / {number(one['fit'])}",
+                f"{number(plan.score_seconds)} / {number(1000 * one['score'])}",
+            ]
+        )
+    header = ["pool, rows x columns", "MB of fit", "MB of model", "s of fit", "s of 1,000 rows"]
+    return Table(title, header, rows, "Planned / measured.")

@@ -1,0 +1,32 @@
+// The kernel for x86-64 with AVX2.
+#include "search.hpp"
+#include "standard.hpp"
+
+#ifdef OCFUSE_HAS_AVX2_BUILD
+#include <immintrin.h>
+#define OCFUSE_AVX2 1
+// After the standard headers: their functions stay fit for every machine. Without FMA:
+// it would round distances otherwise than NumPy does.
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+namespace ocfuse {
+namespace avx2 {
+#include "threads.hpp"
+#include "candidates.hpp"
+#include "order.hpp"
+#include "codes.hpp"
+#include "forest.hpp"
+#include "tails.hpp"
+}  // namespace avx2
+}  // namespace ocfuse
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif

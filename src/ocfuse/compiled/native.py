@@ -1,0 +1,25 @@
+"""The compiled kernel of loops over rows, where the installation could build it."""
+
+from importlib import import_module
+from types import ModuleType
+
+from ocfuse.threads import allowed_threads
+
+#: Numbers to read that make starting a thread worth while.
+WORK_PER_THREAD = 2**20
+
+kernel: ModuleType | None
+try:
+    kernel = import_module("ocfuse.compiled._native")
+except ImportError:  # not built, or for another system: NumPy serves
+    kernel = None
+
+
+def describe() -> str:
+    """Say in one line which kernel runs."""
+    return "NumPy serves" if kernel is None else f"C++, {kernel.instruction_set()}"
+
+
+def thread_count(work: int) -> int:
+    """Return how many threads to use: no more than allowed, and than the work is worth."""
+    return max(1, min(allowed_threads(), work // WORK_PER_THREAD))

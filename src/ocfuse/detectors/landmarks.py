@@ -1,0 +1,155 @@
+"""A kernel of many rows by way of some of them, the landmarks (Nystrom's approximation).
+
+With K the kernel of the m landmarks and ``K + jitter I = L L'``, a row x becomes the
+m numbers ``phi(x) = L^-1 k(x)``, and ``k(x, y)`` is about ``phi(x)' phi(y)``. What is
+learned from n rows then rests on the sums of phi and of phi phi' over them, at a
+cost of n m^2, and no matrix of n rows is kept.
+"""
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import cached_property, partial
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocfuse.detectors.gram import Gram, Reference
+from ocfuse.detectors.leverage import choose_landmarks, evenly, noisy_factor, squared_distances
+from ocfuse.detectors.moments import Basis, KernelArray, LeftOutBlock, Moments, moments
+from ocfuse.detectors.reduced import LandmarkInverse, LandmarkSpectrum, LandmarkSphere
+from ocfuse.detectors.sphere import SoftSphere
+
+FloatArray: TypeAlias = NDArray[np.float64]
+#: Changes squared distances (q, m) of some training rows to the landmarks, given third, in place.
+Adjust: TypeAlias = Callable[[KernelArray, slice, FloatArray], None]
+
+#: Kernel values held at once, and those that a sphere, which takes many passes, is learned from.
+MOST_VALUES, MOST_KEPT = 2**21, 2**25
+#: Kernel values of the rows are computed in single precision where every landmark has at least
+#: this share of its own, which those before it do not have, ...
+LEAST_PIVOT = 0.01
+#: ... and where no row is farther from the mean than this, squared, in multiples of M.
+FARTHEST = 100.0
+
+
+class Landmarks:
+    """All rows of a Gram against some of them.
+
+    Treat what it returns as read-only: all members are given the same objects.
+
+    Parameters
+    ----------
+    gram : Gram
+        The training rows.
+    m : int
+        Number of landmarks, at most.
+
+    Attributes
+    ----------
+    reference : Reference
+        The landmarks, with the mean squared distance M of all rows.
+    """
+
+    def __init__(self, gram: Gram, m: int) -> None:
+        rows, scale = gram.reference.X, gram.reference.scale
+        self._rows = rows
+        self._adjust: Adjust | None = None
+        self._chosen = choose_landmarks(rows, scale, m)
+        self.reference = Reference(rows[self._chosen], scale)
+        self._bases: dict[float, Basis] = {}
+        self._sums: dict[float, Moments] = {}
+        self._spectra: dict[float, LandmarkSpectrum] = {}
+        self._inverses: dict[tuple[float, float], LandmarkInverse] = {}
+        self._spheres: dict[tuple[float, float], LandmarkSphere] = {}
+
+    @property
+    def n_rows(self) -> int:
+        """Number of landmarks."""
+        return self.reference.n_rows
+
+    def spectrum(self, width: float, subspace: int | float) -> LandmarkSpectrum:
+        """Return the principal directions of all rows; a `subspace` of any size is there."""
+        if width not in self._spectra:
+            self._spectra[width] = LandmarkSpectrum(self._summed(width))
+        return self._spectra[width].over(partial(self._left_out, width))
+
+    def inverse(self, width: float, noise: float) -> LandmarkInverse:
+        """Return the inverse of the kernel of all rows with noise on its diagonal."""
+        if (width, noise) not in self._inverses:
+            self._inverses[width, noise] = LandmarkInverse(self._summed(width), noise)
+        return self._inverses[width, noise].over(partial(self._left_out, width))
+
+    def cholesky(self, width: float, noise: float) -> LandmarkInverse:
+        """Return the same inverse: it has its factor at any rate."""
+        return self.inverse(width, noise)
+
+    def sphere(self, width: float, nu: float) -> LandmarkSphere:
+        """Return the soft sphere with a share nu of the rows outside.
+
+        Of very many rows it is around evenly spaced ones.
+        """
+        if (width, nu) not in self._spheres:
+            self._spheres[width, nu] = self._make_sphere(width, nu)
+        return self._spheres[width, nu].over(partial(self._left_out, width))
+
+    def adjusted(self, adjust: Adjust) -> "Landmarks":
+        """Return the same, but rows that are left out have other distances to the landmarks."""
+        other = copy(self)
+        other._adjust = adjust
+        return other
+
+    @cached_property
+    def _is_near(self) -> bool:
+        """Whether no row is so far out that single precision would lose its distances."""
+        norms = (self.reference.norms(self._rows[block]).max() for block in self._steps())
+        return bool(max(norms) <= FARTHEST * self.reference.scale)
+
+    def _basis(self, width: float) -> Basis:
+        if width not in self._bases:
+            K = self.reference.query(self.reference.X).kernel(width)
+            self._bases[width] = Basis(noisy_factor(K))
+        return self._bases[width]
+
+    def _summed(self, width: float) -> Moments:
+        if width not in self._sums:
+            self._sums[width] = moments(self._basis(width), self._kernels(width))
+        return self._sums[width]
+
+    def _make_sphere(self, width: float, nu: float) -> LandmarkSphere:
+        basis, begin = self._basis(width), 0
+        rows = evenly(len(self._rows), max(2, MOST_KEPT // self.n_rows))
+        kept = []
+        for K in self._kernels(width):
+            first, last = np.searchsorted(rows, [begin, begin + len(K)])
+            kept.append(basis.coordinates(K[rows[first:last] - begin]))
+            begin += len(K)
+        return LandmarkSphere(basis, SoftSphere(np.concatenate(kept), nu), rows)
+
+    def _steps(self) -> Iterator[slice]:
+        step = max(1, MOST_VALUES // self.n_rows)
+        return (slice(begin, begin + step) for begin in range(0, len(self._rows), step))
+
+    def _kernels(self, width: float, adjust: Adjust | None = None) -> Iterator[KernelArray]:
+        """Return the kernel values of all rows, block by block, in the precision that they need.
+
+        Their rounding is multiplied by the inverse of the factor of the landmarks.
+        """
+        is_single = self._is_near and self._basis(width).least_pivot >= LEAST_PIVOT
+        kind = np.float32 if is_single else np.float64
+        centre = self.reference.centre
+        landmarks = (self.reference.X - centre).astype(kind)
+        for block in self._steps():
+            K = squared_distances((self._rows[block] - centre).astype(kind), landmarks)
+            if adjust is not None:
+                adjust(K, block, self.reference.X)
+            K *= kind(-1.0 / (width * self.reference.scale))
+            yield np.exp(K, out=K)
+
+    def _left_out(self, width: float) -> Iterator[LeftOutBlock]:
+        """Return the kernel values of rows that are left out, with landmarks among them."""
+        own, begin = self._basis(width).predicted, 0
+        for K in self._kernels(width, self._adjust):
+            here = np.flatnonzero((self._chosen >= begin) & (self._chosen < begin + len(K)))
+            yield LeftOutBlock(K, self._chosen[here] - begin, here, own[here])
+            begin += len(K)

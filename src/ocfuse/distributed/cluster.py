@@ -1,0 +1,239 @@
+"""The cluster that does the work: somebody's, or one of processes of this machine."""
+
+import asyncio
+import concurrent.futures
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from ocfuse import __version__
+from ocfuse.exceptions import ClusterError, InvalidInputError
+from ocfuse.optional import needed
+
+#: `distributed.Client`; the package itself is imported only when a cluster is met.
+Client: TypeAlias = Any
+
+PURPOSE = "to work on many machines"
+#: Seconds to wait for the scheduler, and for a first worker.
+PATIENCE = 20
+#: Seconds to wait for another worker in the midst of work, when there is none left.
+DESERTED = 60
+#: What becomes of tasks whose scheduler is gone.
+LOST = (asyncio.CancelledError, concurrent.futures.CancelledError)
+#: Of this machine alone: nobody else can reach what listens there.
+HOST = "127.0.0.1"
+
+
+def dask(module: str) -> Any:
+    """Return a module of Dask, or say which extra brings it."""
+    return needed(module, PURPOSE, "distributed")
+
+
+@contextmanager
+def connected(scheduler: str | None = None, workers: int | None = None) -> Iterator[Client]:
+    """Give a client of a cluster, and end it (or the connection to it) afterwards.
+
+    Parameters
+    ----------
+    scheduler : str, default=None
+        Address of a scheduler that runs, such as ``"tcp://10.0.0.1:8786"``. None starts
+        processes on this machine, which nobody else can reach.
+    workers : int, default=None
+        How many processes to start; None is one for each core. Not with a scheduler.
+
+    Yields
+    ------
+    distributed.Client
+        The client, for `fit` and `score`.
+    """
+    if scheduler is not None and workers is not None:
+        raise InvalidInputError(
+            f"workers is for processes of this machine. Got workers={workers} and a scheduler, "
+            "which has its own. Leave one of them out."
+        )
+    if workers is not None and workers < 1:
+        raise InvalidInputError(f"workers must be at least 1. Got workers={workers}.")
+    with _local(workers) if scheduler is None else _remote(scheduler) as client:
+        _require_same_version(client)
+        yield client
+
+
+@contextmanager
+def _local(workers: int | None) -> Iterator[Client]:
+    distributed = dask("distributed")
+    cluster = distributed.LocalCluster(
+        n_workers=workers or os.cpu_count() or 1,
+        threads_per_worker=1,
+        processes=True,
+        host=HOST,
+        dashboard_address=f"{HOST}:0",  # not 8787, which is taken if somebody else does the same
+        silence_logs="CRITICAL",
+    )
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@contextmanager
+def _remote(scheduler: str) -> Iterator[Client]:
+    with _silent("distributed.client"), _reached(scheduler) as client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            raise ClusterError(
+                f"The scheduler at {scheduler} has had no workers for {PATIENCE:g} seconds. Start "
+                f"some on every machine: dask worker --nthreads 1 --nworkers auto {scheduler}"
+            ) from error
+        yield client
+
+
+def _reached(scheduler: str) -> Client:
+    """Return the client of a scheduler."""
+    try:
+        _knock_at(scheduler)
+        return dask("distributed").Client(scheduler, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise ClusterError(
+            f"There is no scheduler at {scheduler}. Expected an address such as "
+            f"tcp://10.0.0.1:8786, where `dask scheduler` runs. ({error})"
+        ) from error
+
+
+def _knock_at(scheduler: str) -> None:
+    """Raise an error if nobody answers: a client of Dask would wait, some for ever."""
+    parts = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+    if parts.scheme in ("tcp", "tls"):
+        if parts.hostname is None or parts.port is None:
+            raise ValueError("The name of a machine and a number belong to it.")
+        with socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE) as door:
+            # A scheduler speaks first; what serves pages, such as its dashboard, does not.
+            if parts.scheme == "tcp" and not door.recv(1):
+                raise ConnectionError("What listens there is no scheduler.")
+
+
+@contextmanager
+def _silent(logger: str) -> Iterator[None]:
+    """Keep Dask from printing what is raised as an error at the same time."""
+    log = logging.getLogger(logger)
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+@contextmanager
+def guarded(client: Client, advice: str) -> Iterator[None]:
+    """Raise an error inside if the scheduler is lost, or if nobody is left to work.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    advice : str
+        What to do then.
+    """
+    watch = Watch(client)
+    try:
+        yield
+    except (Exception, *LOST) as error:
+        watch.end()
+        if watch.is_deserted:
+            raise ClusterError(
+                f"There has been no worker for {DESERTED:g} seconds. {advice}"
+            ) from error
+        if isinstance(error, LOST) or client.status != "running":
+            raise ClusterError(
+                f"The scheduler is gone, or has forgotten what was asked of it. {advice}"
+            ) from error
+        raise
+    finally:
+        watch.end()
+
+
+class Watch:
+    """Look now and then whether somebody works; otherwise cancel what was asked for.
+
+    Dask itself waits for ever: workers may come.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+
+    Attributes
+    ----------
+    is_deserted : bool
+        Whether there were no workers for too long.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.is_deserted = False
+        self._client = client
+        self._others = set(client.futures)
+        self._over = threading.Event()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def end(self) -> None:
+        """Stop looking."""
+        self._over.set()
+
+    def _look(self) -> None:
+        seen = time.monotonic()
+        while not self._over.wait(min(2.0, DESERTED / 4)):
+            # Dask cancels by itself if it cannot answer.
+            with suppress(Exception):
+                seen = time.monotonic() if self._client.ncores() else seen
+                if time.monotonic() - seen > DESERTED and not self._over.is_set():
+                    self.is_deserted = True
+                    self._cancel()
+
+    def _cancel(self) -> None:
+        make = dask("distributed").Future
+        ours = [key for key in list(self._client.futures) if key not in self._others]
+        self._client.cancel([make(key, self._client) for key in ours])
+
+
+@contextmanager
+def naming_killers(name: str) -> Iterator[None]:
+    """Name the piece of work that ended one worker after another."""
+    try:
+        yield
+    except dask("distributed").KilledWorker as error:
+        raise KillerError(
+            f"{name} ended every worker that took it up, perhaps for want of memory. "
+            f"Give workers more memory, or leave it out. ({error})"
+        ) from error
+
+
+class KillerError(ClusterError):
+    """Say what ends workers."""
+
+
+@contextmanager
+def large_messages() -> Iterator[None]:
+    """Send what is large to the scheduler without a warning: a model, or a sample, once."""
+    with dask("dask").config.set({"distributed.admin.large-graph-warning-threshold": "10GB"}):
+        yield
+
+
+def _require_same_version(client: Client) -> None:
+    """Refuse workers without ocfuse, or with another one: their scores may differ."""
+    found = client.run(_version, on_error="return")
+    for worker, version in found.items():
+        if version != __version__:
+            what = f"ocfuse {version}" if isinstance(version, str) else f"no ocfuse ({version})"
+            raise ClusterError(
+                f"The worker {worker} has {what}, and this is ocfuse {__version__}. Install the "
+                "same packages everywhere: pip install 'ocfuse[distributed,tool]'"
+            )
+
+
+def _version() -> str:
+    return __version__

@@ -1,0 +1,117 @@
+"""A folder of Parquet files: one file is one piece of work."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from ocfuse.exceptions import TableError
+from ocfuse.files import natural
+from ocfuse.tables.arrow import ParquetSource
+from ocfuse.tables.folder import FolderSource
+from ocfuse.tables.frames import Frame, listed, pandas
+
+#: Rows that a worker holds at a time.
+CHUNK_ROWS = 10_000
+#: Footers of files that are read at once.
+READERS = 16
+PARQUET = ".parquet"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file, and the place of its rows among those of the folder.
+
+    Attributes
+    ----------
+    path : str
+        The file, under a name that every machine knows.
+    size, changed : int
+        Bytes, and when it was last written to, in nanoseconds.
+    n_rows : int
+        Its rows, as its footer says; 0 if that cannot be read.
+    start : int
+        Rows in the files before it.
+    mistake : str
+        Why it cannot be read, if so.
+    """
+
+    path: str
+    size: int
+    changed: int
+    n_rows: int
+    start: int = 0
+    mistake: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return Path(self.path).name
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield its rows as `open_source` gives those of the folder, numbered alike."""
+        path, n = Path(self.path), self.start
+        for frame in _first(path).frames():
+            frame.index = pandas().RangeIndex(n, n + len(frame))
+            n += len(frame)
+            yield frame
+
+
+def pieces_of(where: Any, *, alike: bool = False) -> list[Piece]:
+    """Return the Parquet files of a folder in the order in which they are one table.
+
+    Parameters
+    ----------
+    where : path-like
+        The folder.
+    alike : bool, default=False
+        Whether other columns than those of the first file are a mistake.
+
+    Returns
+    -------
+    list of Piece
+        The files.
+    """
+    folder = Path(os.path.abspath(os.fspath(where)))
+    if not folder.is_dir():
+        raise TableError(
+            f"{where} must be a folder of Parquet files, which every worker can read under this "
+            "name. Move a single file into a folder; convert other formats."
+        )
+    visible = sorted((p.name for p in folder.iterdir() if not p.name.startswith(".")), key=natural)
+    names = [name for name in visible if name.lower().endswith(PARQUET)]
+    if not names:
+        raise TableError(
+            f"{where} must hold files that end in {PARQUET}; folders in it are not read. Got "
+            f"{listed(visible) or 'nothing'}."
+        )
+    with ThreadPoolExecutor(READERS) as pool:
+        paths = [folder / name for name in names]
+        pieces = list(pool.map(partial(_look_at, first=_first(paths[0]) if alike else None), paths))
+    starts = accumulate((piece.n_rows for piece in pieces), initial=0)
+    return [replace(piece, start=start) for piece, start in zip(pieces, starts, strict=False)]
+
+
+def _open(path: Path) -> ParquetSource:
+    return ParquetSource(path, CHUNK_ROWS)
+
+
+def _first(path: Path) -> FolderSource:
+    """Return the folder as its first file describes it."""
+    return FolderSource(path.parent, [path], _open, CHUNK_ROWS)
+
+
+def _look_at(path: Path, first: FolderSource | None) -> Piece:
+    about = path.stat()
+    piece = Piece(str(path), about.st_size, about.st_mtime_ns, 0)
+    try:
+        source = _open(path)
+        if first is not None:
+            first.require_columns(source)
+        return replace(piece, n_rows=source.n_rows)
+    except TableError as error:
+        return replace(piece, mistake=str(error))

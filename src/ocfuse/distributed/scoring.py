@@ -1,0 +1,449 @@
+"""Scores of a folder of Parquet files in another folder, one file for each."""
+
+import json
+import os
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import joblib
+from sklearn.utils.validation import check_is_fitted
+
+from ocfuse.distributed.backend import same
+from ocfuse.distributed.cluster import (
+    LOST,
+    Client,
+    KillerError,
+    dask,
+    guarded,
+    large_messages,
+    naming_killers,
+)
+from ocfuse.distributed.pieces import PARQUET, Piece, pieces_of
+from ocfuse.exceptions import (
+    InvalidInputError,
+    InvalidTypeError,
+    OcfuseError,
+    OcfuseWarning,
+    TableError,
+    TableWarning,
+)
+from ocfuse.files import naming, natural, replacing
+from ocfuse.optional import needed
+from ocfuse.streaming import StreamTable
+from ocfuse.tables import TableDetector
+from ocfuse.tables.arrow import to_frame
+from ocfuse.tables.frames import Frame, listed
+from ocfuse.tables.names import free_name
+from ocfuse.tables.writing import ParquetWriter
+
+#: Under this word the footer of a file of scores says what it was made from.
+STAMP = "ocfuse"
+#: Names of files that are being written.
+UNFINISHED = ".*.part"
+#: Files that a worker has at hand, so that it need not wait for the next.
+AHEAD = 2
+
+#: What to do when there is no cluster any more.
+GO_ON = "Files of scores that are there are complete, and the same call goes on with the others."
+
+#: Told of files: how many are done, of how many.
+Told = Callable[[int, int], None]
+#: Warnings are caught by the process, not by the thread.
+_TURN = threading.Lock()
+
+
+@dataclass
+class Outcome:
+    """What became of a folder.
+
+    Attributes
+    ----------
+    rows, anomalies, without_score : int
+        Rows, anomalies among them, and rows that could not be scored.
+    files, resumed : int
+        Files of scores that are there, and how many of them were there before.
+    failed : dict of str
+        Why there are no scores of a file, by its name.
+    warnings : list of OcfuseWarning
+        What was odd.
+    """
+
+    rows: int = 0
+    anomalies: int = 0
+    without_score: int = 0
+    files: int = 0
+    resumed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    warnings: list[Warning] = field(default_factory=list)
+
+    def add(self, counts: dict[str, int]) -> None:
+        """Count the rows of another file."""
+        self.files += 1
+        self.rows += counts["rows"]
+        self.anomalies += counts["anomalies"]
+        self.without_score += counts["without_score"]
+
+    def give_warnings(self) -> None:
+        """Warn here of what workers have warned of."""
+        for warning in self.warnings:
+            warnings.warn(warning, stacklevel=2)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked of a worker: where to put the scores of which file, and how.
+
+    Attributes
+    ----------
+    piece : Piece
+        The file.
+    folder : str
+        Where its scores belong, in a file of the same name.
+    model : str
+        Checksum of the model.
+    keep_going : bool
+        Give rows that cannot be scored no score, instead of stopping.
+    """
+
+    piece: Piece
+    folder: str
+    model: str
+    keep_going: bool
+
+    @property
+    def target(self) -> Path:
+        """The file of scores."""
+        return Path(self.folder) / self.piece.name
+
+    def stamp(self) -> dict[str, Any]:
+        """Return what tells scores made from the same from others."""
+        piece = asdict(self.piece)
+        own = {name: piece[name] for name in ("size", "changed", "n_rows", "start")}
+        return {"model": self.model, "keep_going": self.keep_going, "file": self.piece.name} | own
+
+    def done_before(self) -> dict[str, int] | None:
+        """Return the counts of a file of scores that is there already, made from the same."""
+        parquet = needed("pyarrow.parquet", "to read Parquet files")
+        try:
+            found = parquet.read_metadata(self.target).metadata or {}
+        except (OSError, ValueError):  # not there, or no Parquet
+            return None
+        if STAMP.encode() not in found:  # perhaps the data of another folder
+            raise InvalidInputError(
+                f"{self.target} is there, and is no file of scores. Give scores another folder, or "
+                "move it away."
+            )
+        note = json.loads(found[STAMP.encode()])
+        counts: dict[str, int] | None = note.pop("counts", None)
+        return counts if note == self.stamp() else None
+
+
+def score(
+    model: TableDetector,
+    data: Any,
+    out: Any,
+    *,
+    client: Client,
+    keep_going: bool = False,
+    progress: Told | None = None,
+) -> Outcome:
+    """Score every row of a folder of Parquet files, one file of scores for each.
+
+    A file of scores appears when it is complete. It says in its footer what it was made from;
+    if the same is asked for again, it is kept. A worker that ends is no error: others take over.
+
+    Parameters
+    ----------
+    model : TableDetector
+        A fitted model.
+    data : path-like
+        The folder, which all workers read under this name.
+    out : path-like
+        Folder for the scores, which all workers can write to; made if it is not there.
+        Only one call at a time may write there.
+    client : distributed.Client
+        The cluster (see `connected`).
+    keep_going : bool, default=False
+        Give rows that cannot be scored no score (see `TableDetector.score`), and leave out
+        files that cannot be scored at all, which are then in `failed`. Otherwise the first of
+        them is an error: files under way are finished, and no other is begun.
+    progress : callable, default=None
+        Told how many files are done, of how many.
+
+    Returns
+    -------
+    Outcome
+        Counts, and what could not be done.
+    """
+    _require_table(model)
+    if not isinstance(data, str | os.PathLike):
+        raise InvalidTypeError(
+            f"data must be a folder of Parquet files. Got {type(data).__name__}. Use `score_frame` "
+            "for a data frame of Dask, and model.score for what is in memory."
+        )
+    pieces, folder = pieces_of(data), _made(data, out)
+    _tidy(folder)
+    checksum = str(joblib.hash(model))
+    outcome = Outcome(warnings=_left_over(folder, pieces))
+    orders = []
+    for piece in pieces:
+        order = Order(piece, str(folder), checksum, keep_going)
+        counts = order.done_before()
+        if counts is None:
+            orders.append(order)
+        else:
+            outcome.add(counts)
+    outcome.resumed = outcome.files
+    tell = progress or _silent
+    tell(outcome.files, len(pieces))
+    try:
+        with (
+            guarded(client, GO_ON),
+            closing(_carried_out(client, model, orders, keep_going)) as results,
+        ):
+            for order, result in results:
+                _note(outcome, order, result)
+                tell(outcome.files + len(outcome.failed), len(pieces))
+    finally:
+        _tidy(folder)
+    if not keep_going or not outcome.files:
+        _raise_first(outcome, len(pieces))
+    return outcome
+
+
+def score_frame(model: TableDetector, frame: Any, *, keep_going: bool = False) -> Any:
+    """Score the rows of a data frame of Dask, partition by partition; nothing is computed yet.
+
+    ``client.compute(scores)`` computes them on the cluster. The client of `connected` is not
+    Dask's default one: ``scores.compute()`` would work in this process.
+
+    Parameters
+    ----------
+    model : TableDetector
+        A fitted model.
+    frame : dask.dataframe.DataFrame
+        Rows with the columns of training.
+    keep_going : bool, default=False
+        Give rows that cannot be scored no score (see `TableDetector.score`).
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        What `TableDetector.score` returns, with the same partitions and index.
+    """
+    _require_table(model)
+    if not hasattr(frame, "map_partitions") or not hasattr(frame, "columns"):
+        raise InvalidTypeError(
+            f"frame must be a data frame of Dask. Got {type(frame).__name__}. Use `score` for a "
+            "folder of Parquet files, and model.score for what is in memory."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OcfuseWarning)  # of the row that is made up for it
+        meta = model.score(frame._meta_nonempty, keep_going=True).iloc[:0]
+    sent = dask("dask").delayed(model, pure=True)
+    return frame.map_partitions(_score_part, sent, keep_going, meta=meta)
+
+
+def _score_part(frame: Frame, model: TableDetector, keep_going: bool) -> Frame:
+    return model.score(frame, keep_going=keep_going)
+
+
+def _require_table(model: Any) -> None:
+    if isinstance(model, StreamTable) or not isinstance(model, TableDetector):
+        raise InvalidTypeError(
+            f"model must be a TableDetector. Got {type(model).__name__}. A stream has to be "
+            "scored in its order: use `ocfuse score` without an engine, one stream at a time."
+        )
+    check_is_fitted(model, "detector_")
+
+
+def _made(data: Any, out: Any) -> Path:
+    """Return the folder for scores, made if need be."""
+    folder = Path(out).absolute()
+    if folder.resolve() == Path(data).resolve():
+        raise InvalidInputError(f"{out} is the folder of the data. Give scores another one.")
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"{out} is a file. Give the name of a folder for the scores.")
+    with naming(folder):
+        folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what workers that were ended have left behind."""
+    for part in folder.glob(UNFINISHED):
+        part.unlink(missing_ok=True)
+
+
+def _left_over(folder: Path, pieces: list[Piece]) -> list[Warning]:
+    """Warn of scores whose file is gone: whoever reads the folder would count them."""
+    of = {piece.name for piece in pieces}
+    others = sorted((path.name for path in folder.glob(f"*{PARQUET}")), key=natural)
+    others = [name for name in others if name not in of]
+    if not others:
+        return []
+    return [
+        TableWarning(
+            f"{folder} holds files that are not of these data: {listed(others)}. Remove them, or "
+            "whoever reads the whole folder counts their rows too."
+        )
+    ]
+
+
+def _carried_out(
+    client: Client, model: TableDetector, orders: list[Order], keep_going: bool
+) -> Generator[tuple[Order, Any], None, None]:
+    """Yield every order with its counts and warnings, or an error, as they come."""
+    work = Work(client, model)
+    at_once = AHEAD * max(1, sum(client.nthreads().values()))
+    waiting = deque(orders)
+    # A worker that ends takes with it whatever it has at hand: who is to blame is seen when
+    # each of them is tried again alone.
+    suspects: deque[Order] = deque()
+    is_stopped = False
+    try:
+        while True:
+            if not is_stopped and suspects and not work.under_way:
+                work.begin(suspects[0])
+            while not is_stopped and not suspects and waiting and len(work.under_way) < at_once:
+                work.begin(waiting.popleft())
+            if not work.under_way:
+                return
+            order, result = work.next_done()
+            if isinstance(result, KillerError) and order not in suspects:
+                suspects.append(order)
+                continue
+            if suspects and order is suspects[0]:
+                suspects.popleft()
+            is_stopped |= isinstance(result, Exception) and not keep_going
+            yield order, result
+    finally:
+        work.cancel()
+
+
+class Work:
+    """Orders that workers have been given.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    model : TableDetector
+        What they score by.
+
+    Attributes
+    ----------
+    under_way : dict of Order
+        By the future.
+    """
+
+    def __init__(self, client: Client, model: TableDetector) -> None:
+        self.under_way: dict[Any, Order] = {}
+        self._client = client
+        self._done = dask("distributed").as_completed(loop=client.loop)
+        with large_messages():
+            # Sent to the scheduler once, from there to every worker that needs it, and again
+            # to one that takes the place of another.
+            self._model = client.submit(same, model, pure=False)
+
+    def begin(self, order: Order) -> None:
+        """Give an order to some worker."""
+        future = self._client.submit(score_piece, self._model, order, pure=False)
+        self.under_way[future] = order
+        self._done.add(future)
+
+    def next_done(self) -> tuple[Order, Any]:
+        """Wait for some order; return what a worker says, or why none can say it."""
+        future = next(self._done)
+        order = self.under_way.pop(future)
+        try:
+            with naming_killers(order.piece.name):
+                return order, future.result()
+        except LOST:
+            raise
+        except Exception as error:
+            return order, error
+
+    def cancel(self) -> None:
+        """Take back what is not done."""
+        self._client.cancel(list(self.under_way))
+
+
+def _note(outcome: Outcome, order: Order, result: Any) -> None:
+    if isinstance(result, Exception):
+        is_known = isinstance(result, OcfuseError | OSError)
+        why = str(result) if is_known else f"{type(result).__name__}: {result}"
+        name = order.piece.name
+        outcome.failed[name] = why if name in why else f"{name}: {why}"
+        return
+    counts, odd = result
+    outcome.add(counts)
+    outcome.warnings += odd
+
+
+def _raise_first(outcome: Outcome, n_files: int) -> None:
+    if outcome.failed:
+        why = next(iter(outcome.failed.values()))
+        raise TableError(
+            f"{why} There are scores of {outcome.files} of {n_files} files; the same call "
+            "goes on where this one ended, and with keep_going=True without such files."
+        )
+
+
+def score_piece(model: TableDetector, order: Order) -> tuple[dict[str, int], list[Warning]]:
+    """Write the scores of one file, all or nothing; return counts and what was odd."""
+    if order.piece.mistake:
+        raise TableError(order.piece.mistake)
+    counts = {"rows": 0, "anomalies": 0, "without_score": 0}
+    with _TURN, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OcfuseWarning)
+        with replacing(order.target) as file:
+            writer = ParquetWriter(file)
+            for scores in _scored(model, order):
+                with naming(order.target):
+                    writer.write(scores)
+                counts["rows"] += len(scores)
+                counts["anomalies"] += int(scores["is_anomaly"].sum())
+                counts["without_score"] += int(scores["score"].isna().sum())
+            if counts["rows"] != order.piece.n_rows:
+                raise TableError(f"{order.piece.name} was changed while it was read.")
+            with naming(order.target):
+                writer.note({STAMP: json.dumps(order.stamp() | {"counts": counts})})
+                writer.close()
+    return counts, [w.message for w in caught if isinstance(w.message, OcfuseWarning)]
+
+
+def _scored(model: TableDetector, order: Order) -> Iterator[Frame]:
+    """Yield scores as `ocfuse score` writes them; of no rows, their columns."""
+    found = False
+    for frame in order.piece.frames():
+        found = True
+        yield _numbered(_judged(model, frame, order))
+    if not found:
+        parquet = needed("pyarrow.parquet", "to read Parquet files")
+        empty = to_frame(parquet.read_schema(order.piece.path).empty_table())
+        yield _numbered(model.score(empty.assign(file=order.piece.name), keep_going=True))
+
+
+def _judged(model: TableDetector, frame: Frame, order: Order) -> Frame:
+    try:
+        return model.score(frame, keep_going=order.keep_going)
+    except OcfuseError as error:
+        named = type(error)(f"{order.piece.name}: {error}")
+        named.__dict__.update(vars(error))
+        raise named from error
+
+
+def _numbered(scores: Frame) -> Frame:
+    scores.insert(0, free_name("row", scores.columns), scores.index)
+    return scores
+
+
+def _silent(done: int, total: int) -> None:
+    """Tell nobody."""

@@ -1,0 +1,275 @@
+"""What members do, counted from shapes alone: nothing is fitted.
+
+Counts of operations and of bytes have names, and `ocfuse.ensemble.rates` has
+what one of each costs, as it was measured. A member counts for itself by the
+function registered for its class; any other is unknown.
+"""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any, TypeAlias
+
+from ocfuse.detectors import kpca
+from ocfuse.detectors.base import MANY_ROWS, N_FOLDS, KernelDetector
+from ocfuse.detectors.forest import Forest
+from ocfuse.detectors.gram import MOST_DISTANCES
+from ocfuse.detectors.landmarks import MOST_KEPT
+from ocfuse.detectors.marginal import Marginal
+from ocfuse.detectors.members import Members, knows_closed_form
+from ocfuse.detectors.mixture import (
+    GMM,
+    MOST_DIRECTIONS,
+    MOST_DIRECTIONS_OF_SEVERAL,
+    ROWS_PER_DIRECTION,
+)
+from ocfuse.detectors.neighbours import KNN, LOF
+from ocfuse.detectors.svdd import SVDD
+from ocfuse.detectors.viewed import Viewed
+from ocfuse.detectors.whitened import Mahalanobis
+from ocfuse.detectors.whitening import Whitening
+from ocfuse.ensemble.holdout import MOST_REFIT_ROWS, N_REFITS, ROWS_PER_COLUMN
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.locality import MOST_REFERENCE_ROWS
+from ocfuse.nearest.search import MOST_ROWS, numbers_looked_at
+
+Terms: TypeAlias = defaultdict[str, float]
+
+#: Bytes of a number, and of a neighbour with its distance.
+NUMBER, NEIGHBOUR = 8, 16
+#: What is done with a distance, in columns.
+EXTRA = 16
+#: Pseudo-negatives and training rows that are scored together, at least.
+SCORED_ROWS = 2000
+#: The rows as they are, which every member sees that is on no view.
+RAW = "raw"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a member learns: rows, columns, the view, and how many fits its honest scores take."""
+
+    rows: int
+    columns: int
+    view: str
+    fits: float
+
+
+@dataclass
+class Counts:
+    """Operations of a fit and of a scored row, bytes of a fit and of the model, by name."""
+
+    fit: Terms = field(default_factory=lambda: defaultdict(float))
+    score: Terms = field(default_factory=lambda: defaultdict(float))
+    peak: Terms = field(default_factory=lambda: defaultdict(float))
+    model: Terms = field(default_factory=lambda: defaultdict(float))
+    unknown: list[str] = field(default_factory=list)
+    methods: set[str] = field(default_factory=set)
+    #: What several members share is counted once.
+    shared: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def is_new(self, *what: Any) -> bool:
+        """Tell whether something shared has not been counted yet."""
+        if what in self.shared:
+            return False
+        self.shared.add(what)
+        return True
+
+
+def count_costs(members: Members, n: int, m: int) -> Counts:
+    """Return what a fit of n rows of m columns, none of which is left out, will take."""
+    counts = _count_once(members, n, m)
+    if n < ROWS_PER_COLUMN * m and n <= MOST_REFIT_ROWS:
+        # everything is learned again in folds
+        part = _count_once(members, n - n // N_REFITS, m)
+        for name, amount in part.fit.items():
+            counts.fit[name] += N_REFITS * amount
+    return counts
+
+
+def _count_once(members: Members, n: int, m: int) -> Counts:
+    counts = Counts()
+    for name, member in members:
+        if _is_ours_and_sound(member):
+            count(member, counts, _place(member, n, m))
+        else:
+            counts.unknown.append(name)
+    _count_frame(counts, len(members), n, m)
+    return counts
+
+
+@singledispatch
+def count(member: Any, counts: Counts, place: Place) -> None:
+    """Add what a member costs."""
+
+
+@count.register
+def _(member: Viewed, counts: Counts, place: Place) -> None:
+    view = member.view
+    inside = Place(place.rows, place.columns, view.__name__, place.fits)
+    if counts.is_new("view", view.__name__, place.rows):
+        cells = place.rows * place.columns
+        counts.fit["view"] += place.fits * cells
+        counts.score["view"] += place.columns
+        counts.peak["view"] += NUMBER * cells
+        counts.model["view"] += NUMBER * cells
+        if view is Whitening:
+            _count_whitening(counts, place)
+    count(member.detector, counts, inside)
+
+
+@count.register
+def _(member: Mahalanobis, counts: Counts, place: Place) -> None:
+    if counts.is_new("view", Whitening.__name__, place.rows):
+        _count_whitening(counts, place)
+
+
+@count.register
+def _count_kernel(member: KernelDetector, counts: Counts, place: Place) -> None:
+    n = place.rows
+    if member.landmarks is not None and member.needs_landmarks(n):
+        counts.methods.add("landmarks")
+        _count_landmarks(counts, place, min(n, member.landmarks))
+        return
+    counts.methods.add("exact")
+    directions = min(kpca.DEFAULT_SHARE * n, kpca.MOST_DIRECTIONS) * isinstance(member, kpca.KPCA)
+    # a fold has fewer rows; other kernels than KPCA need no spectrum
+    counts.fit["spectrum" if directions else "factor"] += (1 + (place.fits - 1) / 2) * n**3
+    counts.score["kernel"] += n * (1 + directions)
+    counts.model["kernel"] += NUMBER * n * directions
+    _count_square(counts, place)
+    if counts.is_new("kernel", place.view, n, member.width):
+        counts.peak["kernel"] += NUMBER * n * n
+    counts.peak["work"] = max(counts.peak["work"], NUMBER * n * n)
+
+
+@count.register
+def _(member: SVDD, counts: Counts, place: Place) -> None:
+    _count_kernel(member, counts, place)
+    if member.landmarks is not None and member.needs_landmarks(place.rows):
+        # kernel values are kept while the sphere is looked for, one width after another
+        values = min(place.rows * member.landmarks, MOST_KEPT)
+        counts.peak["sphere"] = max(counts.peak["sphere"], NUMBER * values)
+
+
+@count.register(KNN)
+@count.register(LOF)
+def _(member: Any, counts: Counts, place: Place) -> None:
+    n, m = place.rows, place.columns
+    k = -member.sharing_order()[1]
+    counts.score["neighbour"] += k
+    if not counts.is_new("neighbours", place.view, n):
+        return
+    counts.peak["neighbours"] += NEIGHBOUR * n * k
+    if n**2 <= MOST_DISTANCES:
+        _count_square(counts, place)
+        return
+    numbers = numbers_looked_at(n, m)
+    counts.fit["search"] += place.fits * n * numbers
+    counts.score["search"] += numbers
+    counts.score["cells"] += n > MOST_ROWS
+
+
+@count.register
+def _(member: GMM, counts: Counts, place: Place) -> None:
+    n, m = place.rows, place.columns
+    is_one = member.n_components == 1
+    most = MOST_DIRECTIONS if is_one else MOST_DIRECTIONS_OF_SEVERAL
+    r = min(m, most, max(1, n // ROWS_PER_DIRECTION))
+    c = member.n_components or member.max_components * (member.max_components + 1) // 2
+    counts.fit["directions"] += place.fits * n * m * min(n, m) * (r < m)
+    counts.fit["gaussian" if is_one else "gaussians"] += place.fits * c * n * r * r
+    counts.score["gaussians"] += c * r * r + r * m
+    counts.peak["cell"] += NUMBER * n * m
+    counts.model["wide"] += NUMBER * (c * r * r + r * m)
+
+
+@count.register
+def _(member: Marginal, counts: Counts, place: Place) -> None:
+    cells = place.rows * place.columns
+    counts.fit["tails"] += cells * math.log2(place.rows + 1)
+    counts.score["tails"] += place.columns * math.log2(place.rows + 1)
+    counts.peak["tails"] += NUMBER * cells
+    counts.model["tails"] += NUMBER * cells
+
+
+@count.register
+def _(member: Forest, counts: Counts, place: Place) -> None:
+    counts.fit["trees"] += place.fits
+    counts.fit["paths"] += place.rows
+    counts.score["trees"] += 1
+    counts.peak["trees"] += 1
+    counts.model["trees"] += 1
+
+
+def _is_ours_and_sound(member: Any) -> bool:
+    """Tell whether the costs of a member are known; what is wrong with it `fit` will say."""
+    inner = member.detector if isinstance(member, Viewed) else member
+    if count.dispatch(type(inner)) is count.dispatch(object):
+        return False
+    try:
+        member._check_parameters()
+    except InvalidInputError:
+        return False
+    return True
+
+
+def _place(member: Any, n: int, m: int) -> Place:
+    rows = member.rows_of(n)
+    fits = 1 if knows_closed_form(member, rows, m) else 1 + N_FOLDS * (1 - 1 / N_FOLDS)
+    return Place(rows, m, RAW, fits)
+
+
+def _count_whitening(counts: Counts, place: Place) -> None:
+    n, m = place.rows, place.columns
+    r = min(n, m)  # rows span no more directions than there are rows
+    counts.fit["whitening"] += place.fits * (n + m) * r * r
+    counts.score["whitening"] += r * m
+    counts.peak["wide"] += NUMBER * r * m
+    counts.model["wide"] += NUMBER * r * m
+
+
+def _count_landmarks(counts: Counts, place: Place, size: int) -> None:
+    n, m = place.rows, place.columns
+    counts.fit["landmark products"] += n * size * size
+    counts.fit["landmark cube"] += size**3
+    counts.score["landmark products"] += kpca.DEFAULT_SHARE * size * size
+    counts.peak["landmarks"] += NUMBER * size * size
+    counts.peak["landmark work"] = max(counts.peak["landmark work"], NUMBER * size * size)
+    counts.model["landmarks"] += NUMBER * kpca.DEFAULT_SHARE * size * size
+    if counts.is_new("landmarks", place.view, n, size):
+        counts.fit["landmark distances"] += n * size * m
+        counts.score["landmark distances"] += size * m
+        counts.model["landmarks"] += NUMBER * size * m
+
+
+def _count_square(counts: Counts, place: Place) -> None:
+    """Count a matrix of the distances of all rows to each other."""
+    if counts.is_new("square", place.view, place.rows):
+        n, m = place.rows, place.columns
+        counts.fit["square"] += place.fits * n * n * (m + EXTRA)
+        counts.score["square"] += n * (m + EXTRA)
+        counts.peak["square"] += NUMBER * n * n
+
+
+def _count_frame(counts: Counts, d: int, n: int, m: int) -> None:
+    """Count what is done around the members: encoding, pseudo-negatives, the fusion."""
+    near = min(n, MOST_REFERENCE_ROWS)
+    cells, scores = n * m, n * d
+    fusion = "fusion" if n <= MANY_ROWS else "fusion of many"
+    _add(counts.fit, {"start": 1, "member": d, "cell": cells, "score": scores})
+    _add(counts.fit, {fusion: near * cells})
+    _add(counts.score, {"row": 1, "member": d, "cell": m, fusion: near * (m + EXTRA)})
+    _add(counts.peak, {"start": 1, "wide": NUMBER * m * min(n, m)})
+    _add(counts.model, {"start": 1})
+    # some thousand pseudo-negatives and training rows are scored, and the latter kept
+    _add(counts.peak, {"column": NUMBER * m * max(near, SCORED_ROWS)})
+    _add(counts.model, {"column": NUMBER * m * near})
+    for terms in (counts.peak, counts.model):
+        _add(terms, {"cell": NUMBER * cells, "score": NUMBER * scores})
+
+
+def _add(terms: Terms, amounts: dict[str, float]) -> None:
+    for name, amount in amounts.items():
+        terms[name] += amount

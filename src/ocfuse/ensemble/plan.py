@@ -1,0 +1,215 @@
+"""What a fit will take: bytes and seconds, before anything is learned."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ocfuse.detectors.pools import Pool
+from ocfuse.ensemble import rates
+from ocfuse.ensemble.costs import Counts, count_costs
+from ocfuse.ensemble.room import available_bytes
+from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
+from ocfuse.features import FeatureEncoder, check_table, take_rows
+
+#: Rows that the categories of a data frame are counted in.
+ROWS_TO_COUNT = 1000
+#: A fit that needs less is never refused.
+SMALL = 2**28
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit will take, estimated from the number of rows and columns.
+
+    Bytes are meant to be enough; seconds are those of one thread of the machine
+    they were measured on (`ocfuse.ensemble.rates`), and of rows none of which lies
+    so far outside that it is left out: each time some are, the members learn again.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Shape of the table, with categories as columns of 0 and 1.
+    pool : str or None
+        Name of the pool, if it has one: "default" is "large" where there are many rows.
+    members : tuple of str
+        Names of the members.
+    method : str
+        How kernels see the rows: "exact", "landmarks", both, or "" without kernels.
+    fit_bytes : int
+        Memory that `fit` needs at most beyond what the process has.
+    model_bytes : int
+        Memory that the fitted detector keeps.
+    fit_seconds : float
+        Time of `fit`.
+    score_seconds : float
+        Time of scoring 1,000 rows.
+    available_bytes : int or None
+        Memory that this process can still have; None if the system does not tell.
+    possible_rows : int
+        How many of the rows there is memory for, about.
+    unknown : tuple of str
+        Members that are not of this package, and whose cost is not in the plan.
+    """
+
+    n_rows: int
+    n_columns: int
+    pool: str | None
+    members: tuple[str, ...]
+    method: str
+    fit_bytes: int
+    model_bytes: int
+    fit_seconds: float
+    score_seconds: float
+    available_bytes: int | None
+    possible_rows: int
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there is memory enough, as far as that is known."""
+        room = self.available_bytes
+        return room is None or self.fit_bytes <= max(room, SMALL)
+
+    def __str__(self) -> str:
+        room = self.available_bytes
+        lines = [
+            f"{self.n_rows:,} rows of {self.n_columns:,} columns",
+            f"members    {_members_in_words(self)}",
+            f"kernels    {self.method or 'none'}",
+            f"fit        {_seconds(self.fit_seconds)}, {_bytes(self.fit_bytes)} of memory"
+            + ("" if room is None else f" of {_bytes(room)} available"),
+            f"model      {_bytes(self.model_bytes)}",
+            f"score      {_seconds(self.score_seconds)} per 1,000 rows",
+        ]
+        if self.unknown:
+            lines.append(f"unknown    {', '.join(self.unknown)}: not in these figures")
+        if not self.is_possible:
+            lines.append(f"impossible {advice(self)}")
+        return "\n".join(lines)
+
+
+def make_plan(members: Any, shape: tuple[int, int]) -> Plan:
+    """Return the plan of a fit.
+
+    Parameters
+    ----------
+    members : str, list, dict or Pool
+        Members as `FusedDetector` takes them.
+    shape : tuple of int
+        Number of rows and of columns.
+
+    Returns
+    -------
+    Plan
+        The plan.
+    """
+    pool = members if isinstance(members, Pool) else Pool(members)
+    plan = _plan(pool, *shape)
+    if plan.is_possible:
+        return plan
+    # fewer rows never need more, but for the switch at some thousand
+    few, many = 0, plan.n_rows
+    while many - few > max(1, few // 100):
+        middle = (few + many) // 2
+        few, many = (middle, many) if _fits(pool, middle, plan) else (few, middle)
+    return replace(plan, possible_rows=few)
+
+
+def _plan(pool: Pool, n: int, m: int) -> Plan:
+    name, members = pool.chosen(n)
+    counts = count_costs(members, n, m)
+    return Plan(
+        n_rows=n,
+        n_columns=m,
+        pool=name,
+        members=tuple(name for name, _ in members),
+        method=_method(counts),
+        fit_bytes=int(_cost(counts.peak, rates.PEAK)),
+        model_bytes=int(_cost(counts.model, rates.MODEL)),
+        fit_seconds=_cost(counts.fit, rates.FIT),
+        score_seconds=1000 * _cost(counts.score, rates.SCORE),
+        available_bytes=available_bytes(),
+        possible_rows=n,
+        unknown=tuple(counts.unknown),
+    )
+
+
+def _fits(pool: Pool, n: int, plan: Plan) -> bool:
+    """Tell whether so many rows of the same columns would do."""
+    counts = count_costs(pool.chosen(n)[1], n, plan.n_columns)
+    return replace(plan, fit_bytes=int(_cost(counts.peak, rates.PEAK))).is_possible
+
+
+def shape_of(X: Any) -> tuple[int, int]:
+    """Return rows and columns of a table, or of a shape, with categories as columns.
+
+    Parameters
+    ----------
+    X : array-like, data frame or tuple of two int
+        A table, or its shape.
+
+    Returns
+    -------
+    tuple of int
+        Rows, and columns as members will see them. Categories are counted in 1,000
+        rows.
+    """
+    if isinstance(X, tuple) and len(X) == 2 and all(isinstance(size, Integral) for size in X):
+        if min(X) < 1:
+            raise InvalidInputError(f"A shape must have rows and columns. Got {X}.")
+        return int(X[0]), int(X[1])
+    table = check_table(X)
+    n, m = table.shape
+    if not hasattr(table, "columns"):
+        return n, m
+    rows = np.unique(np.linspace(0, n - 1, min(n, ROWS_TO_COUNT)).astype(np.intp))
+    try:
+        return n, len(FeatureEncoder().fit(take_rows(table, rows)).source_)
+    except InvalidInputError:  # perhaps these rows alone hold gaps only
+        return n, m
+
+
+def require_room(plan: Plan) -> None:
+    """Refuse a fit for which there is not enough memory, and say what to do."""
+    if not plan.is_possible:
+        raise NotEnoughMemoryError(
+            f"A fit of {plan.n_rows:,} rows of {plan.n_columns:,} columns by "
+            f"{_members_in_words(plan)} needs about {_bytes(plan.fit_bytes)} of memory. "
+            f"Got {_bytes(plan.available_bytes or 0)}. {advice(plan)}"
+        )
+
+
+def advice(plan: Plan) -> str:
+    """Say how to do with the memory there is."""
+    rows, ways = plan.possible_rows, ["fewer columns"]
+    if rows:
+        ways.insert(0, f"at most {rows:,} rows, such as X[::{-(-plan.n_rows // rows)}]")
+    if _plan(Pool("light"), plan.n_rows, plan.n_columns).is_possible:
+        ways.append("the pool 'light'")
+    return f"Use {', '.join(ways)}, or a machine with more memory."
+
+
+def _cost(counts: Mapping[str, float], rate: Mapping[str, float]) -> float:
+    return sum(amount * rate[name] for name, amount in counts.items())
+
+
+def _method(counts: Counts) -> str:
+    return " and ".join(sorted(counts.methods))
+
+
+def _members_in_words(plan: Plan) -> str:
+    pool = "" if plan.pool is None else f" of pool {plan.pool!r}"
+    return f"{len(plan.members)} members{pool}"
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds >= 120:
+        return f"{seconds / 60:,.0f} minutes"
+    return f"{seconds:.2g} s" if seconds >= 0.01 else f"{1e3 * seconds:.2g} ms"

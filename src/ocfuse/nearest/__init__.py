@@ -1,0 +1,1 @@
+"""The nearest of some rows: exact where it can be afforded."""

@@ -1,0 +1,205 @@
+"""The kernel of rows refuses what would make it read beyond its tables."""
+
+import os
+
+import numpy as np
+import pytest
+
+from ocfuse.compiled import native
+from ocfuse.compiled.native import thread_count
+
+pytestmark = pytest.mark.skipif(native.kernel is None, reason="the kernel is not built")
+
+NUMBERS = np.arange(4, dtype=np.int32)
+SQUARES = np.zeros(4, dtype=np.float32)
+TABLE = np.zeros((4, 2))
+
+
+def own_members(n):
+    return np.arange(n + 1), np.arange(n)
+
+
+def candidates(**changes):
+    given = {"norms": np.zeros(4), "k": 2, "most": 9, "c": 1e-5, "tiny": 0.0} | changes
+    return native.kernel.Candidates(*given.values())
+
+
+def add(**changes):
+    given = {
+        "products": np.zeros((4, 4), dtype=np.float32),
+        "rows": NUMBERS, "columns": NUMBERS, "squares": SQUARES, "others": SQUARES, "both": False,
+    } | changes  # fmt: skip
+    found = candidates()
+    found.add(*given.values())
+    return found
+
+
+@pytest.mark.parametrize(
+    "changes", [{"k": 0}, {"most": 1}, {"c": 0.1}, {"c": np.nan}, {"norms": np.zeros((2, 2))}]
+)
+def test_wrong_candidates_are_refused(changes):
+    with pytest.raises(ValueError, match=r"norms|columns"):
+        candidates(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"products": np.zeros((4, 3), dtype=np.float32)},
+        {"products": np.zeros((4, 8), dtype=np.float32)[:, ::2]},
+        {"rows": NUMBERS + 1},
+        {"rows": NUMBERS - 1},
+        {"columns": NUMBERS - 1},
+        {"columns": NUMBERS + 1, "both": True},
+        {"columns": NUMBERS[::-1].copy(), "both": True},
+        {"others": SQUARES[:3]},
+        {"squares": SQUARES[:3]},
+    ],
+)
+def test_wrong_products_are_refused(changes):
+    with pytest.raises(ValueError, match=r"products|number|columns"):
+        add(**changes)
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "members", "k"),
+    [
+        (TABLE[:3], TABLE, own_members(4), 2),
+        (TABLE, TABLE[:3], own_members(3), 2),
+        (TABLE, TABLE[:, :1], own_members(4), 2),
+        (TABLE, TABLE, own_members(3), 2),
+        (TABLE, TABLE, (np.array([0, 1, 1, 2, 4]), np.arange(4)), 2),
+        (TABLE, TABLE, (np.array([0, 1, 2, 3, 5]), np.arange(4)), 2),
+        (TABLE, TABLE, own_members(4), 5),
+    ],
+)
+def test_wrong_tables_are_refused(X, Y, members, k):
+    with pytest.raises(ValueError, match=r"X|row|member|start|candidates"):
+        add().nearest(X, Y, members, k, 1)
+
+
+def test_fewer_candidates_than_neighbours_are_refused():
+    with pytest.raises(ValueError, match="fewer candidates"):
+        candidates().nearest(TABLE, TABLE, own_members(4), 2, 1)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (4, 3)])
+def test_a_matrix_of_another_shape_is_refused(shape):
+    with pytest.raises(ValueError, match="D must"):
+        native.kernel.nearest_by_matrix(np.zeros(shape), np.zeros(4), 1e-9, TABLE, TABLE, 2, 1)
+
+
+def test_a_matrix_without_numbers_is_refused():
+    D = np.full((4, 4), np.nan)
+    with pytest.raises(ValueError, match="fewer candidates"):
+        native.kernel.nearest_by_matrix(D, np.zeros(4), 1e-9, TABLE, TABLE, 2, 1)
+
+
+def test_threads_change_nothing():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(500, 9)), rng.normal(size=(300, 9))
+    D = np.square(X[:, None] - Y).sum(axis=2)
+    norms = np.square(X).sum(axis=1)
+    one, many = (
+        native.kernel.nearest_by_matrix(D, norms, 1e-12, X, Y, 7, threads) for threads in (1, 5)
+    )
+    np.testing.assert_array_equal(one[0], many[0])
+    np.testing.assert_array_equal(one[1], many[1])
+
+
+def test_threads_are_as_many_as_the_work_is_worth(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert [thread_count(work) for work in (0, 2**21, 2**40)] == [1, 2, 3]
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert 1 <= thread_count(2**40) <= (os.cpu_count() or 1)
+
+
+def by_codes(**changes):
+    codes, rows = np.zeros((4, 6), dtype=np.int16), np.zeros((4, 3), dtype=np.float32)
+    panels, per_row = np.zeros((1, 3, 16, 2), dtype=np.int16), np.zeros(16, dtype=np.float32)
+    given = {
+        "x": (codes, SQUARES, np.zeros(4), rows), "y": (panels, per_row, per_row, rows),
+        "members": own_members(4), "ranges": np.array([[0, 4]]),
+        "k": 2, "size": 3, "most": 9, "threads": 1,
+    } | changes  # fmt: skip
+    return native.kernel.nearest_by_codes(*given.values())
+
+
+def test_codes_are_searched():
+    (squares, index), crowded = by_codes()
+    np.testing.assert_array_equal(index, np.tile([0, 1], (4, 1)))
+    assert not squares.any()
+    assert not crowded.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "table"),
+    [
+        ("x", 0, np.zeros((3, 6), dtype=np.int16)),
+        ("x", 0, np.zeros((4, 4), dtype=np.int16)),
+        ("x", 0, np.zeros((4, 5), dtype=np.int16)),
+        ("x", 1, SQUARES[:3]),
+        ("x", 2, np.zeros(3)),
+        ("x", 3, np.zeros((4, 2), dtype=np.float32)),
+        ("y", 0, np.zeros((1, 3, 15, 2), dtype=np.int16)),
+        ("y", 1, SQUARES),
+        ("y", 2, SQUARES),
+        ("y", 3, np.zeros((17, 3), dtype=np.float32)),
+    ],
+)
+def test_wrong_codes_are_refused(name, part, table):
+    codes, rows = np.zeros((4, 6), dtype=np.int16), np.zeros((4, 3), dtype=np.float32)
+    panels, per_row = np.zeros((1, 3, 16, 2), dtype=np.int16), np.zeros(16, dtype=np.float32)
+    given = {"x": [codes, SQUARES, np.zeros(4), rows], "y": [panels, per_row, per_row, rows]}
+    given[name][part] = table
+    with pytest.raises(ValueError, match=r"must"):
+        by_codes(x=tuple(given["x"]), y=tuple(given["y"]))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ranges": np.array([[0, 5]])},
+        {"ranges": np.array([[-1, 3]])},
+        {"ranges": np.array([[2, 2]])},
+        {"ranges": np.array([0, 4])},
+        {"ranges": np.empty((0, 2), dtype=np.int64)},
+        {"ranges": np.array([[0, 1]])},
+        {"k": 0},
+        {"size": 0},
+        {"most": 2},
+    ],
+)
+def test_wrong_ranges_are_refused(changes):
+    with pytest.raises(ValueError, match=r"must|fewer"):
+        by_codes(**changes)
+
+
+@pytest.mark.parametrize("is_baseline", [False, True])
+@pytest.mark.parametrize(
+    ("n", "m", "q"), [(1, 3, 5), (2, 1, 9), (7, 9, 300), (40, 20, 1), (5, 4, 0)]
+)
+def test_tails_by_definition(n, m, q, is_baseline):
+    rng = np.random.default_rng(n)
+    columns = np.sort(rng.integers(4, size=(m, n)).astype(float), axis=1)
+    X = rng.integers(-1, 6, size=(q, m)).astype(float)
+    native.kernel.use_baseline(is_baseline)
+    found = native.kernel.tails(columns, X, 2)
+    native.kernel.use_baseline(False)
+    not_above = (columns.T[None] <= X[:, None]).sum(axis=1)
+    not_below = (columns.T[None] >= X[:, None]).sum(axis=1)
+    np.testing.assert_array_equal(found, np.minimum(not_above, not_below))
+
+
+@pytest.mark.parametrize(
+    ("columns", "X"),
+    [
+        (np.zeros((3, 4)), np.zeros((2, 4))),
+        (np.zeros((3, 0)), np.zeros((2, 3))),
+        (np.zeros(3), np.zeros((2, 3))),
+        (np.zeros((3, 4)), np.zeros(3)),
+    ],
+)
+def test_wrong_columns_are_refused(columns, X):
+    with pytest.raises(ValueError, match="sorted column"):
+        native.kernel.tails(columns, X, 1)

@@ -1,0 +1,54 @@
+"""One cluster of two processes for all tests here."""
+
+import pytest
+
+from ocfuse.distributed import connected
+from tests.cli.cases import plant
+from tests.distributed.cases import make_model, write
+
+#: What workers and commands need. It is imported once for all, and a new one is there in no time.
+NEEDED = [
+    "dask.dataframe",
+    "ocfuse.cli.clusters",
+    "ocfuse.distributed.backend",
+    "tests.distributed.cases",
+]
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    pytest.importorskip("distributed", reason="extra distributed is not installed")
+    import dask  # noqa: PLC0415
+    from distributed.utils import get_mp_context  # noqa: PLC0415
+
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(NEEDED)
+        with connected(workers=2) as client:
+            yield client
+
+
+@pytest.fixture
+def client(cluster):
+    """Return the cluster, complete: a test before may have ended a worker."""
+    cluster.wait_for_workers(2, timeout=120)
+    return cluster
+
+
+@pytest.fixture
+def impatient(client):
+    """Let a task end one worker only, instead of four, before it is given up."""
+    scheduler = client.cluster.scheduler
+    before, scheduler.allowed_failures = scheduler.allowed_failures, 0
+    yield
+    scheduler.allowed_failures = before
+
+
+@pytest.fixture(scope="session")
+def model():
+    return make_model(id="part").fit(plant(400, 0))
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Return 3000 rows in six files."""
+    return write(plant(3000, 1), tmp_path_factory.mktemp("data") / "rows", 6)

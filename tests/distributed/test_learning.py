@@ -1,0 +1,105 @@
+"""Learning on a cluster: the model of one machine, also if a worker is ended."""
+
+import numpy as np
+import pytest
+from sklearn.svm import OneClassSVM
+
+from ocfuse import load
+from ocfuse.detectors import GMM, KNN, KPCA, LOF, Compressed, OneClassGP, Whitened
+from ocfuse.detectors.pools import make_pool
+from ocfuse.detectors.training import LEAST_APART
+from ocfuse.distributed import fit, sample
+from ocfuse.exceptions import ClusterError, InvalidTypeError, MemberError
+from tests.cli.cases import plant
+from tests.distributed.cases import Allergic, Mortal, grouped, make_model, write
+
+
+def assert_same(model, other):
+    rows = plant(100, 9)[model.schema_.features]
+    for attribute in ("training_scores_", "normal_scores_", "offset_"):
+        np.testing.assert_allclose(
+            getattr(model.detector_, attribute), getattr(other.detector_, attribute), atol=1e-9
+        )
+    np.testing.assert_allclose(model.score(rows)["score"], other.score(rows)["score"], atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::ocfuse.exceptions.FewSamplesWarning")
+@pytest.mark.parametrize(("group", "members"), [(None, "default"), ("run", "light")])
+def test_same_as_on_one_machine(client, tmp_path, group, members):
+    data = write(grouped(), tmp_path / "rows", 4)
+    ignore = ("file", "when") if group else ("file", "when", "run")
+    made = [make_model(members, group=group, ignore=ignore) for _ in range(2)]
+    for model in made:
+        model.detector.set_params(tune="pseudo-negatives")
+    fit(made[0], data, client=client, rows=250, seed=2)
+    rows = sample(data, 250, client=client, seed=2, group=group, ignore=ignore)
+    made[1].fit(rows)
+    assert_same(*made)
+    assert made[0].detector_.search_.best_params_ == made[1].detector_.search_.best_params_
+
+
+@pytest.mark.filterwarnings("ignore::ocfuse.exceptions.FewSamplesWarning")
+def test_a_worker_that_is_ended_is_no_error(client, folder, tmp_path):
+    before = client.run(lambda: None).keys()
+    mortal = Mortal(str(tmp_path / "dead"))
+    members = [*make_pool("light"), ("mortal", mortal), ("other", OneClassSVM(nu=0.1))]
+    ignore = ("file", "part", "when")
+    made = [make_model(members, ignore=ignore) for _ in range(2)]
+    fit(made[0], folder, client=client, rows=200)
+    assert (tmp_path / "dead").exists()
+    client.wait_for_workers(2, timeout=120)
+    assert client.run(lambda: None).keys() != before
+    made[1].fit(sample(folder, 200, client=client, ignore=ignore))
+    assert_same(*made)
+
+
+def test_members_elsewhere_give_what_they_give_here(client, folder, tmp_path):
+    members = [
+        ("kpca", KPCA(landmarks=60)),
+        ("gp", OneClassGP(landmarks=60)),
+        ("knn", KNN(3)),
+        ("lof", LOF(5)),
+        ("gmm", GMM(1)),
+        ("ckpca", Compressed(KPCA(landmarks=60))),
+        ("cknn", Compressed(KNN(1))),
+        ("wknn", Whitened(KNN(2, max_samples=500))),
+    ]
+    ignore = ("file", "part", "when")
+    made = [make_model(members, ignore=ignore) for _ in range(2)]
+    rows = sample(folder, 2100, client=client, ignore=ignore)
+    assert len(rows) > LEAST_APART
+    fit(made[0], folder, client=client, rows=2100)
+    made[1].fit(rows)
+    assert_same(*made)
+    for model in made:
+        fitted = dict(model.detector_.pool_.members_)
+        assert fitted["kpca"].method_ == fitted["ckpca"].detector_.method_ == "landmarks"
+        # one set of rows, and one of each view, for all who look at them
+        assert fitted["knn"].reference_ is fitted["lof"].reference_ is fitted["gmm"].reference_
+        assert fitted["knn"].reference_ is fitted["cknn"].reference_
+        views = fitted["knn"].reference_.views
+        assert fitted["cknn"].detector_.reference_ is views["Compression"]
+    assert_same(load(made[0].save(tmp_path / "m.ocf")), made[1])
+
+
+@pytest.mark.filterwarnings("ignore::ocfuse.exceptions.FewSamplesWarning")
+@pytest.mark.usefixtures("impatient")
+def test_a_member_that_ends_every_worker_is_an_error(client, folder, tmp_path):
+    bad = Allergic(str(tmp_path / "diary"), limit=-np.inf)
+    model = make_model([("bad", bad)], ignore=("file", "part"))
+    with pytest.raises(ClusterError, match="task of the fit ended every worker"):
+        fit(model, folder, client=client, rows=100)
+    assert (tmp_path / "diary").read_text() == "x"
+
+
+@pytest.mark.filterwarnings("ignore::ocfuse.exceptions.FewSamplesWarning")
+def test_errors_of_members_name_them(client, folder):
+    with pytest.raises(MemberError, match="'bad' failed"):
+        fit(
+            make_model([("bad", OneClassSVM(nu=7))], ignore=("file", "part")),
+            folder,
+            client=client,
+            rows=100,
+        )
+    with pytest.raises(InvalidTypeError, match="TableDetector"):
+        fit(make_model().detector, folder, client=client)

@@ -1,0 +1,87 @@
+"""Costs are counted as the members share them, and every count has a rate."""
+
+import pytest
+from sklearn.ensemble import IsolationForest
+
+from ocfuse.detectors import GMM, KNN, KPCA, LOF, OneClassGP
+from ocfuse.detectors.compressed import Compressed
+from ocfuse.detectors.pools import POOLS, make_pool
+from ocfuse.detectors.whitened import Whitened
+from ocfuse.ensemble import rates
+from ocfuse.ensemble.costs import count_costs
+
+SHAPES = [(100, 300), (2_000, 10), (2_001, 64), (50_000, 500), (500_000, 20)]
+KINDS = ("fit", "score", "peak", "model")
+
+
+def counted(*members, n=1_000, m=10):
+    return count_costs([(str(i), member) for i, member in enumerate(members)], n, m)
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_named_member_is_known_and_every_count_has_a_rate(name, shape):
+    counts = count_costs(make_pool(name), *shape)
+    assert counts.unknown == []
+    for kind in KINDS:
+        assert getattr(counts, kind).keys() <= getattr(rates, kind.upper()).keys()
+        assert all(amount >= 0 for amount in getattr(counts, kind).values())
+
+
+def test_members_that_are_foreign_or_wrong_are_unknown():
+    assert counted(KNN(5), IsolationForest(), KNN(0), Whitened(IsolationForest())).unknown == [
+        "1",
+        "2",
+        "3",
+    ]
+
+
+def test_neighbours_and_views_are_counted_once():
+    few = [LOF(30), Compressed(KNN(5))]
+    many = [LOF(30), KNN(5), KNN(1), Compressed(KNN(5)), Compressed(KNN(1))]
+    for n, name in ((1_000, "square"), (10_000, "search")):
+        one, more, raw = (counted(*members, n=n) for members in (few, many, few[:1]))
+        assert one.fit[name] == more.fit[name] == 2 * raw.fit[name] > 0
+        assert one.peak["view"] == more.peak["view"] == 8 * n * 10
+
+
+def test_neighbours_of_other_rows_are_others():
+    both = counted(KNN(5), KNN(5, max_samples=500))
+    assert both.peak["square"] == 8 * (1_000**2 + 500**2)
+
+
+def test_kernels_of_one_width_are_kept_once():
+    one, two = counted(KPCA(width=1.0)), counted(KPCA(width=1.0), OneClassGP(width=1.0))
+    assert one.peak["kernel"] == two.peak["kernel"] == 8 * 1_000**2
+    assert counted(KPCA(width=1.0), KPCA(width=0.5)).peak["kernel"] == 16 * 1_000**2
+
+
+def test_kernels_are_exact_up_to_the_switch_and_then_go_by_landmarks():
+    few, many = (counted(KPCA(landmarks=1000), n=n) for n in (2_000, 2_001))
+    assert few.methods == {"exact"}
+    assert few.peak["square"] == 8 * 2_000**2
+    assert many.methods == {"landmarks"}
+    assert many.peak["square"] == many.fit["spectrum"] == 0
+
+
+def test_members_without_a_closed_form_are_fitted_in_folds():
+    closed, folded = (counted(GMM(1), n=n, m=10).fit["gaussian"] / n for n in (2_001, 2_000))
+    assert folded == 4 * closed
+
+
+@pytest.mark.parametrize("name", ["default", "light"])
+def test_cost_is_linear_in_many_rows(name):
+    n = 200_000
+    members = make_pool("large" if name == "default" else name)
+    once, twice = (count_costs(members, rows, 64) for rows in (n, 2 * n))
+    for kind in KINDS:
+        for term, amount in getattr(twice, kind).items():
+            assert amount <= 2.2 * getattr(once, kind)[term], (kind, term)
+
+
+@pytest.mark.parametrize("name", ["default", "paper", "wide"])
+def test_cost_is_linear_in_columns_where_rows_are_fewer(name):
+    once, twice = (count_costs(make_pool(name), 100, m) for m in (10_000, 20_000))
+    for kind in KINDS:
+        for term, amount in getattr(twice, kind).items():
+            assert amount <= 2.1 * getattr(once, kind)[term], (kind, term)
