@@ -54,13 +54,11 @@ ON_WHITENED = ("maha", "wknn-5", "wkpca-1", "wlof")
 
 
 def _kernel_members(*widths: float) -> Members:
-    families: dict[str, Callable[[float], Any]] = {
-        "svdd": lambda width: SVDD(width=width, landmarks=LANDMARKS),
-        "gp": lambda width: OneClassGP(width=width, landmarks=LANDMARKS),
-        "kpca": lambda width: KPCA(width=width, landmarks=LANDMARKS),
-    }
+    families = {"svdd": SVDD, "gp": OneClassGP, "kpca": KPCA}
     return [
-        (f"{name}-{width:g}", make(width)) for name, make in families.items() for width in widths
+        (f"{name}-{width:g}", family(width=width, landmarks=LANDMARKS))
+        for name, family in families.items()
+        for width in widths
     ]
 
 
