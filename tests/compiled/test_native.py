@@ -7,6 +7,7 @@ import pytest
 
 from ocfuse.compiled import native
 from ocfuse.compiled.native import thread_count
+from ocfuse.nearest import leading
 
 pytestmark = pytest.mark.skipif(native.kernel is None, reason="the kernel is not built")
 
@@ -203,3 +204,79 @@ def test_tails_by_definition(n, m, q, is_baseline):
 def test_wrong_columns_are_refused(columns, X):
     with pytest.raises(ValueError, match="sorted column"):
         native.kernel.tails(columns, X, 1)
+
+
+@pytest.fixture(params=["AVX2", "baseline"])
+def build(request):
+    native.kernel.use_baseline(request.param == "baseline")
+    yield
+    native.kernel.use_baseline(False)
+
+
+@pytest.mark.usefixtures("build")
+def test_decay_is_the_exponential():
+    rng = np.random.default_rng(0)
+    t = np.append(rng.exponential(30.0, size=5000), [0.0, -0.0, 5e-324, 1e-17, 0.34657, 707.9])
+    np.testing.assert_allclose(native.kernel.decay(t, 1.0, 2), np.exp(-t), rtol=1e-15, atol=0)
+    halved = native.kernel.decay(t.reshape(2, -1), 0.5, 1)
+    np.testing.assert_allclose(halved, np.exp(-t / 2).reshape(2, -1), rtol=1e-15, atol=0)
+
+
+@pytest.mark.usefixtures("build")
+def test_decay_ends_at_nothing():
+    far = native.kernel.decay(np.array([708.1, 745.0, 1e9, 1e308, np.inf]), 1.0, 1)
+    np.testing.assert_array_equal(far, 0.0)
+
+
+def test_every_build_decays_to_the_same_bits():
+    t = np.random.default_rng(1).exponential(30.0, size=4099)
+    native.kernel.use_baseline(True)
+    baseline = native.kernel.decay(t, 1.0, 1)
+    native.kernel.use_baseline(False)
+    np.testing.assert_array_equal(native.kernel.decay(t, 1.0, 1), baseline)
+
+
+@pytest.mark.usefixtures("build")
+def test_squares_are_completed_in_place():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(7, 5)), rng.normal(size=(11, 5))
+    Y[3] = X[2]
+    D, columns, rows = -2.0 * X @ Y.T, (Y**2).sum(axis=1), (X**2).sum(axis=1)
+    expected = np.maximum((D + columns) + rows[:, None], 0.0)
+    native.kernel.complete(D, columns, rows, 2)
+    np.testing.assert_array_equal(D, expected)
+
+
+@pytest.mark.parametrize(
+    ("D", "columns", "rows"),
+    [
+        (np.zeros((2, 3)), np.zeros(2), np.zeros(2)),
+        (np.zeros((2, 3)), np.zeros(3), np.zeros(3)),
+        (np.zeros(3), np.zeros(3), np.zeros(1)),
+    ],
+)
+def test_squares_must_be_of_the_same_rows(D, columns, rows):
+    with pytest.raises(ValueError, match="a square for every row"):
+        native.kernel.complete(D, columns, rows, 1)
+
+
+@pytest.mark.parametrize("D", [np.zeros((2, 3), dtype=np.float32), np.zeros((3, 2)).T])
+def test_squares_are_not_completed_in_a_copy(D):
+    with pytest.raises(TypeError):
+        native.kernel.complete(D, np.zeros(3), np.zeros(2), 1)
+
+
+@pytest.mark.usefixtures("build")
+def test_whole_numbers_are_those_of_numpy(monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(70, 33)) * np.logspace(-200, 200, 70)[:, None]
+    rows[3], rows[4, 5:] = 0.0, -0.0
+    compiled = leading._whole(rows, 20)
+    monkeypatch.setattr(leading, "kernel", None)
+    for found, expected in zip(compiled, leading._whole(rows, 20), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("bits", [0, 54])
+def test_whole_numbers_have_some_bits(bits):
+    with pytest.raises(ValueError, match="1 to 53 bits"):
+        native.kernel.whole(TABLE, bits, 1)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from ocfuse.compiled.native import kernel
+from ocfuse.detectors.decay import complete, decayed
 from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
 from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
 from ocfuse.nearest.exact import Nearest, nearest_by_matrix, nearest_by_tree, without_self
@@ -85,10 +86,7 @@ class Reference:
         """Return the squared distances of the rows of X to the training rows."""
         doubled, squares = self._prepared
         rows = X - self.centre
-        D: FloatArray = rows @ doubled
-        D += squares
-        D += np.einsum("qm,qm->q", rows, rows)[:, None]
-        return np.maximum(D, 0.0, out=D)
+        return complete(rows @ doubled, squares, np.einsum("qm,qm->q", rows, rows))
 
     def norms(self, X: FloatArray) -> FloatArray:
         """Return the squared distances of the rows of X to the centre."""
@@ -316,8 +314,8 @@ class Query:
         root, squarings = _root_width(width)
         if root not in self._kernels:
             self.counts["exp"] += 1
-            K = self.squared_distances * (-1.0 / (root * self.reference.scale))
-            self._kernels[root] = np.exp(K, out=K)
+            rate = 1.0 / (root * self.reference.scale)
+            self._kernels[root] = decayed(self.squared_distances, rate)
         K = self._kernels[root]
         for i in range(squarings):
             K = np.square(K) if i == 0 else np.square(K, out=K)

@@ -88,6 +88,8 @@ class CodedRows:
         squares, index = nearest
         is_near = squares < NEAR * norms[:, None]
         squares *= self._frame.unit**2
+        if not is_near.any():
+            return squares, index
         near, place = np.nonzero(is_near)
         for block in cut(0, len(near), max(1, BLOCK // X.shape[1])):
             at = near[block], place[block]

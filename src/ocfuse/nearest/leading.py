@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.compiled.native import kernel, thread_count
 from ocfuse.nearest.exact import FloatArray, IntArray
 
 SingleArray: TypeAlias = NDArray[np.float32]
@@ -135,6 +136,10 @@ def _bits(n: int, bits: int) -> int:
 
 def _whole(rows: FloatArray, bits: int) -> tuple[FloatArray, NDArray[np.intc]]:
     """Return rows as whole numbers of so many bits, and the power of two of every row."""
+    if kernel is not None:
+        answer: tuple[FloatArray, NDArray[np.intc]]
+        answer = kernel.whole(rows, bits, thread_count(rows.size))
+        return answer
     largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
     exponents = np.frexp(largest)[1] - bits
     whole: FloatArray = np.rint(rows * np.ldexp(1.0, -exponents)[:, None])

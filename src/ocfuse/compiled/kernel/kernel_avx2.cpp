@@ -21,6 +21,8 @@ namespace avx2 {
 #include "codes.hpp"
 #include "forest.hpp"
 #include "tails.hpp"
+#include "decay.hpp"
+#include "whole.hpp"
 }  // namespace avx2
 }  // namespace ocfuse
 

@@ -10,5 +10,7 @@ namespace baseline {
 #include "codes.hpp"
 #include "forest.hpp"
 #include "tails.hpp"
+#include "decay.hpp"
+#include "whole.hpp"
 }  // namespace baseline
 }  // namespace ocfuse

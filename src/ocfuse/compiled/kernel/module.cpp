@@ -250,6 +250,44 @@ py::array_t<std::int64_t> tails(const Input<double>& columns, const Input<double
   return counts;
 }
 
+// Squared distances from -2 x.y, in place.
+void complete(py::array_t<double, py::array::c_style>& D, const Input<double>& columns,
+              const Input<double>& rows, int threads) {
+  require(D.ndim() == 2 && columns.ndim() == 1 && rows.ndim() == 1 &&
+              columns.shape(0) == D.shape(1) && rows.shape(0) == D.shape(0),
+          "there must be a square for every row and for every column of D");
+  if (D.size() == 0) return;
+  double* at = D.mutable_data();
+  const py::gil_scoped_release release;
+  OCFUSE_RUN(complete(at, D.shape(0), D.shape(1), columns.data(), rows.data(), threads));
+}
+
+// exp(-rate D) of squared distances.
+py::array_t<double> decay(const Input<double>& D, double rate, int threads) {
+  py::array_t<double> K(std::vector<py::ssize_t>(D.shape(), D.shape() + D.ndim()));
+  double* out = K.mutable_data();
+  {
+    const py::gil_scoped_release release;
+    OCFUSE_RUN(decay(D.data(), D.size(), rate, out, threads));
+  }
+  return K;
+}
+
+// Rows as whole numbers of so many bits, and the power of two of every row.
+std::pair<py::array_t<double>, py::array_t<int>> whole(const Input<double>& X, int bits,
+                                                       int threads) {
+  require(X.ndim() == 2 && bits >= 1 && bits <= 53, "rows become whole numbers of 1 to 53 bits");
+  py::array_t<double> numbers({X.shape(0), X.shape(1)});
+  py::array_t<int> exponents(X.shape(0));
+  double* out = numbers.mutable_data();
+  int* powers = exponents.mutable_data();
+  {
+    const py::gil_scoped_release release;
+    OCFUSE_RUN(whole(X.data(), X.shape(0), X.shape(1), bits, out, powers, threads));
+  }
+  return {numbers, exponents};
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
@@ -262,6 +300,10 @@ PYBIND11_MODULE(_native, module) {
   module.def("nearest_by_codes", &nearest_by_codes);
   module.def("follow", &follow);
   module.def("tails", &tails);
+  module.def("complete", &complete, py::arg("D").noconvert(), py::arg("columns"), py::arg("rows"),
+             py::arg("threads"));
+  module.def("decay", &decay);
+  module.def("whole", &whole);
   module.def("instruction_set",
              [] { return std::string(!force_baseline && has_avx2() ? "AVX2" : "baseline"); });
   module.def("use_baseline", [](bool yes) { force_baseline = yes; },

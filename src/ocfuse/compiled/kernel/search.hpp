@@ -125,7 +125,12 @@ struct Forest {
   void follow(const Forest& forest, const double* X, std::int64_t q, std::int64_t m,        \
               double* lengths, int threads);                                                \
   void tails(const double* columns, std::int64_t m, std::int64_t n, const double* X,        \
-             std::int64_t q, std::int64_t* counts, int threads);
+             std::int64_t q, std::int64_t* counts, int threads);                            \
+  void complete(double* D, std::int64_t q, std::int64_t n, const double* columns,           \
+                const double* rows, int threads);                                           \
+  void decay(const double* D, std::int64_t size, double rate, double* out, int threads);    \
+  void whole(const double* X, std::int64_t q, std::int64_t m, int bits, double* out,        \
+             int* exponents, int threads);
 
 namespace baseline {
 OCFUSE_DECLARE_KERNEL
