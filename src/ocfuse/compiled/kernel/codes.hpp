@@ -59,6 +59,17 @@ inline void multiply(const Coded& coded, std::int64_t first, std::int64_t panel,
 #endif
 }
 
+// The number of the lowest bit that is set.
+inline int lowest(unsigned bits) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __builtin_ctz(bits);
+#else
+  int l = 0;
+  while ((bits >> l & 1u) == 0) ++l;
+  return l;
+#endif
+}
+
 // Rows x that follow each other, and the rows y of a panel that are in a range.
 template <int some>
 inline void add_panel(Candidates<float>& found, const Coded& coded, std::int64_t begin,
@@ -67,12 +78,15 @@ inline void add_panel(Candidates<float>& found, const Coded& coded, std::int64_t
   unsigned within[some];
   const std::size_t row = static_cast<std::size_t>(first - begin);
   multiply<some>(coded, first, panel, found.limit.data() + row, values, within);
-  for (int s = 0; s < some; ++s)
-    if (const unsigned hits = within[s] & asked; hits != 0)
-      for (int l = 0; l < kPanel; ++l)
-        if ((hits >> l & 1u) != 0 && values[s][l] <= found.limit[row + static_cast<std::size_t>(s)])
-          keep(found, row + static_cast<std::size_t>(s), values[s][l],
-               static_cast<std::int32_t>(panel * kPanel + l));
+  for (int s = 0; s < some; ++s) {
+    const std::size_t i = row + static_cast<std::size_t>(s);
+    for (unsigned hits = within[s] & asked; hits != 0; hits &= hits - 1) {
+      const int l = lowest(hits);
+      // The limit may have fallen since.
+      if (values[s][l] <= found.limit[i])
+        keep(found, i, values[s][l], static_cast<std::int32_t>(panel * kPanel + l));
+    }
+  }
 }
 
 // Which rows of a panel are in [begin, end).
