@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import ks_2samp
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
@@ -65,8 +66,12 @@ def test_all_directions_rebuild_the_training_rows():
 def test_copies_have_no_error_with_or_without_themselves(n, width):
     gram = Gram(np.repeat(rows(n, 3), 4, axis=0))
     detector = KPCA(subspace=n, width=width).fit_gram(gram)
-    np.testing.assert_array_equal(detector.score_query(gram), 0.0)
-    np.testing.assert_array_equal(honest_scores(detector, gram, []), 0.0)
+    # where the rank ends before the different rows do, they keep a part beyond it
+    is_cut = detector.n_components_ < n - 1
+    least = -is_cut * spectra.RANK_TOLERANCE * gram.spectrum(width, n).values[0]
+    for scores in (detector.score_query(gram), honest_scores(detector, gram, [])):
+        assert scores.max() <= 0.0
+        assert scores.min() >= least
     assert np.all(detector.score_query(gram.query(1e3 + rows(5, 3))) < -0.1)
 
 
@@ -78,7 +83,25 @@ def test_score_has_no_step_at_the_resolution():
     assert scores[0] == 0.0
     assert scores[-1] < -1e3 * detector.resolution_
     small = scores > -10 * detector.resolution_
-    assert np.abs(np.diff(scores[small])).max() < 0.1 * detector.resolution_
+    assert np.abs(np.diff(scores[small])).max() < 0.3 * detector.resolution_
+
+
+@pytest.mark.parametrize("width", [1.0, 4.0])
+def test_few_columns_leave_small_errors_which_are_told_apart(width):
+    # the eigenvalues fall quickly, and what the directions kept miss is far below 1e-10 of them
+    gram, fresh, off = Gram(rows(500, 2)), rows(500, 2, 1), 1.5 * rows(500, 2, 2)
+    detector = KPCA(width=width).fit_gram(gram)
+    scores = detector.score_query(gram.query(fresh))
+    largest = gram.spectrum(width, 150).values[0]
+    assert np.median(-scores) < spectra.RANK_TOLERANCE * largest
+    assert np.mean(scores == 0.0) < 0.2
+    assert ks_2samp(honest_scores(detector, gram, []), scores).statistic < 0.1
+    # the order of the rows changes no more than rounding does
+    other = Gram(gram.X[::-1])
+    again = clone(detector).fit_gram(other).score_query(other.query(fresh))
+    np.testing.assert_allclose(again, scores, rtol=1e-3, atol=detector.resolution_)
+    outside = np.abs(off).max(axis=1) > 3.5
+    assert detector.score_query(gram.query(off[outside])).max() < np.median(scores)
 
 
 def test_far_from_all_rows_the_error_is_known():

@@ -18,9 +18,9 @@ class KPCA(KernelDetector):
 
     With ``phi(x)`` centred on the training rows and V the first principal
     directions, the error is ``|phi(x)|^2 - |V' phi(x)|^2`` and the score is
-    ``-max(error - resolution, 0)``. The resolution is 1e-10 of the largest
-    eigenvalue, where the rank is cut: an error below it is rounding, which a
-    normalisation would magnify, and is taken as none.
+    ``-max(error - resolution, 0)``. The resolution is 4e-15 of the largest
+    eigenvalue: an error below it is rounding, which a normalisation would
+    magnify, and is taken as none.
 
     Leave-one-out scores are computed from the spectrum of the full model, with
     the same number of directions. They are exact up to 1,000 rows or if half

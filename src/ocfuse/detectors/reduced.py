@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from ocfuse.detectors.moments import Basis, FloatArray, IntArray, LeftOutBlock, Moments
-from ocfuse.detectors.spectrum import RANK_TOLERANCE, ROUNDING, SPARE, heights
+from ocfuse.detectors.spectrum import RANK_TOLERANCE, SPARE, excess, heights, resolution
 from ocfuse.detectors.sphere import SoftSphere
 
 LeftOutBlocks = Callable[[], Iterator[LeftOutBlock]]
@@ -54,7 +54,7 @@ class LandmarkSpectrum:
     @property
     def resolution(self) -> float:
         """The reconstruction error that cannot be told from 0."""
-        return max(self._floor, ROUNDING)
+        return resolution(self.values)
 
     @property
     def _floor(self) -> float:
@@ -104,8 +104,7 @@ class LandmarkSpectrum:
         for z, rest in self._squares(known):
             total = grow * (z.sum(axis=1) + (1.0 - off) * rest)
             z = grow * np.column_stack([z, rest])
-            real, imaginary = z @ poles[0] - 1.0, z @ poles[1]
-            g = real / (real * real + imaginary * imaginary) + 1.0
+            g = excess(z @ poles[0], z @ poles[1])
             errors.append(grow * (total / 2 + g @ weights / np.pi) + off * rest)
         return np.concatenate(errors)
 

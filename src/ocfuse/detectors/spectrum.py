@@ -15,10 +15,11 @@ RANK_TOLERANCE = 1e-10
 FULL_ROWS = 1000
 #: Directions beyond those asked for, which leaving a row out can bring in.
 SPARE = 100
-#: Rows have length 1 in feature space, and an error that is less than this is rounding.
+#: Rounding of a reconstruction error, relative to the largest eigenvalue and to the length of
+#: rows in feature space, which is 1. Up to 9 eps were measured.
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 #: Step and range, relative to the largest eigenvalue, of the quadrature.
-STEP, LOWEST, HIGHEST = 0.3, 1e-15, 1e4
+STEP, LOWEST, HIGHEST = 0.25, 1e-16, 1e6
 
 
 @dataclass
@@ -59,11 +60,8 @@ class Spectrum:
 
     @property
     def resolution(self) -> float:
-        """The reconstruction error that cannot be told from 0.
-
-        A single row may hold all of a direction that is not used.
-        """
-        return max(self._floor, ROUNDING)
+        """The reconstruction error that cannot be told from 0."""
+        return resolution(self.values)
 
     @property
     def is_full(self) -> bool:
@@ -113,18 +111,17 @@ class Spectrum:
         if size <= 0 or self.rank == 0:
             return grow * total
         y, weights = heights(self.values[0])
-        real, imaginary = self._secular(max(self.values[size], self._floor), y)
-        g = real / (real * real + imaginary * imaginary) + 1.0
+        g = excess(*self._secular(max(self.values[size], self._floor), y))
         return grow * (total / 2 + g @ weights / np.pi)
 
     def _secular(self, crossing: float, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return F of every row at ``crossing + i y``: real and imaginary part, (n, nodes)."""
+        """Return F + 1 of every row at ``crossing + i y``: its two parts, (n, nodes)."""
         n, s = self.vectors.shape
         gaps = self.values[:, None] - crossing
         squares = gaps * gaps + y * y
         real, imaginary = gaps / squares, y / squares
         z = n / (n - 1) * self.values[:s] * self.vectors**2
-        F = z @ real[:s] - 1.0, z @ imaginary[:s]
+        F = z @ real[:s], z @ imaginary[:s]
         tail = self.values[s:]
         if s == n or tail[0] <= self._floor:
             return F
@@ -194,6 +191,25 @@ def _solve_partly(spectrum: Spectrum, Kc: FloatArray, subspace: int | float) -> 
 
 def _descending(values: FloatArray) -> FloatArray:
     return np.maximum(values[::-1], 0.0)
+
+
+def resolution(values: FloatArray) -> float:
+    """Return the reconstruction error that is rounding, given all eigenvalues."""
+    return ROUNDING * max(float(values[0]), 1.0)
+
+
+def excess(real: FloatArray, imaginary: FloatArray) -> FloatArray:
+    """Return the real part of 1 + 1 / F, given the parts of F + 1.
+
+    Where F is nearly -1 the sum would lose what the weights of the nodes magnify.
+    """
+    less = real - 1.0
+    found: FloatArray = real * less
+    squares = imaginary * imaginary
+    found += squares
+    squares += less * less
+    found /= squares
+    return found
 
 
 def heights(largest: float) -> tuple[FloatArray, FloatArray]:
