@@ -129,9 +129,10 @@ class KernelDetector(BaseDetector):
 
     Attributes
     ----------
-    method_ : {"exact", "landmarks"}
+    method_ : {"exact", "landmarks", "blocks"}
         Whether the kernel of the rows learned from is exact, or all rows are
-        learned from by way of landmarks; `reference_` then holds the landmarks.
+        learned from by way of landmarks, or within blocks of near rows exactly and
+        between them by way of landmarks; `reference_` then holds the landmarks.
     """
 
     #: By way of how many landmarks more than `max_samples` rows are learned from.
@@ -139,6 +140,11 @@ class KernelDetector(BaseDetector):
     method_: str = "exact"
 
     width: float
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether many rows are learned from exactly within blocks, by landmarks between them."""
+        return False
 
     def fit_gram(self, gram: Gram) -> "KernelDetector":
         """Learn from rows whose distances are shared; sets no offset."""
@@ -151,7 +157,7 @@ class KernelDetector(BaseDetector):
 
     def score_query(self, query: Query) -> FloatArray:
         """Score rows whose distances to the training rows are shared."""
-        if self.method_ == "landmarks":
+        if self.method_ != "exact":
             query = query.against(self.reference_)
         return self._score(query)
 

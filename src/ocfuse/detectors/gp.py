@@ -6,7 +6,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ocfuse.detectors.base import MANY_ROWS, KernelDetector, require_number
+from ocfuse.detectors.blocks import Blocks
 from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.detectors.landmarks import Landmarks
 from ocfuse.exceptions import InvalidInputError
 
 #: Below this mean the logarithm of the ratio is continued by its tangent.
@@ -42,10 +44,14 @@ class OneClassGP(KernelDetector):
 
     Attributes
     ----------
-    method_ : {"exact", "landmarks"}
+    method_ : {"exact", "landmarks", "blocks"}
         How the rows were learned from.
     alpha_ : ndarray of shape (n,)
-        ``Kn^-1 1``.
+        ``Kn^-1 1``, or with landmarks alone what multiplies kernel values instead.
+    blocks_ : Blocks or None
+        The rows in blocks, in the order of `alpha_`, if the method is "blocks".
+    weights_ : ndarray of shape (number of blocks, landmarks) or None
+        What multiplies kernel values at the landmarks, for rows of each block.
     factor_ : ndarray of shape (n, n) or None
         Lower Cholesky factor of Kn, or with landmarks what multiplies kernel values
         instead of its inverse; None for the mean.
@@ -77,6 +83,11 @@ class OneClassGP(KernelDetector):
         self.false_alarm_rate = false_alarm_rate
         self.landmarks = landmarks
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether many rows are learned from exactly within blocks: for the mean."""
+        return self.statistic == "mean"
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("noise", self.noise, 0.0, np.inf)
@@ -89,12 +100,21 @@ class OneClassGP(KernelDetector):
     def _fit(self, gram: Gram) -> None:
         source = self._source(gram)
         self.factor_: FloatArray | None = None
+        self.blocks_: Blocks | None = None
+        self.weights_: FloatArray | None = None
+        if self.in_blocks and isinstance(source, Landmarks):
+            self.method_, self.blocks_ = "blocks", source.blocks
+            regression = source.regression(self.width, self.noise)
+            self.alpha_, self.weights_ = regression.alpha, regression.weights
+            return
         if self.statistic != "mean":
             self.factor_ = source.cholesky(self.width, self.noise).factor
         self.alpha_ = source.inverse(self.width, self.noise).alpha
 
     def _score(self, query: Query) -> FloatArray:
         K = query.kernel(self.width)
+        if self.blocks_ is not None and self.weights_ is not None:
+            return self._mean_in_blocks(query, self.blocks_, self.weights_)
         mean: FloatArray = K @ self.alpha_
         if self.factor_ is None:
             return mean
@@ -105,9 +125,19 @@ class OneClassGP(KernelDetector):
         variance = 1.0 + self.noise - np.einsum("nq,nq->q", half, half)
         return self._combine(mean, np.maximum(variance, self.noise))
 
+    def _mean_in_blocks(self, query: Query, blocks: Blocks, weights: FloatArray) -> FloatArray:
+        """Return the mean: the block of a row as it is, the others by way of landmarks."""
+        K, mean = query.kernel(self.width), np.empty(query.n_rows)
+        for j, rows, near in query.parted(blocks):
+            alpha = self.alpha_[blocks.starts[j] : blocks.starts[j + 1]]
+            mean[rows] = K[rows] @ weights[j] + near.kernel(self.width) @ alpha
+        return mean
+
     def _leave_one_out(self, gram: Gram) -> FloatArray:
-        inverse = self._source(gram).inverse(self.width, self.noise)
-        return self._combine(*inverse.left_out())
+        source = self._source(gram)
+        if self.in_blocks and isinstance(source, Landmarks):
+            return source.regression(self.width, self.noise).left_out()
+        return self._combine(*source.inverse(self.width, self.noise).left_out())
 
     def _combine(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
         if self.statistic == "mean":

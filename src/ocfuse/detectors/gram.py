@@ -151,6 +151,21 @@ class View(Protocol):
         """Return rows in the new coordinates; each row on its own."""
 
 
+class Parting(Protocol):
+    """Training rows in parts, and the part that any row belongs to.
+
+    Attributes
+    ----------
+    parts : list of Reference
+        The training rows of every part.
+    """
+
+    parts: list[Reference]
+
+    def of(self, X: FloatArray) -> IntArray:
+        """Return the part of each row, which does not depend on others."""
+
+
 class ViewedReference(Reference):
     """Training rows in the coordinates of a view; new rows are put into them alike.
 
@@ -219,6 +234,7 @@ class Query:
         self._nearest: tuple[FloatArray, IntArray] | None = None
         self._views: dict[str, Query] = {}
         self._others: dict[int, Query] = {}
+        self._parted: dict[int, list[tuple[int, IntArray, Query]]] = {}
 
     @property
     def n_rows(self) -> int:
@@ -236,6 +252,16 @@ class Query:
         if id(reference) not in self._others:
             self._others[id(reference)] = Query(reference, self.X)
         return self._others[id(reference)]
+
+    def parted(self, parting: "Parting") -> "list[tuple[int, IntArray, Query]]":
+        """Return every part that has any rows: its number, theirs, and these against its own."""
+        if id(parting) not in self._parted:
+            part = parting.of(self.X)
+            numbers = [(int(j), np.flatnonzero(part == j)) for j in np.unique(part)]
+            self._parted[id(parting)] = [
+                (j, rows, Query(parting.parts[j], self.X[rows])) for j, rows in numbers
+            ]
+        return self._parted[id(parting)]
 
     @property
     def squared_distances(self) -> FloatArray:

@@ -14,6 +14,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.detectors.blocked import Block, BlockedRegression
+from ocfuse.detectors.blocks import Blocks
 from ocfuse.detectors.gram import Gram, Reference
 from ocfuse.detectors.leverage import choose_landmarks, evenly, noisy_factor, squared_distances
 from ocfuse.detectors.moments import Basis, KernelArray, LeftOutBlock, Moments, moments
@@ -24,6 +26,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 #: Changes squared distances (q, m) of some training rows to the landmarks, given third, in place.
 Adjust: TypeAlias = Callable[[KernelArray, slice, FloatArray], None]
 
+#: Rows of a block, at most.
+BLOCK_ROWS = 1000
 #: Kernel values held at once, and those that a sphere, which takes many passes, is learned from.
 MOST_VALUES, MOST_KEPT = 2**21, 2**25
 #: Kernel values of the rows are computed in single precision where every landmark has at least
@@ -61,6 +65,7 @@ class Landmarks:
         self._sums: dict[float, Moments] = {}
         self._spectra: dict[float, LandmarkSpectrum] = {}
         self._inverses: dict[tuple[float, float], LandmarkInverse] = {}
+        self._regressions: dict[tuple[float, float], BlockedRegression] = {}
         self._spheres: dict[tuple[float, float], LandmarkSphere] = {}
 
     @property
@@ -84,6 +89,13 @@ class Landmarks:
         """Return the same inverse: it has its factor at any rate."""
         return self.inverse(width, noise)
 
+    def regression(self, width: float, noise: float) -> BlockedRegression:
+        """Return the regression of the constant 1 on all rows, in blocks."""
+        if (width, noise) not in self._regressions:
+            blocks = partial(self._blocks, width)
+            self._regressions[width, noise] = BlockedRegression(self._basis(width), noise, blocks)
+        return self._regressions[width, noise]
+
     def sphere(self, width: float, nu: float) -> LandmarkSphere:
         """Return the soft sphere with a share nu of the rows outside.
 
@@ -98,6 +110,11 @@ class Landmarks:
         other = copy(self)
         other._adjust = adjust
         return other
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """All rows in blocks of near ones."""
+        return Blocks(self._rows, self.reference.scale, BLOCK_ROWS)
 
     @cached_property
     def _is_near(self) -> bool:
@@ -153,3 +170,16 @@ class Landmarks:
             here = np.flatnonzero((self._chosen >= begin) & (self._chosen < begin + len(K)))
             yield LeftOutBlock(K, self._chosen[here] - begin, here, own[here])
             begin += len(K)
+
+    def _blocks(self, width: float) -> Iterator[Block]:
+        """Return the kernel values of every block, in double precision."""
+        landmarks, own = self.reference.X - self.reference.centre, self._basis(width).predicted
+        for rows in self.blocks.rows:
+            X = self._rows[rows] - self.reference.centre
+            near, far = squared_distances(X, X), squared_distances(X, landmarks)
+            np.fill_diagonal(near, 0.0)
+            for K in (near, far):
+                K *= -1.0 / (width * self.reference.scale)
+                np.exp(K, out=K)
+            _, places, here = np.intersect1d(rows, self._chosen, return_indices=True)
+            yield Block(rows, near, LeftOutBlock(far, places, here, own[here]))

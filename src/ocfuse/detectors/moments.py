@@ -142,6 +142,12 @@ class LeftOutBlock:
         places = np.searchsorted(rows, self.rows[here])
         return LeftOutBlock(self.K[rows], places, self.columns[here], self.predicted[here])
 
+    def fresh_landmarks(self) -> KernelArray:
+        """Return the values of those rows that are landmarks, as if they were fresh."""
+        K: KernelArray = self.K[self.rows]
+        K[np.arange(len(K)), self.columns] = self.predicted
+        return K
+
     def as_fresh(self, product: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the first, given the second."""
         fresh = product.copy()

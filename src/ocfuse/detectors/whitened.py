@@ -83,7 +83,8 @@ class Whitened(Viewed):
     the others, the more the fewer rows there are for the columns. With more
     than 2,000 rows, and 10 for each column, the row is taken out of the
     whitening in closed form instead (see `LeftOut`), if the detector knows
-    rows by their neighbours or by landmarks only.
+    rows by their neighbours or by landmarks only. The mean of a Gaussian process in
+    blocks would tell the distances of a row left out from those between the others.
 
     Parameters
     ----------
@@ -114,6 +115,8 @@ class Whitened(Viewed):
         """Tell whether rows can be taken out of the whitening one by one."""
         inner = self.detector
         by_landmarks = isinstance(inner, KernelDetector) and inner.needs_landmarks(n)
+        if isinstance(inner, KernelDetector) and inner.in_blocks:
+            return False
         by_distance = by_landmarks or isinstance(inner, KNN | LOF)
         return by_distance and n > MOST_FOLDED and n >= ROWS_PER_COLUMN * m
 
