@@ -22,17 +22,22 @@ SMALL = 30e6
 
 @dataclass(frozen=True)
 class Size:
-    """A pool and a shape; `data` as in `task.Task`."""
+    """A pool and a shape; `data` as in `task.Task`, so many groups, and what `tune` is."""
 
     pool: str
     n: int
     m: int
     data: str = "features"
+    groups: int | None = None
+    tune: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.pool}, {self.n:,} x {self.m}" + (
-            "" if self.data == "features" else f" ({self.data})"
-        )
+        others = [
+            *([] if self.data == "features" else [self.data]),
+            *([] if self.groups is None else [f"{self.groups} groups"]),
+            *([] if self.tune is None else [f"tune={self.tune!r}"]),
+        ]
+        return ", ".join([f"{self.pool}, {self.n:,} x {self.m}", *others])
 
 
 #: Sizes that rates are fitted to.
