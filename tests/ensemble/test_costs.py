@@ -8,20 +8,20 @@ from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.pools import POOLS, make_pool
 from ocfuse.detectors.whitened import Whitened
 from ocfuse.ensemble import rates
-from ocfuse.ensemble.costs import count_costs
+from ocfuse.ensemble.costs import Job, count_costs
 
 SHAPES = [(100, 300), (2_000, 10), (2_001, 64), (50_000, 500), (500_000, 20)]
 KINDS = ("fit", "score", "peak", "model")
 
 
 def counted(*members, n=1_000, m=10):
-    return count_costs([(str(i), member) for i, member in enumerate(members)], n, m)
+    return count_costs([(str(i), member) for i, member in enumerate(members)], Job(n, m))
 
 
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_named_member_is_known_and_every_count_has_a_rate(name, shape):
-    counts = count_costs(make_pool(name), *shape)
+    counts = count_costs(make_pool(name), Job(*shape))
     assert counts.unknown == []
     for kind in KINDS:
         assert getattr(counts, kind).keys() <= getattr(rates, kind.upper()).keys()
@@ -73,7 +73,7 @@ def test_members_without_a_closed_form_are_fitted_in_folds():
 def test_cost_is_linear_in_many_rows(name):
     n = 200_000
     members = make_pool("large" if name == "default" else name)
-    once, twice = (count_costs(members, rows, 64) for rows in (n, 2 * n))
+    once, twice = (count_costs(members, Job(rows, 64)) for rows in (n, 2 * n))
     for kind in KINDS:
         for term, amount in getattr(twice, kind).items():
             assert amount <= 2.2 * getattr(once, kind)[term], (kind, term)
@@ -81,7 +81,7 @@ def test_cost_is_linear_in_many_rows(name):
 
 @pytest.mark.parametrize("name", ["default", "paper", "wide"])
 def test_cost_is_linear_in_columns_where_rows_are_fewer(name):
-    once, twice = (count_costs(make_pool(name), 100, m) for m in (10_000, 20_000))
+    once, twice = (count_costs(make_pool(name), Job(100, m)) for m in (10_000, 20_000))
     for kind in KINDS:
         for term, amount in getattr(twice, kind).items():
             assert amount <= 2.1 * getattr(once, kind)[term], (kind, term)

@@ -12,6 +12,7 @@ from sklearn.ensemble import IsolationForest
 
 from ocfuse import FusedDetector
 from ocfuse.ensemble import plan as planning
+from ocfuse.ensemble.costs import Job
 from ocfuse.ensemble.plan import make_plan, require_room, shape_of
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError, OcfuseError
 
@@ -51,7 +52,7 @@ def test_a_plan_holds(pool, n, m):
     # The seconds of a plan are those of one thread.
     alone = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=alone)
-    found, plan = json.loads(done.stdout), make_plan(pool, (n, m))
+    found, plan = json.loads(done.stdout), make_plan(pool, Job(n, m))
     assert found["peak"] <= plan.fit_bytes <= 2 * found["peak"]
     # How near they are is measured by `make bench-scale`: machines differ, and are busy.
     assert found["fit"] / 10 <= plan.fit_seconds <= 10 * found["fit"]
@@ -59,23 +60,23 @@ def test_a_plan_holds(pool, n, m):
 
 
 def test_what_a_plan_says():
-    plan = make_plan("default", (1_000, 10))
+    plan = make_plan("default", Job(1_000, 10))
     assert (plan.pool, plan.method, len(plan.members)) == ("default", "exact", 16)
-    plan = make_plan("default", (20_000, 512))
+    plan = make_plan("default", Job(20_000, 512))
     assert (plan.pool, plan.method, len(plan.members)) == ("large", "landmarks", 12)
     text = str(plan)
     assert "20,000 rows of 512 columns" in text
     assert "12 members of pool 'large'" in text
     assert "unknown" not in text
-    assert make_plan("light", (1_000, 10)).method == ""
+    assert make_plan("light", Job(1_000, 10)).method == ""
 
 
 def test_more_rows_columns_and_members_cost_more():
-    small = make_plan("light", (5_000, 50))
+    small = make_plan("light", Job(5_000, 50))
     for other in (
-        make_plan("light", (10_000, 50)),
-        make_plan("light", (5_000, 100)),
-        make_plan("wide", (5_000, 50)),
+        make_plan("light", Job(10_000, 50)),
+        make_plan("light", Job(5_000, 100)),
+        make_plan("wide", Job(5_000, 50)),
     ):
         assert other.fit_bytes > small.fit_bytes
         assert other.fit_seconds > small.fit_seconds
@@ -83,12 +84,12 @@ def test_more_rows_columns_and_members_cost_more():
 
 
 def test_few_rows_of_many_columns_are_learned_again_in_folds():
-    few, enough = (make_plan("light", (300, m)) for m in (101, 100))
+    few, enough = (make_plan("light", Job(300, m)) for m in (101, 100))
     assert few.fit_seconds > 4 * enough.fit_seconds
 
 
 def test_foreign_members_are_unknown_and_said_to_be():
-    plan = make_plan([("mine", IsolationForest())], (1_000, 10))
+    plan = make_plan([("mine", IsolationForest())], Job(1_000, 10))
     assert plan.unknown == ("mine",)
     assert plan.pool is None
     assert "mine: not in these figures" in str(plan)
@@ -108,7 +109,7 @@ def test_shapes():
 
 def test_a_fit_that_needs_more_than_there_is_is_refused(monkeypatch):
     monkeypatch.setattr(planning, "available_bytes", lambda: 2 * 10**9)
-    plan = make_plan("default", (1_000_000, 500))
+    plan = make_plan("default", Job(1_000_000, 500))
     assert not plan.is_possible
     with pytest.raises(NotEnoughMemoryError) as caught:
         require_room(plan)
@@ -120,13 +121,13 @@ def test_a_fit_that_needs_more_than_there_is_is_refused(monkeypatch):
     rows = plan.possible_rows
     assert f"Use at most {rows:,} rows" in words
     assert f"Use at most {rows:,} rows" in str(plan)
-    require_room(make_plan("default", (rows, 500)))  # what it advises will do
-    assert not make_plan("default", (rows + rows // 50, 500)).is_possible
+    require_room(make_plan("default", Job(rows, 500)))  # what it advises will do
+    assert not make_plan("default", Job(rows + rows // 50, 500)).is_possible
 
 
 def test_columns_that_are_too_many_for_any_rows(monkeypatch):
     monkeypatch.setattr(planning, "available_bytes", lambda: 10**9)
-    plan = make_plan("default", (1_000, 100_000))
+    plan = make_plan("default", Job(1_000, 100_000))
     assert plan.possible_rows == 0
     assert planning.advice(plan).startswith("Use fewer columns")
 
@@ -136,22 +137,22 @@ def test_the_detector_plans_and_refuses_before_it_learns(monkeypatch):
     monkeypatch.setattr(planning, "available_bytes", lambda: 1)
     monkeypatch.setattr(planning, "SMALL", 0)
     detector = FusedDetector("light")
-    assert detector.plan(X) == make_plan("light", (50, 3))
+    assert detector.plan(X) == make_plan("light", Job(50, 3))
     with pytest.raises(NotEnoughMemoryError, match="50 rows of 3 columns"):
         detector.fit(X)
     assert not hasattr(detector, "pool_")
 
 
 def test_the_light_pool_is_advised_only_where_it_helps(monkeypatch):
-    plan = make_plan("default", (100_000, 500))
-    light = make_plan("light", (100_000, 500))
+    plan = make_plan("default", Job(100_000, 500))
+    light = make_plan("light", Job(100_000, 500))
     between = (light.fit_bytes + plan.fit_bytes) // 2
     for room, helps in ((between, True), (light.fit_bytes // 2, False)):
         monkeypatch.setattr(planning, "available_bytes", lambda room=room: room)
-        assert ("light" in planning.advice(make_plan("default", (100_000, 500)))) == helps
+        assert ("light" in planning.advice(make_plan("default", Job(100_000, 500)))) == helps
 
 
 @pytest.mark.parametrize("room", [None, 0, 10**6])
 def test_small_data_is_never_refused(monkeypatch, room):
     monkeypatch.setattr(planning, "available_bytes", lambda: room)
-    require_room(make_plan("default", (500, 30)))
+    require_room(make_plan("default", Job(500, 30)))
