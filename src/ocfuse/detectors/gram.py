@@ -445,7 +445,11 @@ class Gram(Query):
 
 
 def _bounded(X: FloatArray) -> FloatArray:
-    return np.clip(np.ascontiguousarray(X, dtype=np.float64), -LARGEST, LARGEST)
+    """Return rows without values beyond the largest; a copy, unless nobody can write into X."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if not X.flags.writeable and X.size and max(X.max(), -X.min()) <= LARGEST:
+        return X
+    return np.clip(X, -LARGEST, LARGEST)
 
 
 def _root_width(width: float) -> tuple[float, int]:

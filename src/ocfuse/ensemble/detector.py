@@ -251,7 +251,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         """
         check_rate(self.false_alarm_rate)
         table = read_table(X, y, groups, context)
-        require_room(self.plan(table.X, table.y, table.groups))
+        require_room(self.plan(table.X, y, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, X, skip_check_array=True)
         fresh._fit(table)
