@@ -9,7 +9,8 @@ from benchmarks.report import Report, Table, Target, number
 from benchmarks.scale.child import CACHE, FOLDER, run_child
 from benchmarks.scale.probe import FAMILIES
 from ocfuse.bench.definition import code_digest, definition_key, package_sources
-from ocfuse.ensemble.plan import Plan, make_plan
+from ocfuse.ensemble.costs import Job
+from ocfuse.ensemble.plan import Plan, job_of, make_plan
 from ocfuse.files import write_atomically
 
 #: Planned memory may be so many times what was needed, seconds so many times off.
@@ -22,17 +23,26 @@ SMALL = 30e6
 
 @dataclass(frozen=True)
 class Size:
-    """A pool and a shape; `data` as in `task.Task`."""
+    """A pool and a shape; `data` as in `task.Task`, so many groups, and what `tune` is."""
 
     pool: str
     n: int
     m: int
     data: str = "features"
+    groups: int | None = None
+    tune: str | None = None
+
+    @property
+    def job(self) -> Job:
+        return job_of((self.n, self.m), groups=self.groups, tune=self.tune)
 
     def __str__(self) -> str:
-        return f"{self.pool}, {self.n:,} x {self.m}" + (
-            "" if self.data == "features" else f" ({self.data})"
-        )
+        others = [
+            *([] if self.data == "features" else [self.data]),
+            *([] if self.groups is None else [f"{self.groups} groups"]),
+            *([] if self.tune is None else [f"tune={self.tune!r}"]),
+        ]
+        return ", ".join([f"{self.pool}, {self.n:,} x {self.m}", *others])
 
 
 #: Sizes that rates are fitted to.
@@ -40,20 +50,25 @@ LEARNED = (
     *(
         Size("default", n, m)
         for n, m in [
-            *((100, 10), (300, 50), (1_000, 10), (1_000, 64), (500, 512), (2_000, 10)),
-            *((2_000, 64), (2_000, 256), (2_100, 10), (3_000, 64), (3_000, 512), (5_000, 20)),
-            *((10_000, 64), (10_000, 256), (20_000, 64), (20_000, 512), (50_000, 20)),
-            *((50_000, 64), (110_000, 16), (110_000, 64), (3_000, 2_000)),
+            *((100, 10), (300, 50), (1_000, 64), (500, 512), (2_000, 10), (2_000, 256)),
+            *((2_100, 10), (3_000, 64), (3_000, 512), (10_000, 64), (20_000, 512)),
+            *((50_000, 20), (110_000, 64), (2_500, 2_000)),
         ]
     ),
-    *(Size("light", n, m) for n, m in [(1_000, 64), (10_000, 64), (5_000, 512), (100_000, 64)]),
-    *(Size("wide", n, m) for n, m in [(1_000, 20), (2_000, 64), (5_000, 64), (3_000, 256)]),
-    *(Size("paper-all", n, m) for n, m in [(500, 20), (2_000, 64), (10_000, 64)]),
+    *(Size("light", n, m) for n, m in [(1_000, 64), (5_000, 512), (100_000, 64)]),
+    *(Size("wide", n, m) for n, m in [(1_000, 20), (2_000, 64), (3_000, 256)]),
+    *(Size("paper-all", n, m) for n, m in [(500, 20), (2_000, 64), (4_000, 64)]),
+    *(Size(name, n, m) for name in FAMILIES for n, m in [(2_000, 20), (20_000, 64), (5_000, 512)]),
+    # kernel values of few columns need double precision
+    *(Size(name, 20_000, 10) for name in ("kernel", "sphere", "process")),
     *(
-        Size(name, n, m)
-        for name in FAMILIES
-        for n, m in [(2_000, 20), (2_000, 128), (20_000, 64), (5_000, 512)]
+        Size("default", n, m, groups=8)
+        for n, m in [(300, 150), (1_000, 20), (2_500, 20), (5_000, 256), (20_000, 64)]
     ),
+    Size("light", 20_000, 128, groups=20),
+    Size("wide", 2_500, 30, groups=8),
+    *(Size("light", n, m, tune="pseudo-negatives") for n, m in [(2_000, 20), (20_000, 256)]),
+    Size("default", 1_000, 64, tune="stability"),
 )
 #: Sizes that they are judged by.
 JUDGED = (
@@ -66,8 +81,12 @@ JUDGED = (
     Size("light", 50_000, 128),
     Size("wide", 1_500, 30),
     Size("paper", 3_000, 100),
+    Size("paper", 10_000, 30),
+    Size("default", 1_500, 40, groups=10),
+    Size("default", 10_000, 100, groups=10),
+    Size("default", 4_000, 100, tune="pseudo-negatives"),
 )
-QUICK = (Size("default", 300, 50), Size("light", 1_000, 64))
+QUICK = (Size("default", 300, 50), Size("light", 1_000, 64, groups=5))
 
 
 def run(quick: bool) -> Report:
@@ -111,7 +130,7 @@ def _code() -> str:
 
 
 def plan_of(size: Size) -> Plan:
-    return make_plan(FAMILIES.get(size.pool, size.pool), (size.n, size.m))
+    return make_plan(FAMILIES.get(size.pool, size.pool), size.job)
 
 
 def ratios(

@@ -7,12 +7,13 @@ import sys
 import warnings
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.scale.data import features_and_fresh, planted
 from benchmarks.scale.task import forget_peak, memory, timed
 from ocfuse import FusedDetector
-from ocfuse.detectors import GMM, KNN, KPCA, LOF
+from ocfuse.detectors import GMM, KNN, KPCA, LOF, SVDD, OneClassGP
 from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.marginal import Marginal
@@ -21,6 +22,8 @@ from ocfuse.detectors.whitened import Whitened
 #: Members one family at a time, so that their costs can be told apart.
 FAMILIES: dict[str, Any] = {
     "kernel": [KPCA(landmarks=1000)],
+    "sphere": [SVDD(landmarks=1000)],
+    "process": [OneClassGP("ratio", landmarks=1000)],
     "neighbours": [KNN(5), LOF(30)],
     "whitened neighbours": [Whitened(KNN(5))],
     "compressed neighbours": [Compressed(KNN(5)), KNN(5)],
@@ -34,21 +37,24 @@ ENOUGH_SECONDS, MOST_FITS = 2.0, 4
 N_TEST = 2000
 
 
-def measure(pool: str, n: int, m: int, data: str) -> dict[str, Any]:
+def measure(
+    pool: str, n: int, m: int, data: str, groups: int | None, tune: str | None
+) -> dict[str, Any]:
     if data == "planted":
         drawn = planted(n, N_TEST)
         X, fresh = drawn.X, drawn.test
     else:
         X, fresh = features_and_fresh(n, N_TEST, m)
-    detector = FusedDetector(FAMILIES.get(pool, pool), random_state=0)
+    detector = FusedDetector(FAMILIES.get(pool, pool), random_state=0, tune=tune)
+    runs = None if groups is None else np.arange(n) % groups
     # what the first fit of a process loads is not counted
     FusedDetector("light", random_state=0).fit(X[:50]).score_samples(X[:50])
     forget_peak()
     before, _ = memory()
-    seconds = [timed(lambda: detector.fit(X))[1]["cpu"]]
+    seconds = [timed(lambda: detector.fit(X, groups=runs))[1]["cpu"]]
     peak = memory()[1] - before
     while sum(seconds) < ENOUGH_SECONDS and len(seconds) < MOST_FITS:
-        seconds.append(timed(lambda: detector.fit(X))[1]["cpu"])
+        seconds.append(timed(lambda: detector.fit(X, groups=runs))[1]["cpu"])
     gc.collect()
     model = len(pickle.dumps(detector, protocol=5))
     score = min(timed(lambda: detector.score_samples(fresh))[1]["cpu"] for _ in range(2))

@@ -73,7 +73,7 @@ def counts_of(size: Size) -> dict[str, dict[str, float]]:
     """Return the operations and bytes that are counted for a fit."""
     members = FAMILIES.get(size.pool, size.pool)
     _, named = Pool(members).chosen(size.n)
-    counts = count_costs(named, size.n, size.m)
+    counts = count_costs(named, size.job)
     return {kind: dict(getattr(counts, kind)) for kind in KINDS}
 
 

@@ -205,6 +205,23 @@ def test_groups_are_held_out_with_their_landmarks():
     np.testing.assert_allclose(pool.honest_scores_[~others, 0], expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [lambda kernel: kernel, Whitened, Compressed])
+@pytest.mark.parametrize("detector", [KPCA(), SVDD(), OneClassGP()])
+def test_a_fold_with_fewer_rows_than_the_switch_goes_the_way_of_the_fit(detector, kind):
+    X, groups = rows(64, 4), np.arange(64) % 8
+    for most, method in ((60, "landmarks"), (64, "exact")):  # a fold has 48 rows
+        member = kind(through(detector, 20, most))
+        pool = Pool([member]).fit(X, groups)
+        held_out = pool.fold_ == 0
+        part, query = Gram(X).fold(np.flatnonzero(~held_out), np.flatnonzero(held_out))
+        fold = clone(member).fit_gram(part)
+        assert {getattr(one, "detector_", one).method_ for one in (fold, pool.members_[0][1])} == {
+            method
+        }
+        expected = fold.score_query(query)
+        np.testing.assert_allclose(pool.honest_scores_[held_out, 0], expected, rtol=1e-9)
+
+
 def test_a_saved_model_scores_alike():
     X = rows(120)
     fitted = Whitened(KPCA(max_samples=50, landmarks=40)).fit(X)

@@ -3,25 +3,27 @@
 import pytest
 from sklearn.ensemble import IsolationForest
 
-from ocfuse.detectors import GMM, KNN, KPCA, LOF, OneClassGP
+from ocfuse.detectors import GMM, KNN, KPCA, LOF, SVDD, Marginal, OneClassGP
 from ocfuse.detectors.compressed import Compressed
+from ocfuse.detectors.landmarks import MOST_KEPT
 from ocfuse.detectors.pools import POOLS, make_pool
 from ocfuse.detectors.whitened import Whitened
 from ocfuse.ensemble import rates
-from ocfuse.ensemble.costs import count_costs
+from ocfuse.ensemble.costs import Job, count_costs
 
 SHAPES = [(100, 300), (2_000, 10), (2_001, 64), (50_000, 500), (500_000, 20)]
 KINDS = ("fit", "score", "peak", "model")
+SPHERES = [SVDD(width=width, landmarks=500) for width in (0.5, 1.0)]
 
 
 def counted(*members, n=1_000, m=10):
-    return count_costs([(str(i), member) for i, member in enumerate(members)], n, m)
+    return count_costs([(str(i), member) for i, member in enumerate(members)], Job(n, m))
 
 
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_named_member_is_known_and_every_count_has_a_rate(name, shape):
-    counts = count_costs(make_pool(name), *shape)
+    counts = count_costs(make_pool(name), Job(*shape, n_groups=7, n_tried=9))
     assert counts.unknown == []
     for kind in KINDS:
         assert getattr(counts, kind).keys() <= getattr(rates, kind.upper()).keys()
@@ -64,6 +66,39 @@ def test_kernels_are_exact_up_to_the_switch_and_then_go_by_landmarks():
     assert many.peak["square"] == many.fit["spectrum"] == 0
 
 
+def test_spheres_on_landmarks_keep_the_coordinates_of_their_rows_once():
+    one, two = counted(SVDD(landmarks=500), n=9_000), counted(*SPHERES, n=9_000)
+    assert one.peak["sphere"] == two.peak["sphere"] == 8 * 9_000 * 500
+    assert two.fit["sphere"] == 2 * one.fit["sphere"] > 0
+    assert counted(SVDD(landmarks=500), n=2_000).peak["sphere"] == 0
+    many = counted(SVDD(landmarks=500), n=10**6)
+    assert many.peak["sphere"] == 8 * MOST_KEPT
+
+
+def test_what_is_kept_of_landmarks_differs_between_kernels():
+    kept = [
+        counted(member, n=9_000).model["landmarks"] - 8 * 500 * 10
+        for member in (
+            SVDD(landmarks=500),
+            OneClassGP(landmarks=500),
+            KPCA(landmarks=500),
+            OneClassGP("ratio", landmarks=500),
+        )
+    ]
+    assert kept == pytest.approx([8 * 500, 8 * 500, 0.3 * 8 * 500**2, 8 * 500**2])
+
+
+def test_groups_are_learned_fold_by_fold():
+    members = [("kernel", KPCA(landmarks=500)), ("neighbours", KNN(5)), ("tails", Marginal())]
+    alone, grouped = (count_costs(members, Job(9_000, 10, n_groups=g)) for g in (None, 8))
+    for term, times in (("landmark products", 4), ("landmark cube", 5), ("tails", 4)):
+        assert grouped.fit[term] == times * alone.fit[term] > 0
+    assert grouped.fit["search"] == (1 + 4 * 0.75**2) * alone.fit["search"] > 0
+    for term, times in (("landmarks", 2), ("neighbours", 1.75), ("cell", 2), ("tails", 1.75)):
+        assert grouped.peak[term] == times * alone.peak[term] > 0
+    assert grouped.methods == {"landmarks"}
+
+
 def test_members_without_a_closed_form_are_fitted_in_folds():
     closed, folded = (counted(GMM(1), n=n, m=10).fit["gaussian"] / n for n in (2_001, 2_000))
     assert folded == 4 * closed
@@ -73,7 +108,7 @@ def test_members_without_a_closed_form_are_fitted_in_folds():
 def test_cost_is_linear_in_many_rows(name):
     n = 200_000
     members = make_pool("large" if name == "default" else name)
-    once, twice = (count_costs(members, rows, 64) for rows in (n, 2 * n))
+    once, twice = (count_costs(members, Job(rows, 64)) for rows in (n, 2 * n))
     for kind in KINDS:
         for term, amount in getattr(twice, kind).items():
             assert amount <= 2.2 * getattr(once, kind)[term], (kind, term)
@@ -81,7 +116,7 @@ def test_cost_is_linear_in_many_rows(name):
 
 @pytest.mark.parametrize("name", ["default", "paper", "wide"])
 def test_cost_is_linear_in_columns_where_rows_are_fewer(name):
-    once, twice = (count_costs(make_pool(name), 100, m) for m in (10_000, 20_000))
+    once, twice = (count_costs(make_pool(name), Job(100, m)) for m in (10_000, 20_000))
     for kind in KINDS:
         for term, amount in getattr(twice, kind).items():
             assert amount <= 2.1 * getattr(once, kind)[term], (kind, term)

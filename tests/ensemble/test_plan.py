@@ -11,18 +11,23 @@ import pytest
 from sklearn.ensemble import IsolationForest
 
 from ocfuse import FusedDetector
+from ocfuse.detectors import SVDD, Pool
+from ocfuse.detectors.groups import Groups
 from ocfuse.ensemble import plan as planning
+from ocfuse.ensemble.costs import Job
 from ocfuse.ensemble.plan import make_plan, require_room, shape_of
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError, OcfuseError
+from ocfuse.tuning import Search
 
 #: Fits in a process of its own, and prints bytes and CPU seconds.
 FIT = """
 import json, sys, time, warnings
 import numpy as np
 from ocfuse import FusedDetector
+from ocfuse.detectors import SVDD
 
 warnings.simplefilter("ignore")
-pool, n, m = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+members, n, m, groups, tune = eval(sys.argv[1])
 rng = np.random.default_rng(0)
 X = rng.normal(size=(n, 8)) @ rng.normal(size=(8, m)) + rng.normal(size=(n, m))
 FusedDetector("light").fit(X[:50])
@@ -34,7 +39,8 @@ def status(name):
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
 
 before, begin = status("VmRSS"), time.process_time()
-detector = FusedDetector(pool, random_state=0).fit(X)
+runs = None if groups is None else np.arange(n) % groups
+detector = FusedDetector(members, random_state=0, tune=tune).fit(X, groups=runs)
 fit, peak = time.process_time() - begin, status("VmHWM") - before
 begin = time.process_time()
 detector.score_samples(X[:1000])
@@ -44,14 +50,24 @@ print(json.dumps({"fit": fit, "peak": peak, "score": time.process_time() - begin
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 @pytest.mark.parametrize(
-    ("pool", "n", "m"), [("default", 1_000, 20), ("default", 4_000, 100), ("light", 20_000, 50)]
+    ("members", "n", "m", "groups", "tune"),
+    [
+        ("default", 1_000, 20, None, None),
+        ("default", 4_000, 100, None, None),
+        ("light", 20_000, 50, None, None),
+        # kernel values of few columns are held in double precision
+        ([SVDD(landmarks=500)], 20_000, 5, None, None),
+        ("large", 2_500, 20, 8, None),
+        ("light", 10_000, 100, None, "pseudo-negatives"),
+    ],
 )
-def test_a_plan_holds(pool, n, m):
-    command = [sys.executable, "-c", FIT, pool, str(n), str(m)]
+def test_a_plan_holds(members, n, m, groups, tune):
+    command = [sys.executable, "-c", FIT, repr((members, n, m, groups, tune))]
     # The seconds of a plan are those of one thread.
     alone = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=alone)
-    found, plan = json.loads(done.stdout), make_plan(pool, (n, m))
+    found = json.loads(done.stdout)
+    plan = FusedDetector(members, tune=tune).plan((n, m), groups=groups)
     assert found["peak"] <= plan.fit_bytes <= 2 * found["peak"]
     # How near they are is measured by `make bench-scale`: machines differ, and are busy.
     assert found["fit"] / 10 <= plan.fit_seconds <= 10 * found["fit"]
@@ -59,23 +75,23 @@ def test_a_plan_holds(pool, n, m):
 
 
 def test_what_a_plan_says():
-    plan = make_plan("default", (1_000, 10))
+    plan = make_plan("default", Job(1_000, 10))
     assert (plan.pool, plan.method, len(plan.members)) == ("default", "exact", 16)
-    plan = make_plan("default", (20_000, 512))
+    plan = make_plan("default", Job(20_000, 512))
     assert (plan.pool, plan.method, len(plan.members)) == ("large", "landmarks", 12)
     text = str(plan)
     assert "20,000 rows of 512 columns" in text
     assert "12 members of pool 'large'" in text
     assert "unknown" not in text
-    assert make_plan("light", (1_000, 10)).method == ""
+    assert make_plan("light", Job(1_000, 10)).method == ""
 
 
 def test_more_rows_columns_and_members_cost_more():
-    small = make_plan("light", (5_000, 50))
+    small = make_plan("light", Job(5_000, 50))
     for other in (
-        make_plan("light", (10_000, 50)),
-        make_plan("light", (5_000, 100)),
-        make_plan("wide", (5_000, 50)),
+        make_plan("light", Job(10_000, 50)),
+        make_plan("light", Job(5_000, 100)),
+        make_plan("wide", Job(5_000, 50)),
     ):
         assert other.fit_bytes > small.fit_bytes
         assert other.fit_seconds > small.fit_seconds
@@ -83,12 +99,56 @@ def test_more_rows_columns_and_members_cost_more():
 
 
 def test_few_rows_of_many_columns_are_learned_again_in_folds():
-    few, enough = (make_plan("light", (300, m)) for m in (101, 100))
+    few, enough = (make_plan("light", Job(300, m)) for m in (101, 100))
     assert few.fit_seconds > 4 * enough.fit_seconds
 
 
+def test_few_groups_and_few_anomalies_prevent_that():
+    once = make_plan("light", Job(300, 101, n_groups=5)).fit_seconds
+    assert make_plan("light", Job(300, 101, n_groups=6)).fit_seconds > 4 * once
+    none, few, enough = (make_plan("light", Job(300, 101, a)).fit_seconds for a in (0, 9, 10))
+    assert none == enough > 4 * few
+
+
+@pytest.mark.parametrize("n", [1_000, 5_000])
+def test_groups_take_longer_and_more_memory(n):
+    alone, grouped = (make_plan("default", Job(n, 50, n_groups=g)) for g in (None, 8))
+    assert grouped.fit_seconds > 1.5 * alone.fit_seconds
+    assert grouped.fit_bytes > 1.2 * alone.fit_bytes
+    assert (grouped.model_bytes, grouped.score_seconds) == (alone.model_bytes, alone.score_seconds)
+    two = make_plan("default", Job(n, 50, n_groups=2))  # as many folds
+    assert alone.fit_seconds < two.fit_seconds < grouped.fit_seconds
+    folds = make_plan(Pool("default", n_folds=8), Job(n, 50, n_groups=8))
+    assert folds.fit_seconds > grouped.fit_seconds
+
+
+def test_a_search_takes_longer_with_more_to_try():
+    tuned = [None, "rpau", Search(grid={"p": np.geomspace(1.1, 9, 10), "n_neighbors": range(20)})]
+    plans = [FusedDetector("light", tune=tune).plan((5_000, 50)) for tune in tuned]
+    assert [plan.job.n_tried for plan in plans] == [0, 9, 200]
+    assert plans[0].fit_seconds < plans[1].fit_seconds < plans[2].fit_seconds
+    assert plans[0].fit_bytes < plans[1].fit_bytes == plans[2].fit_bytes
+    assert "5,000 rows of 50 columns with 200 settings tried" in str(plans[2])
+
+
+def test_labels_and_groups_are_counted():
+    X, y = np.zeros((50, 3)), np.repeat([1, np.nan, -1], [20, 18, 12])
+    for rows in (X, X.shape):
+        for groups in (8, np.arange(50) % 8, Groups(np.arange(50) % 8)):
+            plan = FusedDetector("light").plan(rows, y, groups)
+            assert plan.job == Job(38, 3, n_anomalies=12, n_groups=8)
+    assert (plan.n_rows, plan.n_columns) == (38, 3)
+    assert "38 rows of 3 columns in 8 groups" in str(plan)
+    with pytest.raises(InvalidInputError, match=r"from 2 to the 50 rows.*Got 1\."):
+        FusedDetector().plan(X, groups=1)
+    with pytest.raises(InvalidInputError, match="shape"):
+        FusedDetector().plan((50, 3), groups=np.arange(49))
+    with pytest.raises(InvalidInputError, match="n_folds must be a whole number"):
+        FusedDetector(Pool("light", n_folds=1)).plan(X)
+
+
 def test_foreign_members_are_unknown_and_said_to_be():
-    plan = make_plan([("mine", IsolationForest())], (1_000, 10))
+    plan = make_plan([("mine", IsolationForest())], Job(1_000, 10))
     assert plan.unknown == ("mine",)
     assert plan.pool is None
     assert "mine: not in these figures" in str(plan)
@@ -108,7 +168,7 @@ def test_shapes():
 
 def test_a_fit_that_needs_more_than_there_is_is_refused(monkeypatch):
     monkeypatch.setattr(planning, "available_bytes", lambda: 2 * 10**9)
-    plan = make_plan("default", (1_000_000, 500))
+    plan = make_plan("default", Job(1_000_000, 500))
     assert not plan.is_possible
     with pytest.raises(NotEnoughMemoryError) as caught:
         require_room(plan)
@@ -120,13 +180,13 @@ def test_a_fit_that_needs_more_than_there_is_is_refused(monkeypatch):
     rows = plan.possible_rows
     assert f"Use at most {rows:,} rows" in words
     assert f"Use at most {rows:,} rows" in str(plan)
-    require_room(make_plan("default", (rows, 500)))  # what it advises will do
-    assert not make_plan("default", (rows + rows // 50, 500)).is_possible
+    require_room(make_plan("default", Job(rows, 500)))  # what it advises will do
+    assert not make_plan("default", Job(rows + rows // 50, 500)).is_possible
 
 
 def test_columns_that_are_too_many_for_any_rows(monkeypatch):
     monkeypatch.setattr(planning, "available_bytes", lambda: 10**9)
-    plan = make_plan("default", (1_000, 100_000))
+    plan = make_plan("default", Job(1_000, 100_000))
     assert plan.possible_rows == 0
     assert planning.advice(plan).startswith("Use fewer columns")
 
@@ -136,22 +196,24 @@ def test_the_detector_plans_and_refuses_before_it_learns(monkeypatch):
     monkeypatch.setattr(planning, "available_bytes", lambda: 1)
     monkeypatch.setattr(planning, "SMALL", 0)
     detector = FusedDetector("light")
-    assert detector.plan(X) == make_plan("light", (50, 3))
+    assert detector.plan(X) == make_plan("light", Job(50, 3))
     with pytest.raises(NotEnoughMemoryError, match="50 rows of 3 columns"):
         detector.fit(X)
     assert not hasattr(detector, "pool_")
+    with pytest.raises(NotEnoughMemoryError, match="38 rows of 3 columns in 5 groups"):
+        detector.fit(X, np.repeat([1, 0, -1], [20, 18, 12]), groups=np.arange(50) % 5)
 
 
 def test_the_light_pool_is_advised_only_where_it_helps(monkeypatch):
-    plan = make_plan("default", (100_000, 500))
-    light = make_plan("light", (100_000, 500))
+    plan = make_plan("default", Job(100_000, 500))
+    light = make_plan("light", Job(100_000, 500))
     between = (light.fit_bytes + plan.fit_bytes) // 2
     for room, helps in ((between, True), (light.fit_bytes // 2, False)):
         monkeypatch.setattr(planning, "available_bytes", lambda room=room: room)
-        assert ("light" in planning.advice(make_plan("default", (100_000, 500)))) == helps
+        assert ("light" in planning.advice(make_plan("default", Job(100_000, 500)))) == helps
 
 
 @pytest.mark.parametrize("room", [None, 0, 10**6])
 def test_small_data_is_never_refused(monkeypatch, room):
     monkeypatch.setattr(planning, "available_bytes", lambda: room)
-    require_room(make_plan("default", (500, 30)))
+    require_room(make_plan("default", Job(500, 30)))

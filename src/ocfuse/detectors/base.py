@@ -172,12 +172,12 @@ class KernelDetector(BaseDetector):
             require_count("landmarks", self.landmarks, 1, "Use 1000, or None for none.")
 
     def needs_landmarks(self, n: int) -> bool:
-        """Tell whether n rows are learned from by way of landmarks."""
+        """Tell whether a fit to n rows, and all its folds, go by way of landmarks."""
         return self.landmarks is not None and n > super().rows_of(n)
 
     def _source(self, gram: Gram) -> Gram | Landmarks:
-        """Return the rows of the Gram or, of too many, all of them by way of landmarks."""
-        if self.landmarks is None or not self.needs_landmarks(gram.n_rows):
+        """Return the rows of the Gram or, in a fit to too many, all by way of landmarks."""
+        if self.landmarks is None or not self.needs_landmarks(gram.n_fit):
             return gram
         return gram.made(Landmarks, self.landmarks)
 

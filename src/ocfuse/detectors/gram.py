@@ -357,13 +357,23 @@ class Gram(Query):
     ----------
     X : ndarray of shape (n, m)
         Training rows, finite.
+
+    Attributes
+    ----------
+    n_fit : int
+        Number of rows of the whole fit: n, or more where these are the rows of a fold.
+        Whether rows are many is decided by it, so that members that learn from a fold are
+        of the same kind as those that learn from all rows.
     """
 
-    def __init__(self, X: FloatArray) -> None:
-        self._begin(Reference(X), None)
+    n_fit: int
 
-    def _begin(self, reference: Reference, part: _Part | None) -> "Gram":
+    def __init__(self, X: FloatArray) -> None:
+        self._begin(Reference(X), None, len(X))
+
+    def _begin(self, reference: Reference, part: _Part | None, n_fit: int) -> "Gram":
         super().__init__(reference, reference.X, part)
+        self.n_fit = n_fit
         self._spectra: dict[float, Spectrum] = {}
         self._factors: dict[tuple[float, float], CholeskyInverse] = {}
         self._made: dict[tuple[Any, int], Any] = {}
@@ -391,7 +401,7 @@ class Gram(Query):
         views are their own: they must not have seen the others.
         """
         reference = Reference(self.X[train], self.reference.scale)
-        gram = Gram.__new__(Gram)._begin(reference, _Part(self, train, train))
+        gram = Gram.__new__(Gram)._begin(reference, _Part(self, train, train), self.n_fit)
         return gram, Query(reference, self.X[test], _Part(self, test, train))
 
     def spectrum(self, width: float, subspace: int | float) -> Spectrum:
@@ -434,7 +444,7 @@ class Gram(Query):
         return self.n_rows - 1
 
     def _compute_view(self, kind: type[View]) -> "Gram":
-        return Gram.__new__(Gram)._begin(self.reference.view(kind), None)
+        return Gram.__new__(Gram)._begin(self.reference.view(kind), None, self.n_fit)
 
     def _compute_distances(self) -> FloatArray:
         # BLAS computes half of a product of a matrix with its own transpose, and
@@ -459,7 +469,11 @@ class Gram(Query):
 
 
 def _bounded(X: FloatArray) -> FloatArray:
-    return np.clip(np.ascontiguousarray(X, dtype=np.float64), -LARGEST, LARGEST)
+    """Return rows without values beyond the largest; a copy, unless nobody can write into X."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if not X.flags.writeable and X.size and max(X.max(), -X.min()) <= LARGEST:
+        return X
+    return np.clip(X, -LARGEST, LARGEST)
 
 
 def _root_width(width: float) -> tuple[float, int]:

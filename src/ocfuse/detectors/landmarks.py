@@ -9,7 +9,7 @@ cost of n m^2, and no matrix of n rows is kept.
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,24 +136,20 @@ class Landmarks:
     def _make_sphere(self, width: float, nu: float) -> LandmarkSphere:
         basis, begin = self._basis(width), 0
         rows = evenly(len(self._rows), max(2, MOST_KEPT // self.n_rows))
-        kept = []
+        phi: KernelArray = np.empty((len(rows), self.n_rows), self._precision(width))
         for K in self._kernels(width):
             first, last = np.searchsorted(rows, [begin, begin + len(K)])
-            kept.append(basis.coordinates(K[rows[first:last] - begin]))
+            phi[first:last] = basis.coordinates(K[rows[first:last] - begin])
             begin += len(K)
-        return LandmarkSphere(basis, SoftSphere(np.concatenate(kept), nu), rows)
+        return LandmarkSphere(basis, SoftSphere(phi, nu), rows)
 
     def _steps(self) -> Iterator[slice]:
         step = max(1, MOST_VALUES // self.n_rows)
         return (slice(begin, begin + step) for begin in range(0, len(self._rows), step))
 
     def _kernels(self, width: float, adjust: Adjust | None = None) -> Iterator[KernelArray]:
-        """Return the kernel values of all rows, block by block, in the precision that they need.
-
-        Their rounding is multiplied by the inverse of the factor of the landmarks.
-        """
-        is_single = self._is_near and self._basis(width).least_pivot >= LEAST_PIVOT
-        kind = np.float32 if is_single else np.float64
+        """Return the kernel values of all rows, block by block, in the precision they need."""
+        kind = self._precision(width)
         centre = self.reference.centre
         landmarks = (self.reference.X - centre).astype(kind)
         for block in self._steps():
@@ -162,6 +158,14 @@ class Landmarks:
                 adjust(K, block, self.reference.X)
             K *= kind(-1.0 / (width * self.reference.scale))
             yield np.exp(K, out=K)
+
+    def _precision(self, width: float) -> type[np.floating[Any]]:
+        """Return what kernel values of rows are computed in.
+
+        Their rounding is multiplied by the inverse of the factor of the landmarks.
+        """
+        is_single = self._is_near and self._basis(width).least_pivot >= LEAST_PIVOT
+        return np.float32 if is_single else np.float64
 
     def _left_out(self, width: float) -> Iterator[LeftOutBlock]:
         """Return the kernel values of rows that are left out, with landmarks among them."""

@@ -110,7 +110,7 @@ class LeftOut(Gram):
     """
 
     def __init__(self, gram: Gram, shrinkage: float) -> None:
-        self._begin(gram.reference, None)
+        self._begin(gram.reference, None, gram.n_fit)
         self._gram = gram
         self._norms: FloatArray = np.einsum("nm,nm->n", gram.X, gram.X)
         self._gain = (1.0 - shrinkage) / (gram.n_rows - 1)

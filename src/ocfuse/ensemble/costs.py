@@ -7,15 +7,16 @@ function registered for its class; any other is unknown.
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any, TypeAlias
 
 from ocfuse.detectors import kpca
 from ocfuse.detectors.base import MANY_ROWS, N_FOLDS, KernelDetector
 from ocfuse.detectors.forest import Forest
+from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import MOST_DISTANCES
-from ocfuse.detectors.landmarks import MOST_KEPT
+from ocfuse.detectors.landmarks import MOST_KEPT, MOST_VALUES
 from ocfuse.detectors.marginal import Marginal
 from ocfuse.detectors.members import Members, knows_closed_form
 from ocfuse.detectors.mixture import (
@@ -29,7 +30,7 @@ from ocfuse.detectors.svdd import SVDD
 from ocfuse.detectors.viewed import Viewed
 from ocfuse.detectors.whitened import Mahalanobis
 from ocfuse.detectors.whitening import Whitening
-from ocfuse.ensemble.holdout import MOST_REFIT_ROWS, N_REFITS, ROWS_PER_COLUMN
+from ocfuse.ensemble.holdout import N_REFITS, is_refitted
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.locality import MOST_REFERENCE_ROWS
 from ocfuse.nearest.search import MOST_ROWS, numbers_looked_at
@@ -47,13 +48,49 @@ RAW = "raw"
 
 
 @dataclass(frozen=True)
+class Job:
+    """What is learned from, and what makes a fit longer.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Rows that are not anomalies, and columns.
+    n_anomalies : int
+        Rows that are.
+    n_groups : int or None
+        Groups of rows, with which all members learn fold by fold; None without.
+    n_tried : int
+        Settings that a search tries.
+    """
+
+    n_rows: int
+    n_columns: int
+    n_anomalies: int = 0
+    n_groups: int | None = None
+    n_tried: int = 0
+
+
+@dataclass(frozen=True)
 class Place:
-    """Where a member learns: rows, columns, the view, and how many fits its honest scores take."""
+    """Where a member learns: rows, columns, the view, and folds, none in closed form."""
 
     rows: int
     columns: int
     view: str
-    fits: float
+    folds: int
+
+    def fits(self, power: int = 1) -> float:
+        """Return how many times the work is done that grows with a power of the rows."""
+        return 1 + self.folds * self._share**power
+
+    @property
+    def held(self) -> float:
+        """How many times what is made of the rows is held: by the fit, and by one of its folds."""
+        return 1 + self._share
+
+    @property
+    def _share(self) -> float:
+        return 1 - 1 / self.folds if self.folds else 0.0
 
 
 @dataclass
@@ -77,25 +114,43 @@ class Counts:
         return True
 
 
-def count_costs(members: Members, n: int, m: int) -> Counts:
-    """Return what a fit of n rows of m columns, none of which is left out, will take."""
-    counts = _count_once(members, n, m)
-    if n < ROWS_PER_COLUMN * m and n <= MOST_REFIT_ROWS:
-        # everything is learned again in folds
-        part = _count_once(members, n - n // N_REFITS, m)
+def count_costs(members: Members, job: Job, n_folds: int = N_FOLDS) -> Counts:
+    """Return what a fit will take in which no row is left out.
+
+    Parameters
+    ----------
+    members : list of (name, estimator)
+        The members.
+    job : Job
+        What they learn from.
+    n_folds : int, default=4
+        Folds of the members that learn fold by fold.
+
+    Returns
+    -------
+    Counts
+        The counts.
+    """
+    counts = _count_once(members, job, n_folds)
+    n = job.n_rows
+    if is_refitted((n, job.n_columns), job.n_anomalies, job.n_groups):
+        # everything but the search is learned again in folds
+        part = _count_once(members, replace(job, n_rows=n - n // N_REFITS, n_tried=0), n_folds)
         for name, amount in part.fit.items():
             counts.fit[name] += N_REFITS * amount
     return counts
 
 
-def _count_once(members: Members, n: int, m: int) -> Counts:
+def _count_once(members: Members, job: Job, n_folds: int) -> Counts:
     counts = Counts()
     for name, member in members:
         if _is_ours_and_sound(member):
-            count(member, counts, _place(member, n, m))
+            place = _place(member, job, n_folds)
+            _count_parts(counts, place)
+            count(member, counts, place)
         else:
             counts.unknown.append(name)
-    _count_frame(counts, len(members), n, m)
+    _count_frame(counts, len(members), job)
     return counts
 
 
@@ -107,12 +162,12 @@ def count(member: Any, counts: Counts, place: Place) -> None:
 @count.register
 def _(member: Viewed, counts: Counts, place: Place) -> None:
     view = member.view
-    inside = Place(place.rows, place.columns, view.__name__, place.fits)
+    inside = replace(place, view=view.__name__)
     if counts.is_new("view", view.__name__, place.rows):
         cells = place.rows * place.columns
-        counts.fit["view"] += place.fits * cells
+        counts.fit["view"] += place.fits() * cells
         counts.score["view"] += place.columns
-        counts.peak["view"] += NUMBER * cells
+        counts.peak["view"] += place.held * NUMBER * cells
         counts.model["view"] += NUMBER * cells
         if view is Whitening:
             _count_whitening(counts, place)
@@ -130,17 +185,17 @@ def _count_kernel(member: KernelDetector, counts: Counts, place: Place) -> None:
     n = place.rows
     if member.landmarks is not None and member.needs_landmarks(n):
         counts.methods.add("landmarks")
-        _count_landmarks(counts, place, min(n, member.landmarks))
+        _count_landmarks(member, counts, place, min(n, member.landmarks))
         return
     counts.methods.add("exact")
     directions = min(kpca.DEFAULT_SHARE * n, kpca.MOST_DIRECTIONS) * isinstance(member, kpca.KPCA)
-    # a fold has fewer rows; other kernels than KPCA need no spectrum
-    counts.fit["spectrum" if directions else "factor"] += (1 + (place.fits - 1) / 2) * n**3
+    # other kernels than KPCA need no spectrum
+    counts.fit["spectrum" if directions else "factor"] += place.fits(3) * n**3
     counts.score["kernel"] += n * (1 + directions)
     counts.model["kernel"] += NUMBER * n * directions
     _count_square(counts, place)
     if counts.is_new("kernel", place.view, n, member.width):
-        counts.peak["kernel"] += NUMBER * n * n
+        counts.peak["kernel"] += place.held * NUMBER * n * n
     counts.peak["work"] = max(counts.peak["work"], NUMBER * n * n)
 
 
@@ -148,8 +203,9 @@ def _count_kernel(member: KernelDetector, counts: Counts, place: Place) -> None:
 def _(member: SVDD, counts: Counts, place: Place) -> None:
     _count_kernel(member, counts, place)
     if member.landmarks is not None and member.needs_landmarks(place.rows):
-        # kernel values are kept while the sphere is looked for, one width after another
+        # coordinates are kept while the sphere is looked for, one width after another
         values = min(place.rows * member.landmarks, MOST_KEPT)
+        counts.fit["sphere"] += place.fits() * values
         counts.peak["sphere"] = max(counts.peak["sphere"], NUMBER * values)
 
 
@@ -161,12 +217,13 @@ def _(member: Any, counts: Counts, place: Place) -> None:
     counts.score["neighbour"] += k
     if not counts.is_new("neighbours", place.view, n):
         return
-    counts.peak["neighbours"] += NEIGHBOUR * n * k
+    counts.peak["neighbours"] += place.held * NEIGHBOUR * n * k
     if n**2 <= MOST_DISTANCES:
         _count_square(counts, place)
         return
     numbers = numbers_looked_at(n, m)
-    counts.fit["search"] += place.fits * n * numbers
+    counts.fit["search"] += place.fits(2) * n * numbers
+    counts.peak["search"] += place.held * NUMBER * n * m
     counts.score["search"] += numbers
     counts.score["cells"] += n > MOST_ROWS
 
@@ -178,25 +235,25 @@ def _(member: GMM, counts: Counts, place: Place) -> None:
     most = MOST_DIRECTIONS if is_one else MOST_DIRECTIONS_OF_SEVERAL
     r = min(m, most, max(1, n // ROWS_PER_DIRECTION))
     c = member.n_components or member.max_components * (member.max_components + 1) // 2
-    counts.fit["directions"] += place.fits * n * m * min(n, m) * (r < m)
-    counts.fit["gaussian" if is_one else "gaussians"] += place.fits * c * n * r * r
+    counts.fit["directions"] += place.fits() * n * m * min(n, m) * (r < m)
+    counts.fit["gaussian" if is_one else "gaussians"] += place.fits() * c * n * r * r
     counts.score["gaussians"] += c * r * r + r * m
-    counts.peak["cell"] += NUMBER * n * m
+    counts.peak["rows"] = max(counts.peak["rows"], NUMBER * n * m)
     counts.model["wide"] += NUMBER * (c * r * r + r * m)
 
 
 @count.register
 def _(member: Marginal, counts: Counts, place: Place) -> None:
     cells = place.rows * place.columns
-    counts.fit["tails"] += cells * math.log2(place.rows + 1)
+    counts.fit["tails"] += place.fits() * cells * math.log2(place.rows + 1)
     counts.score["tails"] += place.columns * math.log2(place.rows + 1)
-    counts.peak["tails"] += NUMBER * cells
+    counts.peak["tails"] += place.held * NUMBER * cells
     counts.model["tails"] += NUMBER * cells
 
 
 @count.register
 def _(member: Forest, counts: Counts, place: Place) -> None:
-    counts.fit["trees"] += place.fits
+    counts.fit["trees"] += 1 + place.folds
     counts.fit["paths"] += place.rows
     counts.score["trees"] += 1
     counts.peak["trees"] += 1
@@ -215,31 +272,46 @@ def _is_ours_and_sound(member: Any) -> bool:
     return True
 
 
-def _place(member: Any, n: int, m: int) -> Place:
-    rows = member.rows_of(n)
-    fits = 1 if knows_closed_form(member, rows, m) else 1 + N_FOLDS * (1 - 1 / N_FOLDS)
-    return Place(rows, m, RAW, fits)
+def _place(member: Any, job: Job, n_folds: int) -> Place:
+    rows, m = member.rows_of(job.n_rows), job.n_columns
+    if job.n_groups is not None:
+        return Place(rows, m, RAW, min(n_folds, job.n_groups))
+    return Place(rows, m, RAW, 0 if knows_closed_form(member, rows, m) else min(n_folds, rows))
+
+
+def _count_parts(counts: Counts, place: Place) -> None:
+    """Count the rows of a fold: those learned from, and those held out."""
+    if place.folds and counts.is_new("parts", place.rows):
+        counts.peak["cell"] += NUMBER * place.rows * place.columns
 
 
 def _count_whitening(counts: Counts, place: Place) -> None:
     n, m = place.rows, place.columns
     r = min(n, m)  # rows span no more directions than there are rows
-    counts.fit["whitening"] += place.fits * (n + m) * r * r
+    counts.fit["whitening"] += place.fits() * (n + m) * r * r
     counts.score["whitening"] += r * m
     counts.peak["wide"] += NUMBER * r * m
     counts.model["wide"] += NUMBER * r * m
 
 
-def _count_landmarks(counts: Counts, place: Place, size: int) -> None:
+def _count_landmarks(member: KernelDetector, counts: Counts, place: Place, size: int) -> None:
     n, m = place.rows, place.columns
-    counts.fit["landmark products"] += n * size * size
-    counts.fit["landmark cube"] += size**3
-    counts.score["landmark products"] += kpca.DEFAULT_SHARE * size * size
-    counts.peak["landmarks"] += NUMBER * size * size
-    counts.peak["landmark work"] = max(counts.peak["landmark work"], NUMBER * size * size)
-    counts.model["landmarks"] += NUMBER * kpca.DEFAULT_SHARE * size * size
+    # what multiplies the kernel values of a row: directions, a whole factor or a vector
+    columns = 1.0
+    if isinstance(member, kpca.KPCA):
+        columns = kpca.DEFAULT_SHARE * size
+    elif isinstance(member, OneClassGP) and member.statistic != "mean":
+        columns = size
+    counts.fit["landmark products"] += place.fits() * n * size * size
+    counts.fit["landmark cube"] += (1 + place.folds) * size**3
+    counts.score["landmark products"] += columns * size
+    # a fold has as many landmarks
+    counts.peak["landmarks"] += (1 + (place.folds > 0)) * NUMBER * size * size
+    block = min(n * size, MOST_VALUES) * (1 + isinstance(member, OneClassGP))
+    counts.peak["landmark work"] = max(counts.peak["landmark work"], NUMBER * block)
+    counts.model["landmarks"] += NUMBER * columns * size
     if counts.is_new("landmarks", place.view, n, size):
-        counts.fit["landmark distances"] += n * size * m
+        counts.fit["landmark distances"] += place.fits() * n * size * m
         counts.score["landmark distances"] += size * m
         counts.model["landmarks"] += NUMBER * size * m
 
@@ -248,13 +320,14 @@ def _count_square(counts: Counts, place: Place) -> None:
     """Count a matrix of the distances of all rows to each other."""
     if counts.is_new("square", place.view, place.rows):
         n, m = place.rows, place.columns
-        counts.fit["square"] += place.fits * n * n * (m + EXTRA)
+        counts.fit["square"] += place.fits(2) * n * n * (m + EXTRA)
         counts.score["square"] += n * (m + EXTRA)
-        counts.peak["square"] += NUMBER * n * n
+        counts.peak["square"] += place.held * NUMBER * n * n
 
 
-def _count_frame(counts: Counts, d: int, n: int, m: int) -> None:
-    """Count what is done around the members: encoding, pseudo-negatives, the fusion."""
+def _count_frame(counts: Counts, d: int, job: Job) -> None:
+    """Count what is done around the members: encoding, pseudo-negatives, the fusion, a search."""
+    n, m = job.n_rows, job.n_columns
     near = min(n, MOST_REFERENCE_ROWS)
     cells, scores = n * m, n * d
     fusion = "fusion" if n <= MANY_ROWS else "fusion of many"
@@ -268,6 +341,9 @@ def _count_frame(counts: Counts, d: int, n: int, m: int) -> None:
     _add(counts.model, {"column": NUMBER * m * near})
     for terms in (counts.peak, counts.model):
         _add(terms, {"cell": NUMBER * cells, "score": NUMBER * scores})
+    _add(counts.fit, {"tried": job.n_tried * scores})
+    # every fold has rows of its own to learn from and to judge by
+    _add(counts.peak, {"splits": NUMBER * cells * (job.n_tried > 0)})
 
 
 def _add(terms: Terms, amounts: dict[str, float]) -> None:

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -23,16 +22,17 @@ from ocfuse.ensemble.alarms import (
 )
 from ocfuse.ensemble.chunks import in_chunks
 from ocfuse.ensemble.context import ContextScale, scaled_context
+from ocfuse.ensemble.explaining import explanation
 from ocfuse.ensemble.holdout import held_out_scores
-from ocfuse.ensemble.labels import ANOMALY, NORMAL, LabelArray, check_labels
+from ocfuse.ensemble.labels import ANOMALY, NORMAL, check_labels
 from ocfuse.ensemble.learning import Learned, Recipe, Table
-from ocfuse.ensemble.plan import Plan, make_plan, require_room, shape_of
+from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_room
+from ocfuse.ensemble.reading import read_table
 from ocfuse.ensemble.reporting import report_data
 from ocfuse.ensemble.rows import check_groups, runs_of
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.explain import Explanation, attribute_features
+from ocfuse.explain import Explanation
 from ocfuse.features import check_table, take_rows
-from ocfuse.fusion.inputs import check_context
 from ocfuse.memory import remembering
 from ocfuse.persistence import save
 from ocfuse.progress import current_progress
@@ -41,14 +41,9 @@ from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, 
 from ocfuse.tuning.search import Search, make_search
 
 FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.intp]
 
-#: Fewest normal rows that anything can be learned from.
-FEWEST_ROWS = 5
 #: Labelled anomalies from which on probabilities are fitted to the labels.
 FEWEST_ANOMALIES = 5
-#: Nearest normal rows that an explanation names.
-N_NEAREST = 3
 
 
 class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -201,24 +196,28 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     # -- learning ---------------------------------------------------------
 
-    def plan(self, X: Any) -> Plan:
+    def plan(self, X: Any, y: Any = None, groups: Any = None) -> Plan:
         """Tell what `fit` would take, in bytes and seconds, without learning anything.
 
         `fit` makes the same plan first, and raises a `NotEnoughMemoryError` with advice
-        where the memory that is left would not do. Groups, with which all members learn fold
-        by fold, and a search (`tune`) take longer than the plan says.
+        where the memory that is left would not do. It counts the default fusion.
 
         Parameters
         ----------
         X : array-like, data frame or tuple of int
             Training rows, or their number and that of the columns.
+        y : array-like of shape (n_samples,), default=None
+            Labels as in `fit`: members do not learn from anomalies.
+        groups : array-like of shape (n_samples,), Groups or int, default=None
+            Groups as in `fit`, or their number: with groups all members learn fold by
+            fold, which takes longer and more memory.
 
         Returns
         -------
         Plan
             The plan: ``print(detector.plan(X))``.
         """
-        return make_plan(self.members, shape_of(X))
+        return make_plan(self.members, job_of(X, y, groups, self.tune))
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, context: Any = None
@@ -251,14 +250,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             The fitted detector.
         """
         check_rate(self.false_alarm_rate)
-        checked = check_table(X)
-        labels = check_labels(y, len(checked))
-        n = len(checked)
-        situation = None if context is None else check_context(context, n)
-        table = Table(checked, labels, check_groups(groups, n), situation)
-        _require_rows(labels)
-        learned_from = int((labels != ANOMALY).sum())
-        require_room(make_plan(self.members, (learned_from, shape_of(checked)[1])))
+        table = read_table(X, y, groups, context)
+        require_room(self.plan(table.X, y, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, X, skip_check_array=True)
         fresh._fit(table)
@@ -503,30 +496,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Explanation
             One entry per row.
         """
-        E = self._encode(X)
-        S = self.pool_.score_samples(E)
-        Z = self.normaliser_.transform(S)
-        C = self._situation(context, len(E))
-        base, contributions = self.fusion_.contributions(Z, E, C)
-        score = self.fusion_.fuse(Z, E, C)
-        distances, nearest = self._nearest(E)
-        reference = self.training_[nearest[:, 0]]
-        return Explanation(
-            score=score,
-            offset=self.offset_,
-            p_value=self.conformal_.p_values(score),
-            member_names=list(self.pool_.names_),
-            member_scores=S,
-            normalised_scores=Z,
-            weights=self.fusion_.weights(E, C),
-            base=base,
-            contributions=contributions,
-            local_p=self.fusion_.local_p(E, C),
-            nearest_rows=self.training_rows_[nearest],
-            nearest_distances=distances,
-            feature_names=self._feature_names(),
-            attributions=self._attributions(E, C, reference),
-        )
+        return explanation(self, X, context)
 
     def report(
         self,
@@ -621,44 +591,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Z = self.normaliser_.transform(self.pool_.score_samples(E))
         return self.fusion_.fuse(Z, E, C)
 
-    def _attributions(
-        self, E: FloatArray, C: FloatArray | None, reference: FloatArray
-    ) -> FloatArray:
-        """Share every score among the features; the context of a row stays as it is."""
-        shares = []
-        for i in range(len(E)):
-            here = None if C is None else C[i]
-
-            def score(rows: FloatArray, here: FloatArray | None = here) -> FloatArray:
-                context = None if here is None else np.tile(here, (len(rows), 1))
-                return self._score(rows, context)
-
-            row = slice(i, i + 1)
-            shares.append(attribute_features(score, E[row], reference[row], self.encoder_.source_))
-        return np.vstack(shares)
-
-    def _nearest(self, E: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return distances to the nearest training rows, and their positions."""
-        index = NearestNeighbors(n_neighbors=min(N_NEAREST, len(self.training_)))
-        distances, nearest = index.fit(self.training_).kneighbors(E)
-        return distances, nearest
-
-    def _feature_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
-
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that gaps and categories are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = False
         return tags
-
-
-def _require_rows(labels: LabelArray) -> None:
-    n = int((labels != ANOMALY).sum())
-    if n < FEWEST_ROWS:
-        raise InvalidInputError(
-            f"At least {FEWEST_ROWS} rows that are not anomalies are needed to learn from. "
-            f"Got n_samples = {n}."
-        )

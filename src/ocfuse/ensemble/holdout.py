@@ -53,17 +53,38 @@ def held_out_scores(table: Table, learned: Learned) -> FloatArray:
 
 def _needs_refits(table: Table, learned: Learned) -> bool:
     """Tell whether the encoder matters, and whether folds of everything can be learned."""
-    n, m = learned.training.shape
-    n_anomalies = len(learned.anomalies)
+    n_groups = None if table.groups is None else len(np.unique(table.groups.label))
     # a gap may be in one fold only, and would be refused there
     is_complete = bool(learned.encoder.complete_.all())
-    has_groups = table.groups is None or len(np.unique(table.groups.label)) > N_REFITS
+    return (
+        is_refitted(learned.training.shape, len(learned.anomalies), n_groups)
+        and is_complete
+        and bool(np.ptp(learned.training) > 0)
+    )
+
+
+def is_refitted(shape: tuple[int, ...], n_anomalies: int, n_groups: int | None) -> bool:
+    """Tell whether everything is learned again in folds, as far as numbers tell.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows that are learned as normal, and columns.
+    n_anomalies : int
+        Number of labelled anomalies.
+    n_groups : int or None
+        Number of groups, if there are groups.
+
+    Returns
+    -------
+    bool
+        Whether it is; gaps and rows that are all equal may prevent it.
+    """
+    n, m = shape
     return (
         n < ROWS_PER_COLUMN * m
         and n <= MOST_REFIT_ROWS
-        and is_complete
-        and bool(np.ptp(learned.training) > 0)
-        and has_groups
+        and (n_groups is None or n_groups > N_REFITS)
         and (n_anomalies == 0 or n_anomalies >= FEWEST_REFIT_ANOMALIES)
     )
 

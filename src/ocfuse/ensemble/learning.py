@@ -266,6 +266,7 @@ class Learned:
         encoded = self.encoder.transform(rows.X)
         order = canonical_order(encoded, *rows.keys())
         self.rows, self.training = chosen[order], encoded[order]
+        self.training.flags.writeable = False  # members need no copy of their own
         self.scale: ContextScale | None = None
         if rows.context is not None:
             self.scale = ContextScale(rows.context[order], encoded.shape[1])

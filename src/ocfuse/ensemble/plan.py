@@ -9,10 +9,13 @@ import numpy as np
 
 from ocfuse.detectors.pools import Pool
 from ocfuse.ensemble import rates
-from ocfuse.ensemble.costs import Counts, count_costs
+from ocfuse.ensemble.costs import Counts, Job, count_costs
+from ocfuse.ensemble.labels import ANOMALY, check_labels
 from ocfuse.ensemble.room import available_bytes
+from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.features import FeatureEncoder, check_table, take_rows
+from ocfuse.tuning.search import make_search
 
 #: Rows that the categories of a data frame are counted in.
 ROWS_TO_COUNT = 1000
@@ -22,16 +25,18 @@ SMALL = 2**28
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit will take, estimated from the number of rows and columns.
+    """What a fit will take, estimated from numbers: of rows, columns, groups, settings tried.
 
     Bytes are meant to be enough; seconds are those of one thread of the machine
-    they were measured on (`ocfuse.ensemble.rates`), and of rows none of which lies
-    so far outside that it is left out: each time some are, the members learn again.
+    they were measured on (`ocfuse.ensemble.rates`), of the default fusion, and of rows
+    none of which lies so far outside that it is left out: each time some are, the members
+    learn again.
 
     Attributes
     ----------
-    n_rows, n_columns : int
-        Shape of the table, with categories as columns of 0 and 1.
+    job : Job
+        What is learned from: rows that are not anomalies, with categories as columns of
+        0 and 1.
     pool : str or None
         Name of the pool, if it has one: "default" is "large" where there are many rows.
     members : tuple of str
@@ -54,8 +59,7 @@ class Plan:
         Members that are not of this package, and whose cost is not in the plan.
     """
 
-    n_rows: int
-    n_columns: int
+    job: Job
     pool: str | None
     members: tuple[str, ...]
     method: str
@@ -68,6 +72,16 @@ class Plan:
     unknown: tuple[str, ...] = ()
 
     @property
+    def n_rows(self) -> int:
+        """Rows to learn from."""
+        return self.job.n_rows
+
+    @property
+    def n_columns(self) -> int:
+        """Columns, with categories as columns of 0 and 1."""
+        return self.job.n_columns
+
+    @property
     def is_possible(self) -> bool:
         """Whether there is memory enough, as far as that is known."""
         room = self.available_bytes
@@ -76,7 +90,7 @@ class Plan:
     def __str__(self) -> str:
         room = self.available_bytes
         lines = [
-            f"{self.n_rows:,} rows of {self.n_columns:,} columns",
+            _job_in_words(self.job),
             f"members    {_members_in_words(self)}",
             f"kernels    {self.method or 'none'}",
             f"fit        {_seconds(self.fit_seconds)}, {_bytes(self.fit_bytes)} of memory"
@@ -91,15 +105,15 @@ class Plan:
         return "\n".join(lines)
 
 
-def make_plan(members: Any, shape: tuple[int, int]) -> Plan:
+def make_plan(members: Any, job: Job) -> Plan:
     """Return the plan of a fit.
 
     Parameters
     ----------
     members : str, list, dict or Pool
         Members as `FusedDetector` takes them.
-    shape : tuple of int
-        Number of rows and of columns.
+    job : Job
+        What they learn from.
 
     Returns
     -------
@@ -107,23 +121,24 @@ def make_plan(members: Any, shape: tuple[int, int]) -> Plan:
         The plan.
     """
     pool = members if isinstance(members, Pool) else Pool(members)
-    plan = _plan(pool, *shape)
+    pool._check_parameters()
+    plan = _plan(pool, job, available_bytes())
     if plan.is_possible:
         return plan
     # fewer rows never need more, but for the switch at some thousand
     few, many = 0, plan.n_rows
     while many - few > max(1, few // 100):
         middle = (few + many) // 2
-        few, many = (middle, many) if _fits(pool, middle, plan) else (few, middle)
+        less = _plan(pool, replace(job, n_rows=middle), plan.available_bytes)
+        few, many = (middle, many) if less.is_possible else (few, middle)
     return replace(plan, possible_rows=few)
 
 
-def _plan(pool: Pool, n: int, m: int) -> Plan:
-    name, members = pool.chosen(n)
-    counts = count_costs(members, n, m)
+def _plan(pool: Pool, job: Job, room: int | None) -> Plan:
+    name, members = pool.chosen(job.n_rows)
+    counts = count_costs(members, job, pool.n_folds)
     return Plan(
-        n_rows=n,
-        n_columns=m,
+        job=job,
         pool=name,
         members=tuple(name for name, _ in members),
         method=_method(counts),
@@ -131,16 +146,53 @@ def _plan(pool: Pool, n: int, m: int) -> Plan:
         model_bytes=int(_cost(counts.model, rates.MODEL)),
         fit_seconds=_cost(counts.fit, rates.FIT),
         score_seconds=1000 * _cost(counts.score, rates.SCORE),
-        available_bytes=available_bytes(),
-        possible_rows=n,
+        available_bytes=room,
+        possible_rows=job.n_rows,
         unknown=tuple(counts.unknown),
     )
 
 
-def _fits(pool: Pool, n: int, plan: Plan) -> bool:
-    """Tell whether so many rows of the same columns would do."""
-    counts = count_costs(pool.chosen(n)[1], n, plan.n_columns)
-    return replace(plan, fit_bytes=int(_cost(counts.peak, rates.PEAK))).is_possible
+def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None) -> Job:
+    """Return what a fit learns from.
+
+    Parameters
+    ----------
+    X : array-like, data frame or tuple of two int
+        Training rows, or their shape.
+    y : array-like of shape (n,), optional
+        Labels, as `FusedDetector.fit` takes them.
+    groups : array-like of shape (n,), Groups or int, optional
+        Groups, as `FusedDetector.fit` takes them, or their number.
+    tune : str, Criterion, Search or None, optional
+        As `FusedDetector` takes it.
+
+    Returns
+    -------
+    Job
+        The numbers of all of them.
+    """
+    n, m = shape_of(X)
+    n_anomalies = int(np.sum(check_labels(y, n) == ANOMALY))
+    search = make_search(tune)
+    return Job(
+        n_rows=n - n_anomalies,
+        n_columns=m,
+        n_anomalies=n_anomalies,
+        n_groups=_number_of(groups, n),
+        n_tried=0 if search is None else search.n_candidates,
+    )
+
+
+def _number_of(groups: Any, n: int) -> int | None:
+    if isinstance(groups, Integral):
+        if not 2 <= groups <= n:
+            raise InvalidInputError(
+                f"groups must be their number, from 2 to the {n:,} rows, or hold the label of "
+                f"every row. Got {groups}."
+            )
+        return int(groups)
+    checked = check_groups(groups, n)
+    return None if checked is None else len(np.unique(checked.label))
 
 
 def shape_of(X: Any) -> tuple[int, int]:
@@ -176,8 +228,8 @@ def require_room(plan: Plan) -> None:
     """Refuse a fit for which there is not enough memory, and say what to do."""
     if not plan.is_possible:
         raise NotEnoughMemoryError(
-            f"A fit of {plan.n_rows:,} rows of {plan.n_columns:,} columns by "
-            f"{_members_in_words(plan)} needs about {_bytes(plan.fit_bytes)} of memory. "
+            f"A fit of {_job_in_words(plan.job)} by {_members_in_words(plan)} needs "
+            f"about {_bytes(plan.fit_bytes)} of memory. "
             f"Got {_bytes(plan.available_bytes or 0)}. {advice(plan)}"
         )
 
@@ -187,7 +239,7 @@ def advice(plan: Plan) -> str:
     rows, ways = plan.possible_rows, ["fewer columns"]
     if rows:
         ways.insert(0, f"at most {rows:,} rows, such as X[::{-(-plan.n_rows // rows)}]")
-    if _plan(Pool("light"), plan.n_rows, plan.n_columns).is_possible:
+    if _plan(Pool("light"), plan.job, plan.available_bytes).is_possible:
         ways.append("the pool 'light'")
     return f"Use {', '.join(ways)}, or a machine with more memory."
 
@@ -198,6 +250,13 @@ def _cost(counts: Mapping[str, float], rate: Mapping[str, float]) -> float:
 
 def _method(counts: Counts) -> str:
     return " and ".join(sorted(counts.methods))
+
+
+def _job_in_words(job: Job) -> str:
+    words = f"{job.n_rows:,} rows of {job.n_columns:,} columns"
+    if job.n_groups is not None:
+        words += f" in {job.n_groups:,} groups"
+    return words + (f" with {job.n_tried:,} settings tried" if job.n_tried else "")
 
 
 def _members_in_words(plan: Plan) -> str:

@@ -167,11 +167,17 @@ def crossfitted_scores(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) ->
     fused = np.full(len(rows.y), np.nan)
     for f in np.unique(rows.fold[rows.fold >= 0]):
         held_out = rows.fold == f
-        others = rows.take(rows.kept(f))
-        with warnings.catch_warnings():  # the fit on all rows says it once
-            warnings.simplefilter("ignore", EqualWeightsWarning)
-            fitted_normaliser, fitted_fusion = fit_fusion(others, normaliser, fusion)
-        tested = rows.take(held_out)
-        Z = fitted_normaliser.transform(tested.S)
-        fused[held_out] = fitted_fusion.fuse(Z, tested.X, tested.context)
+        others, tested = rows.take(rows.kept(f)), rows.take(held_out)
+        fused[held_out] = _fused_by_others(others, tested, normaliser, fusion)
+        del others, tested  # before the next ones are taken: they are large
     return fused
+
+
+def _fused_by_others(
+    others: ScoredRows, tested: ScoredRows, normaliser: Any, fusion: BaseFusion
+) -> FloatArray:
+    with warnings.catch_warnings():  # the fit on all rows says it once
+        warnings.simplefilter("ignore", EqualWeightsWarning)
+        fitted_normaliser, fitted_fusion = fit_fusion(others, normaliser, fusion)
+    Z = fitted_normaliser.transform(tested.S)
+    return fitted_fusion.fuse(Z, tested.X, tested.context)

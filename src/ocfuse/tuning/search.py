@@ -1,6 +1,8 @@
 """Search: try settings of the normaliser and the fusion on shared score matrices."""
 
+import math
 import time
+from collections.abc import Mapping, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -137,6 +139,13 @@ class Search(BaseEstimator):  # type: ignore[misc]
         self.best_normaliser_ = variants[self.best_index_].normaliser
         self.best_fusion_ = variants[self.best_index_].fusion
         return self
+
+    @property
+    def n_candidates(self) -> int:
+        """How many candidates there are, as far as the grid is one."""
+        grid = {"p": PAPER_P} if self.grid is None else self.grid
+        values = grid.values() if isinstance(grid, Mapping) else ()
+        return math.prod(len(some) for some in values if isinstance(some, Sized))
 
     def to_markdown(self) -> str:
         """Return what was tried as a table, best first."""
