@@ -94,12 +94,14 @@ def pieces_of(where: Any, *, alike: bool = False) -> list[Piece]:
     return [replace(piece, start=start) for piece, start in zip(pieces, starts, strict=False)]
 
 
-def unread_in(where: Any) -> list[Warning]:
+def unread_in(where: Any, out: Path | None = None) -> list[Warning]:
     """Warn of what is in a folder and looks like data, but is not read.
 
-    Names that begin with a dot or an underscore, such as ``_SUCCESS``, are notes of other tools.
+    Names that begin with a dot or an underscore, such as ``_SUCCESS``, are notes of other tools;
+    `out` is the folder of scores, which may be there.
     """
-    others = [path for path in _contents(Path(where))[1] if not path.name.startswith("_")]
+    _, others = _contents(Path(os.path.abspath(where)))
+    others = [path for path in others if not path.name.startswith("_") and path != out]
     if not others:
         return []
     name = f"{others[0].name}/" if others[0].is_dir() else others[0].name

@@ -211,7 +211,7 @@ def score(
             model=str(joblib.hash(model)),
             keep_going=keep_going,
         )
-        outcome = Outcome(warnings=[*unread_in(data), *_left_over(folder, pieces)])
+        outcome = Outcome(warnings=[*unread_in(data, folder), *_left_over(folder, pieces)])
         orders = list(outcome.take_up(map(order, pieces)))
         tell = progress or _silent
         tell(outcome.files, len(pieces))
@@ -275,7 +275,7 @@ def _require_table(model: Any) -> None:
 
 def _made(data: Any, out: Any) -> Path:
     """Return the folder for scores, made if need be."""
-    folder = Path(out).absolute()
+    folder = Path(os.path.abspath(os.fspath(out)))
     if folder.resolve() == Path(data).resolve():
         raise InvalidInputError(f"{out} is the folder of the data. Give scores another one.")
     if folder.exists() and not folder.is_dir():
