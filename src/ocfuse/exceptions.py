@@ -6,6 +6,7 @@ The tree::
     ├── ClusterError                           machines that work together do not
     ├── DatasetError                           a data set is not what it should be
     │   └── DatasetUnavailableError            it is not here and cannot be fetched
+    ├── FolderInUseError                       another process writes there
     ├── InvalidInputError (also ValueError)    what was given cannot be used
     │   ├── ColumnMismatchError                a table has not the columns of training
     │   ├── InvalidTypeError (also TypeError)  it is not even of a usable type
@@ -47,6 +48,10 @@ class DatasetError(OcfuseError):
 
 class DatasetUnavailableError(DatasetError):
     """Say why a data set cannot be had, and how to supply it by hand."""
+
+
+class FolderInUseError(OcfuseError):
+    """Say which process writes into a folder, and what to do if it has ended."""
 
 
 class InvalidInputError(OcfuseError, ValueError):

@@ -31,7 +31,9 @@ def write_atomically(target: Path, content: bytes) -> None:
 
 
 @contextmanager
-def replacing(target: Path, shown: Path | None = None) -> Iterator[IO[bytes]]:
+def replacing(
+    target: Path, shown: Path | None = None, within: Path | None = None
+) -> Iterator[IO[bytes]]:
     """Give a file that takes the place of the target when it is complete, and only then.
 
     Parameters
@@ -40,16 +42,19 @@ def replacing(target: Path, shown: Path | None = None) -> Iterator[IO[bytes]]:
         Where the file will be.
     shown : Path, default=None
         How errors name it; None is the target.
+    within : Path, default=None
+        Folder for it until then, of the same file system; None is that of the target.
 
     Yields
     ------
     binary file
         Open for writing.
     """
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {target.parent}. Create it first.")
+    folder = target.parent if within is None else within
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder}. Create it first.")
     name = target if shown is None else shown
-    part = target.with_name(f".{uuid.uuid4().hex}.part")
+    part = folder / f".{uuid.uuid4().hex}.part"
     try:
         with opened(part, "xb", name) as file:
             yield file

@@ -3,6 +3,7 @@
 import multiprocessing
 import resource
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,12 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from ocfuse import load
+from ocfuse.alone import LOCK
 from ocfuse.detectors.pools import make_pool
-from ocfuse.distributed import connected, score, score_frame
+from ocfuse.distributed import connected, sample, score, score_frame, scoring
 from ocfuse.exceptions import (
     ClusterError,
+    FolderInUseError,
     InvalidInputError,
     InvalidTypeError,
     RowsWarning,
@@ -151,6 +154,56 @@ def test_the_first_bad_file_is_named_and_leaves_nothing(client, model, poisoned,
     assert_same(read(out), expected(model, poisoned))
 
 
+class Scripted:
+    """Work whose results come in the order of a script; the first file is bad."""
+
+    def __init__(self, script):
+        self.script, self.under_way, self.begun = iter(script), {}, []
+        self.is_taken_back = False
+
+    def begin(self, order):
+        self.begun.append(order)
+        self.under_way[order] = order
+
+    def next_done(self):
+        order = self.under_way.pop(next(self.script))
+        return order, ValueError("bad") if order == 0 else "done"
+
+    def cancel(self):
+        self.is_taken_back = bool(self.under_way)
+
+
+@pytest.mark.parametrize(
+    ("script", "begun"),
+    [
+        ([0, 1, 2, 3], 4),
+        ([3, 1, 0, 5, 4, 2], 6),
+    ],
+)
+def test_after_a_bad_file_those_under_way_are_finished_and_none_is_begun(
+    monkeypatch, script, begun
+):
+    work = Scripted(script)
+    monkeypatch.setattr(scoring, "Work", lambda client, model: work)
+    client = SimpleNamespace(nthreads=lambda: {"a": 1, "b": 1})
+    assert scoring.AHEAD * 2 == 4
+    results = list(scoring._carried_out(client, None, list(range(10)), False))
+    assert [order for order, _ in results] == script
+    assert work.begun == list(range(begun))
+    assert not work.is_taken_back
+
+
+@pytest.mark.parametrize(("bad", "done"), [([0, *range(4, 10)], [1, 2, 3]), (range(4), [])])
+def test_after_a_bad_file_workers_do_no_other(client, model, tmp_path, bad, done):
+    data, out = write(plant(100, 1), tmp_path / "data", 10), tmp_path / "out"
+    for i in bad:
+        (data / f"part.{i}.parquet").write_bytes(b"PAR1")
+    assert scoring.AHEAD * sum(client.nthreads().values()) == 4
+    with pytest.raises(TableError, match=rf"cannot be read.*scores of {len(done)} of 10 files"):
+        score(model, data, out, client=client)
+    assert names(out) == [f"part.{i}.parquet" for i in done]
+
+
 def test_keep_going_leaves_out_what_cannot_be_scored(client, model, poisoned, tmp_path):
     out = tmp_path / "out"
     outcome = score(model, poisoned, out, client=client, keep_going=True)
@@ -232,6 +285,57 @@ def test_going_on_after_the_command_was_killed(client, model, tmp_path):
     assert len(there) <= outcome.resumed < 60
     assert len(names(out)) == 60
     assert_same(read(out), expected(model, data))
+
+
+def test_two_calls_at_a_time_are_refused(client, model, folder, tmp_path, run_command):
+    saved, out = model.save(tmp_path / "m.ocf"), tmp_path / "out"
+    engine = ("--engine", "dask", "--scheduler", client.scheduler.address)
+    told = []
+
+    def intrude(done, total):
+        if not told:
+            with pytest.raises(FolderInUseError, match="out is written to by process"):
+                score(model, folder, out, client=client)
+            told.append(run_command("score", saved, folder, "-o", out, *engine))
+
+    assert score(model, folder, out, client=client, progress=intrude).files == 6
+    (code, _, err) = told[0]
+    assert code == 3
+    assert "is written to by process" in " ".join(err.split())
+    assert names(out) == FILES
+    assert score(model, folder, out, client=client).resumed == 6
+
+
+def test_a_call_whose_place_was_taken_adds_nothing(client, model, folder, tmp_path):
+    out = tmp_path / "out"
+    other = make_model(id="part").fit(plant(300, 5))
+
+    def succeed(done, total):
+        if done == 1:
+            (out / LOCK).unlink()  # somebody takes it for a thing of the past
+            assert score(other, folder, out, client=client).files == 6
+
+    with pytest.raises(FolderInUseError, match="another call has taken the folder over"):
+        score(model, folder, out, client=client, progress=succeed)
+    assert names(out) == FILES
+    assert_same(read(out), expected(other, folder))
+
+
+def test_what_is_not_read_is_told_of(client, model, tmp_path):
+    data = write(plant(60, 1), tmp_path / "data", 3)
+    out = data / "out"  # which is no data
+    for note in ("_SUCCESS", ".part.0.parquet.crc"):
+        (data / note).touch()
+    assert score(model, data, out, client=client).warnings == []
+    write(plant(20, 2), data / "day=1", 1)
+    write(plant(20, 2), data / "z.parquet", 1)  # a folder, as Spark names them
+    (data / "notes.csv").touch()
+    outcome = score(model, data, out, client=client)
+    assert outcome.rows == 60
+    with pytest.warns(TableWarning, match=r"not 3 others, the first of them day=1/\. Give"):
+        outcome.give_warnings()
+    with pytest.warns(TableWarning, match="not 4 others"):
+        sample(data, 20, client=client)
 
 
 def test_no_rows_are_no_error(client, model, tmp_path):

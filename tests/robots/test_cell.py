@@ -8,10 +8,11 @@ import time
 import numpy as np
 import pytest
 
-from ocfuse.exceptions import InvalidInputError, MissingPackageError, OcfuseError
+from ocfuse.alone import alone_in
+from ocfuse.exceptions import FolderInUseError, MissingPackageError, OcfuseError
 from ocfuse.progress import show_progress
 from ocfuse.robots import cell, read_trials, simulate
-from ocfuse.robots.claim import LOCK_FILE, PLAN_FILE
+from ocfuse.robots.claim import PLAN_FILE
 from ocfuse.robots.run import TRUTH
 from tests.robots.cases import PLAN
 
@@ -26,7 +27,7 @@ def content(folder):
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != LOCK_FILE
+        if path.is_file()
     }
 
 
@@ -96,7 +97,7 @@ def test_a_whole_cell_is_not_made_again(folder, monkeypatch):
 
 
 def test_one_command_at_a_time(tmp_path):
-    with cell._alone(tmp_path), pytest.raises(InvalidInputError, match="Another command"):
+    with alone_in(tmp_path), pytest.raises(FolderInUseError, match="is written to by process"):
         simulate(tmp_path, PLAN)
 
 
@@ -104,7 +105,7 @@ def test_a_run_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(cell, "MOST_ATTEMPTS", 0)
     with pytest.raises(OcfuseError, match="Use another seed"):
         simulate(tmp_path, PLAN)
-    assert {path.name for path in tmp_path.rglob("*")} == {PLAN_FILE, LOCK_FILE}
+    assert {path.name for path in tmp_path.rglob("*")} == {PLAN_FILE}
 
 
 @pytest.mark.parametrize("package", ["pybullet", "PIL", "pyarrow"])

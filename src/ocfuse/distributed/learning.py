@@ -10,6 +10,7 @@ from ocfuse.distributed.sampling import START_AGAIN, sample
 from ocfuse.exceptions import InvalidTypeError
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import TableDetector
+from ocfuse.threads import few_threads
 
 #: Rows that are learned from.
 ROWS = 20_000
@@ -21,7 +22,9 @@ def fit(
     """Draw a sample of all rows on a cluster, and learn from it.
 
     Members (those of this package from 2,000 rows on), folds and candidates of a search are tasks
-    of the cluster. The model is that of ``model.fit(sample(...))`` on one machine.
+    of the cluster. The model is that of ``model.fit(sample(...))`` on one machine, to 1e-9; with
+    fusions that are solved for, such as "lp", if that one uses one thread (``OMP_NUM_THREADS=1``)
+    as workers do, and to the tolerance of their solver otherwise.
 
     Parameters
     ----------
@@ -60,5 +63,6 @@ def fit(
         guarded(client, START_AGAIN),
         large_messages(),
         parallel_config(backend=SteadyBackend(client)),
+        few_threads(0),  # as the workers: last bits, and what is solved for, depend on threads
     ):
         return model.fit(table)

@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from ocfuse.exceptions import TableError
+from ocfuse.exceptions import TableError, TableWarning
 from ocfuse.files import natural
 from ocfuse.tables.arrow import ParquetSource
 from ocfuse.tables.folder import FolderSource
@@ -82,18 +82,47 @@ def pieces_of(where: Any, *, alike: bool = False) -> list[Piece]:
             f"{where} must be a folder of Parquet files, which every worker can read under this "
             "name. Move a single file into a folder; convert other formats."
         )
-    visible = sorted((p.name for p in folder.iterdir() if not p.name.startswith(".")), key=natural)
-    names = [name for name in visible if name.lower().endswith(PARQUET)]
-    if not names:
+    paths, others = _contents(folder)
+    if not paths:
         raise TableError(
             f"{where} must hold files that end in {PARQUET}; folders in it are not read. Got "
-            f"{listed(visible) or 'nothing'}."
+            f"{listed([path.name for path in others]) or 'nothing'}."
         )
     with ThreadPoolExecutor(READERS) as pool:
-        paths = [folder / name for name in names]
         pieces = list(pool.map(partial(_look_at, first=_first(paths[0]) if alike else None), paths))
     starts = accumulate((piece.n_rows for piece in pieces), initial=0)
     return [replace(piece, start=start) for piece, start in zip(pieces, starts, strict=False)]
+
+
+def unread_in(where: Any, out: Path | None = None) -> list[Warning]:
+    """Warn of what is in a folder and looks like data, but is not read.
+
+    Names that begin with a dot or an underscore, such as ``_SUCCESS``, are notes of other tools;
+    `out` is the folder of scores, which may be there.
+    """
+    _, others = _contents(Path(os.path.abspath(where)))
+    others = [path for path in others if not path.name.startswith("_") and path != out]
+    if not others:
+        return []
+    name = f"{others[0].name}/" if others[0].is_dir() else others[0].name
+    count = name if len(others) == 1 else f"{len(others):,} others, the first of them {name}"
+    return [
+        TableWarning(
+            f"Of {where} only the files directly in it that end in {PARQUET} are read, and not "
+            f"{count}. Give such a folder by itself, or move what belongs to the data up."
+        )
+    ]
+
+
+def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files that are read, in their order, and what else can be seen."""
+    visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    files: list[Path] = []
+    others: list[Path] = []
+    for path in sorted(visible, key=lambda path: natural(path.name)):
+        is_read = path.name.lower().endswith(PARQUET) and not path.is_dir()
+        (files if is_read else others).append(path)
+    return files, others
 
 
 def _open(path: Path) -> ParquetSource:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from ocfuse.distributed.backend import same
 from ocfuse.distributed.cluster import Client, guarded, large_messages, naming_killers
 from ocfuse.distributed.keys import KEYS, keys_of, row_keys, text_key
-from ocfuse.distributed.pieces import Piece, pieces_of
+from ocfuse.distributed.pieces import Piece, pieces_of, unread_in
 from ocfuse.distributed.survey import Question, Survey, codes_of, survey
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, TableError
 from ocfuse.tables.frames import Frame, as_frame, pandas
@@ -195,6 +196,8 @@ def _parts(data: Any, client: Client) -> tuple[list[Any], list[int]]:
             f"{type(data).__name__}. What is in memory already is learned by model.fit."
         )
     pieces = pieces_of(data, alike=True)
+    for unread in unread_in(data):
+        warnings.warn(unread, stacklevel=2)
     for piece in pieces:
         if piece.mistake:
             raise TableError(piece.mistake)

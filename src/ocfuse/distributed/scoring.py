@@ -5,15 +5,17 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import joblib
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.alone import alone_in
 from ocfuse.distributed.backend import same
 from ocfuse.distributed.cluster import (
     LOST,
@@ -24,8 +26,10 @@ from ocfuse.distributed.cluster import (
     large_messages,
     naming_killers,
 )
-from ocfuse.distributed.pieces import PARQUET, Piece, pieces_of
+from ocfuse.distributed.desk import at_desk, desk_in
+from ocfuse.distributed.pieces import PARQUET, Piece, pieces_of, unread_in
 from ocfuse.exceptions import (
+    FolderInUseError,
     InvalidInputError,
     InvalidTypeError,
     OcfuseError,
@@ -44,8 +48,6 @@ from ocfuse.tables.writing import ParquetWriter
 
 #: Under this word the footer of a file of scores says what it was made from.
 STAMP = "ocfuse"
-#: Names of files that are being written.
-UNFINISHED = ".*.part"
 #: Files that a worker has at hand, so that it need not wait for the next.
 AHEAD = 2
 
@@ -89,6 +91,16 @@ class Outcome:
         self.anomalies += counts["anomalies"]
         self.without_score += counts["without_score"]
 
+    def take_up(self, orders: Iterable["Order"]) -> Iterator["Order"]:
+        """Count the files of scores that are there; yield the orders that are left."""
+        for order in orders:
+            counts = order.done_before()
+            if counts is None:
+                yield order
+            else:
+                self.add(counts)
+                self.resumed += 1
+
     def give_warnings(self) -> None:
         """Warn here of what workers have warned of."""
         for warning in self.warnings:
@@ -105,6 +117,8 @@ class Order:
         The file.
     folder : str
         Where its scores belong, in a file of the same name.
+    desk : str
+        Folder for what is not complete; where it is gone, nothing is wanted any more.
     model : str
         Checksum of the model.
     keep_going : bool
@@ -113,6 +127,7 @@ class Order:
 
     piece: Piece
     folder: str
+    desk: str
     model: str
     keep_going: bool
 
@@ -166,7 +181,7 @@ def score(
         The folder, which all workers read under this name.
     out : path-like
         Folder for the scores, which all workers can write to; made if it is not there.
-        Only one call at a time may write there.
+        While another call writes there, `FolderInUseError` says which.
     client : distributed.Client
         The cluster (see `connected`).
     keep_going : bool, default=False
@@ -188,30 +203,25 @@ def score(
             "for a data frame of Dask, and model.score for what is in memory."
         )
     pieces, folder = pieces_of(data), _made(data, out)
-    _tidy(folder)
-    checksum = str(joblib.hash(model))
-    outcome = Outcome(warnings=_left_over(folder, pieces))
-    orders = []
-    for piece in pieces:
-        order = Order(piece, str(folder), checksum, keep_going)
-        counts = order.done_before()
-        if counts is None:
-            orders.append(order)
-        else:
-            outcome.add(counts)
-    outcome.resumed = outcome.files
-    tell = progress or _silent
-    tell(outcome.files, len(pieces))
-    try:
+    with alone_in(folder) as holder, desk_in(folder, holder.token) as desk:
+        order = partial(
+            Order,
+            folder=str(folder),
+            desk=str(desk),
+            model=str(joblib.hash(model)),
+            keep_going=keep_going,
+        )
+        outcome = Outcome(warnings=[*unread_in(data, folder), *_left_over(folder, pieces)])
+        orders = list(outcome.take_up(map(order, pieces)))
+        tell = progress or _silent
+        tell(outcome.files, len(pieces))
         with (
             guarded(client, GO_ON),
             closing(_carried_out(client, model, orders, keep_going)) as results,
         ):
-            for order, result in results:
-                _note(outcome, order, result)
+            for done, result in results:
+                _note(outcome, done, result)
                 tell(outcome.files + len(outcome.failed), len(pieces))
-    finally:
-        _tidy(folder)
     if not keep_going or not outcome.files:
         _raise_first(outcome, len(pieces))
     return outcome
@@ -265,7 +275,7 @@ def _require_table(model: Any) -> None:
 
 def _made(data: Any, out: Any) -> Path:
     """Return the folder for scores, made if need be."""
-    folder = Path(out).absolute()
+    folder = Path(os.path.abspath(os.fspath(out)))
     if folder.resolve() == Path(data).resolve():
         raise InvalidInputError(f"{out} is the folder of the data. Give scores another one.")
     if folder.exists() and not folder.is_dir():
@@ -273,12 +283,6 @@ def _made(data: Any, out: Any) -> Path:
     with naming(folder):
         folder.mkdir(exist_ok=True)
     return folder
-
-
-def _tidy(folder: Path) -> None:
-    """Remove what workers that were ended have left behind."""
-    for part in folder.glob(UNFINISHED):
-        part.unlink(missing_ok=True)
 
 
 def _left_over(folder: Path, pieces: list[Piece]) -> list[Warning]:
@@ -376,6 +380,8 @@ class Work:
 
 
 def _note(outcome: Outcome, order: Order, result: Any) -> None:
+    if isinstance(result, FolderInUseError):
+        raise result
     if isinstance(result, Exception):
         is_known = isinstance(result, OcfuseError | OSError)
         why = str(result) if is_known else f"{type(result).__name__}: {result}"
@@ -400,10 +406,10 @@ def score_piece(model: TableDetector, order: Order) -> tuple[dict[str, int], lis
     """Write the scores of one file, all or nothing; return counts and what was odd."""
     if order.piece.mistake:
         raise TableError(order.piece.mistake)
-    counts = {"rows": 0, "anomalies": 0, "without_score": 0}
+    desk, counts = Path(order.desk), {"rows": 0, "anomalies": 0, "without_score": 0}
     with _TURN, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OcfuseWarning)
-        with replacing(order.target) as file:
+        with at_desk(desk), replacing(order.target, within=desk) as file:
             writer = ParquetWriter(file)
             for scores in _scored(model, order):
                 with naming(order.target):

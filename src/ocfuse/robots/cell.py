@@ -1,13 +1,10 @@
 """A cell on disk: runs made in parallel, each there whole or not at all."""
 
-import importlib
 import json
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,10 +12,11 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
-from ocfuse.exceptions import InvalidInputError, OcfuseError
+from ocfuse.alone import alone_in
+from ocfuse.exceptions import OcfuseError
 from ocfuse.progress import current_progress
 from ocfuse.robots.arm import COLUMNS
-from ocfuse.robots.claim import LOCK_FILE, claim, refuse_other_packages
+from ocfuse.robots.claim import claim, refuse_other_packages
 from ocfuse.robots.kinds import TYPES, type_of
 from ocfuse.robots.labels import intervals
 from ocfuse.robots.outcome import is_as_meant
@@ -59,7 +57,7 @@ def simulate(folder: str | Path, plan: Plan, jobs: int = 1) -> list[Trial]:
     _check_packages()
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    with alone_in(folder):
         claim(folder, plan)
         runs = list(plan.runs())
         missing = [run for run in runs if not trial_folder(folder, run).is_dir()]
@@ -129,24 +127,6 @@ def _make(folder: Path, plan: Plan, missing: list[PlannedRun], n_runs: int, jobs
             "A process of the simulation was killed. What was finished is there: run the same "
             "again, perhaps with fewer jobs if memory was short."
         ) from error
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Be the only one that writes into a folder, where the system can tell."""
-    try:
-        fcntl = importlib.import_module("fcntl")
-    except ImportError:  # Windows
-        yield
-        return
-    with (folder / LOCK_FILE).open("w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InvalidInputError(
-                f"Another command writes into {folder}. Wait for it, or use another folder."
-            ) from None
-        yield
 
 
 def _write_frames(folder: Path, recording: Recording) -> None:

@@ -5,13 +5,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ocfuse.alone import LOCK
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.files import write_atomically
 from ocfuse.robots.plan import Plan
 
 #: What a cell was asked to be, and what made it.
 PLAN_FILE = "cell.json"
-LOCK_FILE = ".lock"
 MAKER = "made_by"
 #: To be raised whenever the same plan gives other pictures, sensor values or labels.
 SIMULATOR = 1
@@ -75,7 +75,7 @@ def refuse_other_packages(folder: Path) -> None:
 
 
 def _refuse_others(folder: Path) -> None:
-    others = [path.name for path in folder.iterdir() if path.name != LOCK_FILE]
+    others = [path.name for path in folder.iterdir() if not path.name.startswith(LOCK)]
     if others:
         raise InvalidInputError(
             f"{folder} is not empty (it holds {sorted(others)[0]}) and no cell. Give a new folder."

@@ -15,14 +15,7 @@
 #endif
 namespace ocfuse {
 namespace avx2 {
-#include "threads.hpp"
-#include "candidates.hpp"
-#include "order.hpp"
-#include "codes.hpp"
-#include "forest.hpp"
-#include "tails.hpp"
-#include "decay.hpp"
-#include "whole.hpp"
+#include "parts.hpp"
 }  // namespace avx2
 }  // namespace ocfuse
 

@@ -4,13 +4,6 @@
 
 namespace ocfuse {
 namespace baseline {
-#include "threads.hpp"
-#include "candidates.hpp"
-#include "order.hpp"
-#include "codes.hpp"
-#include "forest.hpp"
-#include "tails.hpp"
-#include "decay.hpp"
-#include "whole.hpp"
+#include "parts.hpp"
 }  // namespace baseline
 }  // namespace ocfuse

@@ -12,13 +12,7 @@
 #endif
 namespace ocfuse {
 namespace avx2 {
-#include "lanes.hpp"
-#include "linear.hpp"
-#include "ball.hpp"
-#include "slots.hpp"
-#include "interior_point.hpp"
-#include "frank_wolfe.hpp"
-#include "solve.hpp"
+#include "parts.hpp"
 }  // namespace avx2
 }  // namespace ocfuse
 

@@ -4,13 +4,7 @@
 
 namespace ocfuse {
 namespace baseline {
-#include "lanes.hpp"
-#include "linear.hpp"
-#include "ball.hpp"
-#include "slots.hpp"
-#include "interior_point.hpp"
-#include "frank_wolfe.hpp"
-#include "solve.hpp"
+#include "parts.hpp"
 }  // namespace baseline
 }  // namespace ocfuse
 
