@@ -185,12 +185,13 @@ def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None) -> Job:
 
 def _number_of(groups: Any, n: int) -> int | None:
     if isinstance(groups, Integral):
-        if not 2 <= groups <= n:
+        n_groups = int(groups)
+        if not 2 <= n_groups <= n:
             raise InvalidInputError(
                 f"groups must be their number, from 2 to the {n:,} rows, or hold the label of "
                 f"every row. Got {groups}."
             )
-        return int(groups)
+        return n_groups
     checked = check_groups(groups, n)
     return None if checked is None else len(np.unique(checked.label))
 
