@@ -64,6 +64,20 @@ def test_kernels_are_exact_up_to_the_switch_and_then_go_by_landmarks():
     assert many.peak["square"] == many.fit["spectrum"] == 0
 
 
+def test_the_mean_of_a_process_goes_by_blocks_which_all_widths_share():
+    means = [OneClassGP(width=width, landmarks=1000) for width in (0.5, 1.0)]
+    one, two = counted(means[0], n=20_000), counted(*means, n=20_000)
+    variance = counted(OneClassGP("variance", landmarks=1000), n=20_000)
+    work = 20_000 * 1_000 * 1_000
+    assert one.fit["landmark cube"] - variance.fit["landmark cube"] == work
+    assert two.fit["landmark cube"] == 2 * one.fit["landmark cube"]
+    assert two.score["landmark distances"] == one.score["landmark distances"] == 2 * 1_000 * 10
+    assert one.model["landmarks"] - variance.model["landmarks"] == 8 * 20_000 * 10
+    more = counted(means[0], n=40_000)
+    assert more.fit["landmark cube"] - one.fit["landmark cube"] == work
+    assert counted(means[0], n=2_000).fit["landmark cube"] == 0
+
+
 def test_members_without_a_closed_form_are_fitted_in_folds():
     closed, folded = (counted(GMM(1), n=n, m=10).fit["gaussian"] / n for n in (2_001, 2_000))
     assert folded == 4 * closed
