@@ -85,7 +85,9 @@ def test_what_is_kept_of_landmarks_differs_between_kernels():
             OneClassGP("ratio", landmarks=500),
         )
     ]
-    assert kept == pytest.approx([8 * 500, 8 * 500, 0.3 * 8 * 500**2, 8 * 500**2])
+    in_blocks = 8 * 9_000 * 10
+    expected = [8 * 500, 8 * 500 + in_blocks, 0.3 * 8 * 500**2, 8 * 500**2]
+    assert kept == pytest.approx(expected)
 
 
 def test_groups_are_learned_fold_by_fold():
@@ -97,6 +99,21 @@ def test_groups_are_learned_fold_by_fold():
     for term, times in (("landmarks", 2), ("neighbours", 1.75), ("cell", 2), ("tails", 1.75)):
         assert grouped.peak[term] == times * alone.peak[term] > 0
     assert grouped.methods == {"landmarks"}
+
+
+def test_the_mean_of_a_process_goes_by_blocks_which_all_widths_share():
+    means = [OneClassGP(width=width, landmarks=1000) for width in (0.5, 1.0)]
+    one, two = counted(means[0], n=20_000), counted(*means, n=20_000)
+    variance = counted(OneClassGP("variance", landmarks=1000), n=20_000)
+    work = 20_000 * 1_000 * 1_000
+    assert one.fit["landmark cube"] - variance.fit["landmark cube"] == work
+    assert two.fit["landmark cube"] == 2 * one.fit["landmark cube"]
+    assert two.score["landmark distances"] == one.score["landmark distances"] == 2 * 1_000 * 10
+    kept = 8 * 1_000 * (1_000 - 1)  # of the variance
+    assert one.model["landmarks"] + kept - variance.model["landmarks"] == 8 * 20_000 * 10
+    more = counted(means[0], n=40_000)
+    assert more.fit["landmark cube"] - one.fit["landmark cube"] == work
+    assert counted(means[0], n=2_000).fit["landmark cube"] == 0
 
 
 def test_members_without_a_closed_form_are_fitted_in_folds():

@@ -23,6 +23,12 @@ class OneClassGP(KernelDetector):
     and variance ``s2 = 1 + noise - k(x)' Kn^-1 k(x)``. Leave-one-out scores are
     exact, from the diagonal of ``Kn^-1``.
 
+    With `landmarks`, more than `max_samples` rows are all learned from. The mean
+    goes by blocks of at most 1,000 near rows (Snelson and Ghahramani 2007): the
+    kernel is exact within a block and goes by the landmarks between blocks. The
+    time to fit is linear in the rows; a row is compared with the landmarks and
+    with its block; all rows are kept. The other statistics go by landmarks alone.
+
     Parameters
     ----------
     statistic : {"mean", "variance", "predictive", "ratio"}

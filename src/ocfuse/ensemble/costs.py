@@ -16,7 +16,7 @@ from ocfuse.detectors.base import MANY_ROWS, N_FOLDS, KernelDetector
 from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import MOST_DISTANCES
-from ocfuse.detectors.landmarks import MOST_KEPT, MOST_VALUES
+from ocfuse.detectors.landmarks import BLOCK_ROWS, MOST_KEPT, MOST_VALUES
 from ocfuse.detectors.marginal import Marginal
 from ocfuse.detectors.members import Members, knows_closed_form
 from ocfuse.detectors.mixture import (
@@ -207,6 +207,22 @@ def _(member: SVDD, counts: Counts, place: Place) -> None:
         values = min(place.rows * member.landmarks, MOST_KEPT)
         counts.fit["sphere"] += place.fits() * values
         counts.peak["sphere"] = max(counts.peak["sphere"], NUMBER * values)
+
+
+@count.register
+def _(member: OneClassGP, counts: Counts, place: Place) -> None:
+    _count_kernel(member, counts, place)
+    n, m = place.rows, place.columns
+    if member.landmarks is None or not (member.in_blocks and member.needs_landmarks(n)):
+        return
+    size, most = min(n, member.landmarks), min(n, BLOCK_ROWS)
+    counts.fit["landmark cube"] += place.fits() * n * most * size
+    counts.peak["landmark work"] = max(counts.peak["landmark work"], NUMBER * most * (most + size))
+    if counts.is_new("blocks", place.view, n):
+        # a row is compared with those of its block, and all rows are kept
+        counts.score["landmark distances"] += most * m
+        counts.peak["landmarks"] += place.held * NUMBER * n * m
+        counts.model["landmarks"] += NUMBER * n * m
 
 
 @count.register(KNN)
