@@ -44,7 +44,7 @@ print(json.dumps({"fit": fit, "peak": peak, "score": time.process_time() - begin
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 @pytest.mark.parametrize(
-    ("pool", "n", "m"), [("default", 1_000, 20), ("default", 4_000, 100), ("light", 20_000, 50)]
+    ("pool", "n", "m"), [("default", 700, 20), ("default", 2_500, 80), ("light", 8_000, 50)]
 )
 def test_a_plan_holds(pool, n, m):
     command = [sys.executable, "-c", FIT, pool, str(n), str(m)]
