@@ -4,10 +4,18 @@ import threading
 import time
 
 import pytest
-from threadpoolctl import ThreadpoolController, threadpool_info
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from ocfuse import threads
 from ocfuse.threads import LEAST_FOR_THREADS, few_threads, one_thread
+
+
+@pytest.fixture(autouse=True)
+def _two_threads():
+    """Have something to limit, also where the tests themselves are given one thread."""
+    with threadpool_limits(2):
+        assert 2 in counts()
+        yield
 
 
 def counts():

@@ -107,9 +107,15 @@ def test_a_table_of_a_real_plant(ocfuse, data, tmp_path):
         ),
     ],
 )
-def test_tables_that_cannot_be_learned_from(ocfuse, tmp_path, content, words):
+def test_tables_that_cannot_be_learned_from(run_command, tmp_path, content, words):
     (tmp_path / "table.csv").write_text(content)
-    refusal(ocfuse.run("fit", "table.csv", cwd=tmp_path), *words)
+    refusal(run_command("fit", tmp_path / "table.csv", "-o", tmp_path / "m.ocf"), *words)
+    assert listing(tmp_path) == ["table.csv"]
+
+
+def test_a_table_that_cannot_be_learned_from(ocfuse, tmp_path):
+    (tmp_path / "table.csv").write_text(HEADER)
+    refusal(ocfuse.run("fit", "table.csv", cwd=tmp_path), "column names, but no rows")
     assert listing(tmp_path) == ["table.csv"]
 
 

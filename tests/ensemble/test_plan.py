@@ -52,9 +52,9 @@ print(json.dumps({"fit": fit, "peak": peak, "score": time.process_time() - begin
 @pytest.mark.parametrize(
     ("members", "n", "m", "groups", "tune"),
     [
-        ("default", 1_000, 20, None, None),
-        ("default", 4_000, 100, None, None),
-        ("light", 20_000, 50, None, None),
+        ("default", 700, 20, None, None),
+        ("default", 2_500, 80, None, None),
+        ("light", 8_000, 50, None, None),
         # kernel values of few columns are held in double precision
         ([SVDD(landmarks=500)], 20_000, 5, None, None),
         ("large", 2_500, 20, 8, None),

@@ -74,7 +74,8 @@ def test_same_as_asking_for_what_was_picked(X):
 
 def test_labels(labelled):
     X, y = labelled
-    detector = FusedDetector(FEW, tune="labels", random_state=0).fit(X, y)
+    tune = Search("labels", grid={"p": [1.5, 2, 4]})
+    detector = FusedDetector(FEW, tune=tune, random_state=0).fit(X, y)
     assert isinstance(detector.search_.criterion_, LabelledAUC)
     assert isinstance(detector.fusion_, LabelledFusion)
     assert detector.search_.best_value_ > 0.9
