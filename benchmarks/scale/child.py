@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
@@ -20,6 +20,8 @@ from ocfuse.files import write_atomically
 FOLDER = Path(benchmarks.__file__).parent
 CACHE = FOLDER.parent / ".bench-cache" / "scale"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+#: Lets the allocator of the C library keep what it has, in one heap that never shrinks.
+KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
 #: How a failure begins that is one of time or memory.
 LIMIT = "more than"
 Found = dict[str, Any]
@@ -31,7 +33,8 @@ def run_task(task: Task, *, again: bool = False) -> Found:
     if path.exists() and not again:
         found: Found = json.loads(path.read_text())
         return found
-    found = run_child("benchmarks.scale.task", [json.dumps(asdict(task))], task.threads)
+    keeping = KEEPING if task.warm else {}
+    found = run_child("benchmarks.scale.task", [json.dumps(asdict(task))], task.threads, keeping)
     if found.get("failure") == "time":
         found["failure"] = f"{LIMIT} {task.cpu} CPU s"
     print(_line(task, found), flush=True)
@@ -42,9 +45,11 @@ def run_task(task: Task, *, again: bool = False) -> Found:
     return found
 
 
-def run_child(module: str, words: Sequence[str], threads: int = 1) -> Found:
-    """Run a module that prints JSON as its last line."""
-    environment = os.environ | dict.fromkeys(THREADS, str(threads))
+def run_child(
+    module: str, words: Sequence[str], threads: int = 1, more: Mapping[str, str] | None = None
+) -> Found:
+    """Run a module that prints JSON as its last line, with `more` in its environment."""
+    environment = os.environ | dict.fromkeys(THREADS, str(threads)) | dict(more or {})
     done = subprocess.run(
         [sys.executable, "-m", module, *words],
         capture_output=True,
