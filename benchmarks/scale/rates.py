@@ -64,9 +64,14 @@ def main() -> None:
     for kind in KINDS:
         what = "Seconds" if kind in ("fit", "score") else "Bytes"
         words += ["", f"#: {what}.", f"{kind.upper()} = {{"]
-        words += [f'    "{name}": {rate:.3g},' for name, rate in fitted(found, kind).items()]
+        words += [f'    "{name}": {written(rate)},' for name, rate in fitted(found, kind).items()]
         words += ["}"]
     Path(rates.__file__).write_text("\n".join(words) + "\n")
+
+
+def written(rate: float) -> str:
+    """Return a number as the formatter of code would write it."""
+    return f"{rate:.3g}".replace("e+", "e")
 
 
 def counts_of(size: Size) -> dict[str, dict[str, float]]:

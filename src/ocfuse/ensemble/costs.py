@@ -321,10 +321,13 @@ def _count_landmarks(member: KernelDetector, counts: Counts, place: Place, size:
     counts.fit["landmark products"] += place.fits() * n * size * size
     counts.fit["landmark cube"] += (1 + place.folds) * size**3
     counts.score["landmark products"] += columns * size
+    # members of one width share the factor of the landmarks and the sums over the rows
+    matrices = 1 + 2 * counts.is_new("landmarks of a width", place.view, n, size, member.width)
     # a fold has as many landmarks
-    counts.peak["landmarks"] += (1 + (place.folds > 0)) * NUMBER * size * size
-    block = min(n * size, MOST_VALUES) * (1 + isinstance(member, OneClassGP))
-    counts.peak["landmark work"] = max(counts.peak["landmark work"], NUMBER * block)
+    counts.peak["landmarks"] += (1 + (place.folds > 0)) * NUMBER * matrices * size * size
+    blocks = 3 if isinstance(member, OneClassGP) else 2
+    work = NUMBER * blocks * min(n * size, MOST_VALUES)
+    counts.peak["landmark work"] = max(counts.peak["landmark work"], work)
     counts.model["landmarks"] += NUMBER * columns * size
     if counts.is_new("landmarks", place.view, n, size):
         counts.fit["landmark distances"] += place.fits() * n * size * m
@@ -358,8 +361,9 @@ def _count_frame(counts: Counts, d: int, job: Job) -> None:
     for terms in (counts.peak, counts.model):
         _add(terms, {"cell": NUMBER * cells, "score": NUMBER * scores})
     _add(counts.fit, {"tried": job.n_tried * scores})
-    # every fold has rows of its own to learn from and to judge by
-    _add(counts.peak, {"splits": NUMBER * cells * (job.n_tried > 0)})
+    # every fold has rows of its own to learn from and to judge by, pseudo-negatives among them
+    rows = N_FOLDS * (n + SCORED_ROWS) * (job.n_tried > 0)
+    _add(counts.peak, {"splits": NUMBER * rows * m})
 
 
 def _add(terms: Terms, amounts: dict[str, float]) -> None:
