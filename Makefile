@@ -117,7 +117,7 @@ clean:  ## remove the environment, builds and caches
 	    || ! $(RUN) -m pip --version >/dev/null 2>&1; then $(PYTHON) -m venv --clear .venv; fi
 	@touch .venv/.unfinished
 	@$(PIP) setuptools pybind11
-	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[bags,dev,distributed,rivals,robots,tool,video]'
+	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[bags,dev,distributed,rivals,robots,serve,tool,video]'
 	@rm .venv/.unfinished
 	@echo '$(CURDIR)' "$$($(RUN) $(VERSION))" > $@
 
