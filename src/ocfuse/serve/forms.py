@@ -3,7 +3,7 @@
 from typing import Any
 
 from ocfuse.serve.decoding import ARROW, CSV, JSON
-from ocfuse.serve.models import LONGEST_NAME
+from ocfuse.serve.names import LONGEST_NAME
 
 #: What each refusal means.
 REFUSALS = {

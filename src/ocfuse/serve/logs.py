@@ -34,7 +34,7 @@ class Lines(logging.Formatter):
         return json.dumps(content, default=str)
 
 
-def tell(event: str, *, level: str = "info", **about: Any) -> None:
+def tell(event: str, /, *, level: str = "info", **about: Any) -> None:
     """Log something that happened.
 
     Parameters
@@ -58,12 +58,12 @@ def fault(error: BaseException) -> dict[str, Any]:
     }
 
 
-def write_lines() -> None:
+def write_lines(only_errors: bool = False) -> None:
     """Let this process log to stderr, the server's own messages included."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
     for name, level in (
-        ("ocfuse.serve", logging.INFO),
+        ("ocfuse.serve", logging.WARNING if only_errors else logging.INFO),
         ("uvicorn.error", logging.WARNING),
         ("asyncio", logging.ERROR),
     ):

@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ocfuse.exceptions import InvalidInputError, OcfuseError
+from ocfuse.exceptions import OcfuseError
 from ocfuse.persistence import load, read_header
 from ocfuse.serve.batching import Batcher
 from ocfuse.serve.errors import ServeError
@@ -22,9 +21,6 @@ from ocfuse.serve.settings import Settings
 Mark: TypeAlias = tuple[int, int, int]
 #: Letters of the checksum that name a version.
 VERSION_LETTERS = 16
-#: Characters of the name of a model.
-NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-LONGEST_NAME = 64
 
 
 @dataclass(frozen=True)
@@ -69,8 +65,6 @@ class Shelf:
     """
 
     def __init__(self, settings: Settings, executor: Executor, metrics: Metrics) -> None:
-        for name in settings.models:
-            check_name(name)
         self._settings, self._executor, self._metrics = settings, executor, metrics
         self._current: dict[str, Served] = {}
         self._marks: dict[str, Mark] = {}
@@ -182,42 +176,6 @@ class Shelf:
         self._metrics.loads.labels(served.name, "loaded").inc()
         self._metrics.loaded.labels(served.name).set(served.loaded)
         tell("model_loaded", model=served.name, version=served.version)
-
-
-def named_models(words: Iterable[str]) -> dict[str, Path]:
-    """Return files by name, from words such as ``pump=models/pump.ocf`` or ``pump.ocf``.
-
-    Parameters
-    ----------
-    words : iterable of str
-        One per model; without a name a file has that of its own without the ending.
-
-    Returns
-    -------
-    dict
-        Paths by name, in this order.
-    """
-    found: dict[str, Path] = {}
-    for word in words:
-        name, equals, rest = word.partition("=")
-        path = Path(rest if equals else word)
-        name = name if equals else path.stem
-        check_name(name)
-        if name in found:
-            raise InvalidInputError(
-                f"Two models are called {name!r}. Give one of them another name: other={path}."
-            )
-        found[name] = path
-    return found
-
-
-def check_name(name: str) -> None:
-    """Refuse the name of a model that cannot stand in an address."""
-    if not 0 < len(name) <= LONGEST_NAME or not NAME_CHARACTERS.issuperset(name):
-        raise InvalidInputError(
-            f"A model may be called by letters, digits, '.', '_' and '-', at most {LONGEST_NAME}. "
-            f"Got {name!r}. Name it so: pump=path/to/the/file.ocf."
-        )
 
 
 def _mark(path: Path) -> Mark:

@@ -3,6 +3,7 @@
 import itertools
 import secrets
 import time
+from contextlib import suppress
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,6 +18,8 @@ UNKNOWN = "unknown"
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 #: The routes whose requests come so often that they are counted, but not logged.
 NOT_LOGGED = frozenset({"/healthz", "/readyz", "/metrics"})
+#: How WebSocket numbers a fault of the service.
+FAULT = 1011
 #: What every answer says to browsers.
 SAFETY = {
     "X-Content-Type-Options": "nosniff",
@@ -53,7 +56,10 @@ class Observed:
             await self.app(scope, receive, about.send)
         except Exception as error:
             tell("fault", level="error", request=about.id, **fault(error))
-            if not about.status and scope["type"] == "http":
+            if scope["type"] == "websocket":
+                with suppress(Exception):  # it may be closed already
+                    await about.send({"type": "websocket.close", "code": FAULT})
+            elif not about.status:
                 await answer(internal())(scope, receive, about.send)
         finally:
             self.metrics.under_way.dec()

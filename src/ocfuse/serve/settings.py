@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.serve.names import check_name
 
 #: Where the token is looked for, unless a file is named.
 TOKEN_VARIABLE = "OCFUSE_TOKEN"
@@ -111,6 +112,8 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.models:
             raise InvalidInputError("A service needs a model. Name at least one model file.")
+        for name in self.models:
+            check_name(name)
         if (self.tls_cert is None) != (self.tls_key is None):
             raise InvalidInputError("TLS needs a certificate and its key: give both, or none.")
         if self.token is not None:

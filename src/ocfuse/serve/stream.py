@@ -118,6 +118,7 @@ class Stream:
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None
+        self._lowest = math.inf
         self._waiting: deque[str | bytes] = deque()
         self._n_bytes = 0
         self._changed = asyncio.Event()
@@ -317,7 +318,10 @@ class Stream:
         around = self.around
         loop = asyncio.get_running_loop()
         why = None
-        is_asked = alarm == "begin" or (is_last and around.live.has_viewers)
+        is_lowest = scored.score < (self._lowest if self._event is not None else -math.inf)
+        is_asked = alarm == "begin" or is_lowest or (is_last and around.live.has_viewers)
+        if alarm == "begin" or is_lowest:
+            self._lowest = scored.score
         if is_asked and scored.why is not None:
             why = await loop.run_in_executor(around.executor, scored.why)
         sample = self._sample(item, scored, alarm, why)
@@ -328,7 +332,7 @@ class Stream:
         if alarm == "begin":
             around.metrics.events.labels(self.served.name).inc()
         if alarm is not None:
-            tell(f"event_{alarm}", model=self.served.name, event=event, seq=item.seq)
+            tell(f"alarm_{alarm}", model=self.served.name, number=event, seq=item.seq)
         around.live.publish(sample)
         return event
 
