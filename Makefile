@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-torch check format check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-accuracy bench-paper docs clean
+.PHONY: help demo test test-torch check format check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy bench-paper docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -90,6 +90,9 @@ bench-robots: $(STAMP) .venv/.torch  ## the simulated robot cell, and the Toyota
 
 bench-scale: $(STAMP)  ## time, memory and accuracy as rows grow, and the constants of the plans (resumes)
 	$(RUN) -m benchmarks.scale
+
+bench-serve: $(STAMP)  ## throughput of the service beside a plain handler, and ten minutes under load
+	$(RUN) -m benchmarks.serve
 
 bench-accuracy: $(STAMP)  ## compare everything on 34 data sets (hours; resumes)
 	$(RUN) -m benchmarks.accuracy

@@ -98,12 +98,15 @@ def run_server(service: Service, announce: Callable[[str], None]) -> int:
 
 
 def open_socket(settings: Settings) -> socket.socket:
-    """Return a socket that listens where it should."""
+    """Return a socket that is bound to the address of a service."""
     try:
         family, _, _, _, where = socket.getaddrinfo(
             settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM
         )[0]
-        found = socket.create_server(where[:2], family=family, backlog=BACKLOG)
+        # its protocol is named, or asyncio would not switch off Nagle's delay of small answers
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(where)
     except OSError as error:
         raise InvalidInputError(
             f"Cannot listen on {settings.host}, port {settings.port}: "
@@ -134,6 +137,7 @@ def _config(service: Service) -> uvicorn.Config:
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,
         ws_per_message_deflate=False,  # few bytes could become many
+        backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
         ssl_certfile=settings.tls_cert,
