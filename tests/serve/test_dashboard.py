@@ -25,20 +25,27 @@ def watched():
     watched.events.close()
 
 
-@pytest.fixture
-def server(watched):
-    with Running(watched.door) as server:
+@pytest.fixture(scope="module")
+def server():
+    """Return a server that lets every test have an application of its own."""
+
+    async def app(scope, receive, send):
+        await server.app(scope, receive, send)
+
+    with Running(app) as server, httpx.Client(base_url=f"http://{server.address}") as client:
+        server.client = client
         yield server
 
 
 @pytest.fixture
-def client(server):
-    with httpx.Client(base_url=f"http://{server.address}") as client:
-        yield client
+def client(server, watched):
+    server.app = watched.door
+    return server.client
 
 
 @pytest.fixture
-def look_on(server):
+def look_on(server, watched):
+    server.app = watched.door
     return lambda **more: connect(f"ws://{server.address}/v1/live", **more)
 
 
@@ -250,26 +257,23 @@ def test_the_documentation_names_every_answer(client):
             assert described["description"]
 
 
-def test_a_token_is_needed():
+def test_a_token_is_needed(server, client, look_on):
     secret = Watched(token=TOKEN)
+    server.app = secret.door
     event = secret.event(thumbnail=PNG)
-    with (
-        Running(secret.door) as server,
-        httpx.Client(base_url=f"http://{server.address}") as client,
-    ):
-        assert client.get("/").status_code == client.get("/static/page.js").status_code == 200
-        for path in ("events", "events.csv", f"events/{event}/thumbnail"):
-            assert client.get(f"/v1/{path}").status_code == 401
-            shown = {"Authorization": f"Bearer {TOKEN}"}
-            assert client.get(f"/v1/{path}", headers=shown).status_code == 200
-        assert client.post(f"/v1/events/{event}/acknowledge", json={}).status_code == 401
-        for wrong in (None, "", TOKEN[:-1], 7, "\ud800"):
-            with connect(f"ws://{server.address}/v1/live") as socket:
-                hello(socket, token=wrong)
-                assert closed_with(socket) == UNKNOWN_TOKEN
-        with connect(f"ws://{server.address}/v1/live") as socket:
-            hello(socket, token=TOKEN)
-            receive(socket, "welcome")
+    assert client.get("/").status_code == client.get("/static/page.js").status_code == 200
+    for path in ("events", "events.csv", f"events/{event}/thumbnail"):
+        assert client.get(f"/v1/{path}").status_code == 401
+        shown = {"Authorization": f"Bearer {TOKEN}"}
+        assert client.get(f"/v1/{path}", headers=shown).status_code == 200
+    assert client.post(f"/v1/events/{event}/acknowledge", json={}).status_code == 401
+    for wrong in (None, "", TOKEN[:-1], 7, "\ud800"):
+        with look_on() as socket:
+            hello(socket, token=wrong)
+            assert closed_with(socket) == UNKNOWN_TOKEN
+    with look_on() as socket:
+        hello(socket, token=TOKEN)
+        receive(socket, "welcome")
     secret.events.close()
 
 
