@@ -36,8 +36,8 @@ def run(quick: bool) -> Report:
     return Report(
         "The service under load",
         f"The service of the part on throughput, {seconds:g} s at {100 * LOAD:g} % of its "
-        f"throughput, {full['per second']:.0f} requests per second with {CLIENTS} clients. Requests "
-        "have their times, and a request that is sent late counts from when it should have been "
+        f"throughput, {full['per second']:.0f} requests per second with {CLIENTS} clients. "
+        "Requests have their times, and one that is sent late counts from when it should have been "
         "sent. The resident memory is read every second.",
         [
             Target("no errors", f"{found['errors']} of {found['requests']:,}", not found["errors"]),

@@ -80,6 +80,11 @@ class Service:
         self.app.state.is_closing = True
         await self.streams.close(self.settings.drain_seconds)
 
+    def close(self) -> None:
+        """Close the file of events, and score nothing more."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        self.events.close()
+
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         watching = None
@@ -93,8 +98,7 @@ class Service:
                 with suppress(asyncio.CancelledError):
                     await watching
             await self.drain()
-            self.events.close()
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self.close()
 
     def _made(self) -> FastAPI:
         app = FastAPI(
