@@ -62,13 +62,9 @@ def test_the_token_is_not_logged(guarded, caplog):
         ask(guarded, "/v1/model", headers=RIGHT)
         ask(guarded, f"/v1/model?model={ASKED}", headers={"Authorization": f"Bearer {ASKED}x"})
         ask(guarded, f"/{ASKED}", headers=RIGHT)
-    assert len(caplog.records) >= 3
-    assert ASKED not in caplog.text
-    assert not any(ASKED in str(vars(record)) for record in caplog.records if _is_ours(record))
-
-
-def _is_ours(record):
-    return record.name.startswith("ocfuse")
+    ours = [vars(record) for record in caplog.records if record.name.startswith("ocfuse")]
+    assert [record["about"]["status"] for record in ours] == [200, 401, 404]
+    assert ASKED not in str(ours)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "10.0.0.1", "", "[::1"])

@@ -52,7 +52,7 @@ def test_scores_are_those_of_the_model(service, direct, kind):
 def test_single_rows_at_the_same_time_share_blocks(make_service, direct):
     frame, expected = direct
     service = make_service()
-    content = frame.to_dict("records")
+    content = frame.to_dict("records")[:60]
 
     async def asked():
         async with client_of(service) as client:
@@ -61,7 +61,7 @@ def test_single_rows_at_the_same_time_share_blocks(make_service, direct):
 
     answers = asyncio.run(asked())
     found = [column(answer, "score")[0] for answer in answers]
-    np.testing.assert_allclose(found, expected["score"], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found, expected["score"][:60], rtol=0, atol=1e-10)
     told = ask(service, "/metrics").text
     blocks = float(told.split('ocfuse_batch_rows_count{model="plant"} ')[1].split()[0])
     assert blocks < len(content) / 4
