@@ -162,7 +162,7 @@ class Service:
 
     def start(self):
         self.child = subprocess.Popen([sys.executable, "-c", SERVICE, *self.arguments])
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120  # a busy machine takes its time
         while True:
             try:
                 httpx.get(f"http://127.0.0.1:{self.port}/readyz", verify=False)
@@ -431,32 +431,24 @@ def test_a_token_is_asked_for_once(server, visit):
 # Who reads it, and on what
 
 
-@pytest.mark.parametrize("width", [360, 1100])
-def test_narrow_screens_need_no_scrolling_aside(watched, visit, width):
+def test_narrow_screens_need_no_scrolling_aside(watched, visit):
     long = "a-very-long-name-without-any-space-" * 4
     for i in range(3):
         watched.event(-123456.789, model=long, stream=f"{long}{i}", contributions={long: -1.0})
     watched.publish(-1.0, "begin", model=long, stream=long, contributions=MEMBERS, thumbnail=PNG)
     watched.events.comment(1, long * 5, long)
-    page = visit(viewport={"width": width, "height": 780})
+    page = visit(viewport={"width": 1100, "height": 780})
     page.get_by_role("button", name="1 comment").click()
     page.get_by_role("button", name="Picture of event 4").wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for width in (1100, 1000, 800, 360):
+        page.set_viewport_size({"width": width, "height": 780})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     small = page.evaluate(
         """() => [...document.querySelectorAll('main button, main select, main input')]
             .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24)
             .map((one) => one.outerHTML)"""
     )
     assert small == []
-
-
-def test_dark_and_light(watched, visit):
-    dark, light = visit(color_scheme="dark"), visit(color_scheme="light")
-    assert colour(dark, "body", "backgroundColor") != colour(light, "body", "backgroundColor")
-    light.get_by_role("button", name="Switch between light and dark").click()
-    assert colour(light, "body", "backgroundColor") == colour(dark, "body", "backgroundColor")
-    light.reload()
-    assert colour(light, "body", "backgroundColor") == colour(dark, "body", "backgroundColor")
 
 
 CONTRASTS = """() => {
@@ -483,18 +475,31 @@ CONTRASTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out(watched, visit, scheme):
+def test_text_stands_out_in_dark_and_light(watched, visit):
     watched.event(thumbnail=PNG)
     watched.events.acknowledge(1, "Ada")
     watched.events.comment(1, "said")
     watched.publish(-1.0, "begin", drift=2.0, contributions=MEMBERS)
     watched.publish(-1.0, "begin", stream="other", drift=2.0, contributions=MEMBERS)
-    page = visit(color_scheme=scheme)
+    page = visit(color_scheme="dark")
     in_state(page, "alarm")
     page.get_by_role("button", name="1 comment").click()
     page.locator("#drift.far").wait_for()
+    backs = []
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        backs.append(colour(page, "body", "backgroundColor"))
+        assert page.evaluate(CONTRASTS) == []
+    dark, light = backs
+    assert dark != light
+    page.get_by_role("button", name="Switch between light and dark").click()
+    assert colour(page, "body", "backgroundColor") == dark
     assert page.evaluate(CONTRASTS) == []
+    page.reload()
+    assert colour(page, "body", "backgroundColor") == dark
+    page.emulate_media(color_scheme="dark")
+    page.get_by_role("button", name="Switch between light and dark").click()
+    assert colour(page, "body", "backgroundColor") == light
 
 
 def test_everything_has_a_name_and_is_reached_by_tab(watched, visit):
