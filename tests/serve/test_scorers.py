@@ -73,6 +73,16 @@ def test_arrays_may_be_lists_or_named(model_files):
         scorer.read([[1.0, None, 2.0]])
 
 
+def test_a_row_must_name_all_columns_whatever_others_do(plain, model_files):
+    whole, partial = rows(1)[0], {"pressure": 1.0, "mode": "on"}
+    for some in ([partial], [whole, partial], [partial, whole]):
+        with pytest.raises(InvalidInputError, match="Missing: temperature"):
+            scorer_of(plain).read(some)
+    runs = scorer_of(load(model_files["runs"]))
+    with pytest.raises(InvalidInputError, match="Missing: current"):
+        runs.frame([{"flow": 1, "current": None}, {"flow": 1}])
+
+
 def test_shares_add_up(plain):
     scorer = scorer_of(plain)
     found = scorer.plain(rows(3))

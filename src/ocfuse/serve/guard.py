@@ -1,5 +1,6 @@
 """The door of the service: who may come in, how many, how much and for how long."""
 
+import asyncio
 import hashlib
 import hmac
 from urllib.parse import urlsplit
@@ -169,6 +170,7 @@ async def refuse_stream(error: ServeError, scope: Scope, receive: Receive, send:
         }
     )
     await send({"type": "websocket.http.response.body", "body": response.body})
+    await asyncio.sleep(0)  # until the connection is closed uvicorn takes the answer for none
 
 
 def _check_token(shown: bytes, token: str) -> None:

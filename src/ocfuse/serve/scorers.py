@@ -121,11 +121,9 @@ class RowScorer:
 
     def read(self, rows: Rows) -> Frame:
         """Return the features of any rows as the model knows them, or say what is wrong."""
-        frame = rows
-        if isinstance(rows, list):
-            frame = pandas().DataFrame([self._named(row) for row in rows], dtype=object)
-            if not len(rows):
-                frame = pandas().DataFrame(columns=self.names, dtype=object)
+        if not isinstance(rows, list):
+            return self.schema.features_of(rows)
+        frame = named_frame([self._named(row) for row in rows], self.names, self.schema)
         return self.schema.features_of(frame)
 
     def _named(self, row: JSONRow) -> dict[str, Any]:
@@ -214,7 +212,8 @@ class RunScorer:
                 "Rows of sensors must be objects of names and values, such as "
                 '{"flow": 1.5, "current": 0.2}.'
             )
-        return pandas().DataFrame(rows, dtype=object)
+        context = [] if self.model.context is None else [self.model.context]
+        return named_frame(rows, [*self.names, *context], self.schema)
 
     def score(self, rows: Rows) -> Scores:
         """Score whole runs, from their beginning."""
@@ -229,6 +228,22 @@ class RunScorer:
 
 
 Scorer: TypeAlias = RowScorer | RunScorer
+
+
+def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Frame:
+    """Return rows of JSON as a data frame; each must have all columns, if only as a gap.
+
+    A frame would have gaps for what one row lacks and another has: what a row means must not
+    depend on others.
+    """
+    wanted = frozenset(names)
+    for row in rows:
+        if isinstance(row, dict) and not wanted <= row.keys():
+            schema.check(pandas().DataFrame([row], dtype=object).iloc[:0])  # says what is missing
+            raise InvalidInputError(f"Missing: {', '.join(sorted(wanted - row.keys()))}.")
+    if not rows:
+        return pandas().DataFrame(columns=list(names), dtype=object)
+    return pandas().DataFrame(rows, dtype=object)
 
 
 def scores_of(frame: Frame) -> Scores:

@@ -31,7 +31,7 @@ MOST_WAITING = 64
 #: Rows in a row below the threshold that raise an event: of sensors, and of rows by themselves.
 MIN_ROWS_OF_RUNS, MIN_ROWS = 3, 1
 #: Reasons to close a stream, as WebSocket numbers them.
-NORMAL, RESTART, POLICY = 1000, 1012, 1008
+NORMAL, POLICY, TOO_BIG, RESTART = 1000, 1008, 1009, 1012
 #: Characters of what a client calls its rows.
 LONGEST_ID = 200
 
@@ -165,9 +165,12 @@ class Stream:
                 self.stop(NORMAL, "")
                 return
             text = message.get("text")
-            content = message.get("bytes") if text is None else text
-            self._waiting.append(content or "")
-            self._n_bytes += len(content or "")
+            content = (message.get("bytes") if text is None else text) or ""
+            if len(content) > self.around.limits.message_bytes:
+                self.stop(TOO_BIG, "a message was too long")
+                return
+            self._waiting.append(content)
+            self._n_bytes += len(content)
             self._changed.set()
 
     @property
