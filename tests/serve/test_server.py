@@ -19,7 +19,7 @@ from ocfuse import load
 from ocfuse.cli.codes import ExitCode
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.events import EventStore
-from ocfuse.serve.server import open_socket
+from ocfuse.serve.server import Server, open_socket
 from ocfuse.serve.settings import Settings
 from tests.cli.cases import process
 from tests.serve.asking import ASKED, rows
@@ -114,29 +114,11 @@ def test_reload_drain_and_logs(model_files, tmp_path):
     store.close()
 
 
-def test_events_outlive_a_kill(model_files, tmp_path):
-    token = tmp_path / "token"
-    token.write_text(f"{ASKED}\n")
-    path = tmp_path / "events.sqlite"
-    words = ["plant=" + str(model_files["plant"]), "--events", path, "--token-file", token]
-    header = {"Authorization": f"Bearer {ASKED}"}
-    with Serving(*words) as serving:
-        assert httpx.get(f"{serving.address}/v1/model").status_code == 401
-        address = f"{serving.socket_address}/v1/stream?stream=killed"
-        with connect(address, additional_headers=header) as stream:
-            json.loads(stream.recv())
-            event = tell(stream, row=ODD)["event"]
-            code, lines = serving.stop(signal.SIGKILL)
-            assert code == -signal.SIGKILL
-    assert ASKED not in json.dumps(lines)
-    store = EventStore(path)
-    (kept,) = store.list()
-    assert (kept.id, kept.stream, kept.state) == (event, "killed", "interrupted")
-    store.close()
-
-
-@pytest.mark.skipif(OPENSSL is None, reason="openssl is not installed")
-def test_tls_and_ctrl_c(model_files, tmp_path):
+@pytest.fixture
+def certificate(tmp_path):
+    """Return the flags of a certificate for this machine, and a client that trusts it."""
+    if OPENSSL is None:
+        pytest.skip("openssl is not installed")
     subprocess.run(
         [
             *(OPENSSL, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
@@ -148,12 +130,43 @@ def test_tls_and_ctrl_c(model_files, tmp_path):
         capture_output=True,
     )
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    with Serving(model_files["plant"], "--tls-cert", cert, "--tls-key", key) as serving:
+    return ["--tls-cert", cert, "--tls-key", key], ssl.create_default_context(cafile=cert)
+
+
+def test_token_tls_and_events_that_outlive_a_kill(model_files, tmp_path, certificate):
+    tls, trusted = certificate
+    token, path = tmp_path / "token", tmp_path / "events.sqlite"
+    token.write_text(f"{ASKED}\n")
+    words = [f"plant={model_files['plant']}", "--events", path, "--token-file", token, *tls]
+    header = {"Authorization": f"Bearer {ASKED}"}
+    with Serving(*words) as serving:
         assert serving.address.startswith("https://127.0.0.1:")
-        trusted = ssl.create_default_context(cafile=cert)
-        answer = httpx.post(f"{serving.address}/v1/score", json={"rows": rows(1)}, verify=trusted)
-        assert answer.status_code == 200
-        assert serving.stop(signal.SIGINT)[0] == ExitCode.INTERRUPTED
+        with httpx.Client(base_url=serving.address, verify=trusted) as client:
+            assert client.get("/v1/model").status_code == 401
+            answer = client.post("/v1/score", json={"rows": rows(1)}, headers=header)
+            assert answer.status_code == 200
+        address = f"{serving.socket_address}/v1/stream?stream=killed"
+        with connect(address, additional_headers=header, ssl=trusted) as stream:
+            json.loads(stream.recv())
+            event = tell(stream, row=ODD)["event"]
+            code, lines = serving.stop(signal.SIGKILL)
+            assert code == -signal.SIGKILL
+    assert ASKED not in json.dumps(lines)
+    store = EventStore(path)
+    (kept,) = store.list()
+    assert (kept.id, kept.stream, kept.state) == (event, "killed", "interrupted")
+    store.close()
+
+
+def test_signals_are_a_wish(service):
+    server = Server(service, print)
+    before = signal.getsignal(signal.SIGINT)
+    with server.capture_signals():
+        signal.raise_signal(signal.SIGINT)
+        assert (server.should_exit, server.force_exit, server.signal) == (True, False, 2)
+        signal.raise_signal(signal.SIGTERM)  # who sends two has no patience left
+        assert server.force_exit
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_what_does_not_start(run_command, model_files, tmp_path, monkeypatch):

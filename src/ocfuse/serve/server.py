@@ -6,6 +6,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
 
@@ -88,8 +89,8 @@ def run_server(service: Service, announce: Callable[[str], None]) -> int:
     int
         The signal that ended it.
     """
-    listening = open_socket(service.settings)
     server = Server(service, announce)
+    listening = open_socket(service.settings)
     try:
         server.run(sockets=[listening])
     finally:
@@ -103,17 +104,25 @@ def open_socket(settings: Settings) -> socket.socket:
         family, _, _, _, where = socket.getaddrinfo(
             settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM
         )[0]
-        # its protocol is named, or asyncio would not switch off Nagle's delay of small answers
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(where)
+        return _bound(family, where)
     except OSError as error:
         raise InvalidInputError(
             f"Cannot listen on {settings.host}, port {settings.port}: "
             f"{error.strerror or error}. Give another --host or --port; port 0 takes a free one."
         ) from None
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
+
+
+def _bound(family: int, where: Any) -> socket.socket:
+    # its protocol is named, or asyncio would not switch off Nagle's delay of small answers
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
+        found.bind(where)
+    except OSError:
+        found.close()
+        raise
     return found
 
 
