@@ -6,6 +6,8 @@ const MARGIN = { top: 22, right: 12, bottom: 24, left: 46 };
 const FONT = "12px system-ui, sans-serif";
 // Scores may fall far below the threshold, and everything else must still be seen.
 const DEEPEST = 3;
+// No line is drawn over a gap of so many usual steps, and of a second at least.
+const GAP = 8;
 
 let colours = {};
 
@@ -109,13 +111,14 @@ export class ScoreChart {
       pen.fillRect(left, box.top, right - left, box.bottom - box.top);
       pen.globalAlpha = 1;
       pen.fillRect(left, box.top - 5, right - left, 5);
-      if (left < free) continue;
+      const words = "alarm " + event.id, wide = pen.measureText(words).width;
+      const at = Math.min(left, box.right - wide);
+      if (at < free) continue;
       pen.fillStyle = colours["alarm-ink"];
       pen.textBaseline = "bottom";
-      pen.textAlign = left > box.right - 40 ? "right" : "left";
-      const words = "alarm " + event.id;
-      pen.fillText(words, pen.textAlign === "right" ? right : left, box.top - 6);
-      free = left + pen.measureText(words).width + 8;
+      pen.textAlign = "left";
+      pen.fillText(words, at, box.top - 6);
+      free = at + wide + 8;
     }
   }
 
@@ -148,13 +151,14 @@ export class ScoreChart {
     pen.lineWidth = 1.5;
     pen.lineJoin = "round";
     pen.beginPath();
-    const marks = [];
+    const marks = [], usual = (samples.at("time", to - 1) - samples.at("time", from)) / Math.max(to - from - 1, 1);
     let isDown = false, column = null, least = 0, most = 0, deepest = null;
     const flush = () => { if (column !== null && most > least) { pen.lineTo(column, y(most)); pen.lineTo(column, y(least)); } };
     for (let i = from; i < to; i++) {
       const score = samples.at("score", i);
       if (Number.isNaN(score)) { flush(); isDown = false; column = null; continue; }
       const px = x(samples.at("time", i)), here = Math.round(px);
+      if (isDown && samples.at("time", i) - samples.at("time", i - 1) > Math.max(GAP * usual, 1)) { flush(); isDown = false; column = null; }
       if (here === column) { least = Math.min(least, score); most = Math.max(most, score); }
       else {
         flush();

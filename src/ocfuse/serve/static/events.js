@@ -1,7 +1,7 @@
 // The table of events: acknowledge, comment, older ones, CSV.
 
 import { ask, post } from "./connection.js";
-import { byId, counted, make, moment, number, setText, sourceName, span } from "./words.js";
+import { byId, counted, make, moment, number, sameSource, setText, sourceName, span } from "./words.js";
 
 const MOST_EVENTS = 1000;  // that the page keeps; older ones can be fetched again
 const PAGE = 100;
@@ -60,8 +60,10 @@ export class Events {
     this.urls.delete(id);
   }
 
+  // The events of a stream in the order of time.
   of(source) {
-    return source ? [...this.known.values()].filter((event) => event.model === source[0] && event.stream === source[1]) : [];
+    const here = [...this.known.values()].filter((event) => sameSource([event.model, event.stream], source));
+    return here.sort((a, b) => a.begin - b.begin);
   }
 
   get open() { return [...this.known.values()].filter((event) => event.state === "open"); }
@@ -173,7 +175,7 @@ export class Events {
     let shown = 0;
     for (const [id, row] of this.rows) {
       const event = this.known.get(id);
-      const fits = (!source || (event.model === source[0] && event.stream === source[1]))
+      const fits = (!source || sameSource([event.model, event.stream], source))
         && (state === "all" || (state === "new" ? event.acknowledged === null : event.state === "open"));
       row.body.hidden = !fits;
       shown += fits;

@@ -178,7 +178,7 @@ function draw(now) {
   const end = state.end === null ? samples.lastTime : state.end;
   const shown = { samples, seconds: seconds(), end };
   byId("chart-empty").hidden = samples.length > 0;
-  chart.draw({ ...shown, events: events.of(state.source).reverse(), chosen: state.chosen });
+  chart.draw({ ...shown, events: events.of(state.source), chosen: state.chosen });
   drawTrend(byId("local-p-trend"), { ...shown, name: "local_p" });
   drawTrend(byId("drift-trend"), { ...shown, name: "drift", limit: 1 });
 }
