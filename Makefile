@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-torch check format check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-accuracy bench-paper docs clean
+.PHONY: help demo test test-torch check format check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy bench-paper docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -91,6 +91,9 @@ bench-robots: $(STAMP) .venv/.torch  ## the simulated robot cell, and the Toyota
 bench-scale: $(STAMP)  ## time, memory and accuracy as rows grow, and the constants of the plans (resumes)
 	$(RUN) -m benchmarks.scale
 
+bench-serve: $(STAMP)  ## throughput of the service beside a plain handler, and ten minutes under load
+	$(RUN) -m benchmarks.serve
+
 bench-accuracy: $(STAMP)  ## compare everything on 34 data sets (hours; resumes)
 	$(RUN) -m benchmarks.accuracy
 
@@ -117,7 +120,7 @@ clean:  ## remove the environment, builds and caches
 	    || ! $(RUN) -m pip --version >/dev/null 2>&1; then $(PYTHON) -m venv --clear .venv; fi
 	@touch .venv/.unfinished
 	@$(PIP) setuptools pybind11
-	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[bags,dev,distributed,rivals,robots,tool,video]'
+	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[bags,dev,distributed,rivals,robots,serve,tool,video]'
 	@rm .venv/.unfinished
 	@echo '$(CURDIR)' "$$($(RUN) $(VERSION))" > $@
 

@@ -21,6 +21,8 @@ PACKAGES = (
     "scikit-learn",
     "pandas",
     "pyarrow",
+    "fastapi",
+    "uvicorn",
     "av",
     "onnxruntime",
     "pybullet",

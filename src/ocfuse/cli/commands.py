@@ -11,6 +11,10 @@ COMMANDS = {
     "score": ("ocfuse.cli.score", "Score the rows of a table by a model."),
     "explain": ("ocfuse.cli.explain", "Say what lies behind the scores of some rows."),
     "watch": ("ocfuse.cli.watch", "Score rows as they come, and tell the alarms at once."),
+    "serve": (
+        "ocfuse.cli.serve",
+        "Serve models: scores, explanations and streams over HTTP, and a live page.",
+    ),
     "inspect": ("ocfuse.cli.inspect", "Show what a model is and what it learned from."),
     "compare": (
         "ocfuse.cli.compare",

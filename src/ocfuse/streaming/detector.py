@@ -320,7 +320,7 @@ class StreamDetector(RecordedRuns, BaseEstimator):  # type: ignore[misc]
         rows = self.view_.rows(state, self.view_.measured(samples, situation), times)
         rows[unknown_context(situation, len(rows))] = np.nan
         scores = self._scores(rows, situation, self.view_.fill_in(rows, state))
-        state.note(scores)
+        state.note(scores, rows, situation)
         if len(state.drifted) > n_drifted:
             _warn_of_leaving(state.drifted[n_drifted:])
         return scores

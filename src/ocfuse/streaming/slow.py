@@ -96,10 +96,17 @@ class SlowMean:
 
     def has_left(self, rest: Rest) -> BoolArray:
         """Tell which channels are further from training than chance explains."""
-        n = np.maximum(self.n_behind, 1.0)
-        limit = FAR * np.sqrt(rest.unrest / n) + 1e-9 * np.abs(rest.centre)
-        away = np.abs(self.mean - rest.centre) > limit
+        away = np.abs(self.mean - rest.centre) > self._limit(rest)
         return np.asarray(away & (self.n_behind >= self.half_life))
+
+    def distance(self, rest: Rest) -> FloatArray:
+        """Return how far channels are from training; above 1 is more than chance explains."""
+        away, limit = np.abs(self.mean - rest.centre), self._limit(rest)
+        return np.divide(away, limit, out=np.where(away > 0, np.inf, 0.0), where=limit > 0)
+
+    def _limit(self, rest: Rest) -> FloatArray:
+        n = np.maximum(self.n_behind, 1.0)
+        return np.asarray(FAR * np.sqrt(rest.unrest / n) + 1e-9 * np.abs(rest.centre))
 
 
 def _block_means(samples: FloatArray, length: int) -> FloatArray:

@@ -35,6 +35,8 @@ class StreamState:
         The last score; NaN before the first.
     silent : int
         Samples since the last score: 0 if the last sample has one.
+    features, context : ndarray or None
+        What the score of the last sample was made of; None if it has no score.
     drifted : list of str
         Channels whose slow mean has left training, in the order in which they did.
     is_context_told : bool
@@ -53,6 +55,8 @@ class StreamState:
         self.age = 0
         self.score = np.nan
         self.silent = 0
+        self.features: FloatArray | None = None
+        self.context: FloatArray | None = None
         self.drifted: list[str] = []
         self.is_context_told = False
         self.counts = dict.fromkeys(("seen", *COUNTED, "missing", "unscored"), 0)
@@ -77,9 +81,15 @@ class StreamState:
         self.age += len(rows)
         return joined
 
-    def note(self, scores: FloatArray) -> None:
-        """Remember the last score, and how long ago it was."""
+    def note(
+        self, scores: FloatArray, rows: FloatArray, context: FloatArray | None = None
+    ) -> None:
+        """Remember the last score, what it was made of, and how long ago it was."""
         known = np.flatnonzero(~np.isnan(scores))
         if len(known):
             self.score, self.silent = float(scores[known[-1]]), 0
         self.silent += len(scores) - (int(known[-1]) + 1 if len(known) else 0)
+        if len(scores):
+            is_scored = not np.isnan(scores[-1])
+            self.features = rows[-1:].copy() if is_scored else None
+            self.context = context[-1:] if is_scored and context is not None else None

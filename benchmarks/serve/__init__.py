@@ -1,0 +1,1 @@
+"""The service under load, beside a plain handler."""

@@ -1,0 +1,59 @@
+"""The same model in a plain FastAPI handler: ``python -m benchmarks.serve.plain MODEL KIND``.
+
+This is how a model is mostly served: a data frame of the rows of a request, and one call.
+A handler may be a coroutine, or a function that FastAPI calls in one of its threads.
+"""
+
+import json
+import socket
+import sys
+import warnings
+from typing import Any
+
+import pandas as pd
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from ocfuse import load
+
+
+class Rows(BaseModel):
+    rows: list[dict[str, float]]
+
+
+def make(path: str, kind: str) -> FastAPI:
+    app = FastAPI()
+    model = load(path)
+
+    def answer(body: Rows) -> dict[str, Any]:
+        return {"results": model.score(pd.DataFrame(body.rows)).to_dict("records")}
+
+    if kind == "threads":
+
+        @app.post("/v1/score")
+        def score(body: Rows) -> dict[str, Any]:
+            return answer(body)
+
+    else:
+
+        @app.post("/v1/score")
+        async def score_here(body: Rows) -> dict[str, Any]:
+            return answer(body)
+
+    return app
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    app = make(sys.argv[1], sys.argv[2])
+    # its protocol is named, or asyncio would not switch off Nagle's delay of small answers
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    print(json.dumps({"address": f"http://127.0.0.1:{listening.getsockname()[1]}"}), flush=True)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
+    server.run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""`ocfuse serve`: models as a service."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ocfuse.cli.options import Config, Json, Quiet, Threads
+from ocfuse.cli.targets import refuse_overwriting
+
+#: Headings of the help.
+SAFETY, LIMITS, BATCHES = "Safety", "Limits for one client", "Batches"
+#: Bytes of a megabyte.
+MB = 2**20
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command("serve")
+def serve_command(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            help="Model files, each as path or as name=path; the first is the default.",
+            show_default=False,
+        ),
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    events: Annotated[
+        Path | None, typer.Option(help="File to keep the events of streams in (SQLite).")
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the token that clients must show; by default OCFUSE_TOKEN, if set.",
+            rich_help_panel=SAFETY,
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Certificate, PEM.", rich_help_panel=SAFETY)
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="Its key, PEM.", rich_help_panel=SAFETY)
+    ] = None,
+    max_body: Annotated[
+        float, typer.Option(min=0.001, help="Megabytes of a request.", rich_help_panel=LIMITS)
+    ] = 8.0,
+    max_rows: Annotated[
+        int, typer.Option(min=1, help="Rows of a request.", rich_help_panel=LIMITS)
+    ] = 10_000,
+    max_columns: Annotated[
+        int, typer.Option(min=1, help="Columns of a row.", rich_help_panel=LIMITS)
+    ] = 2_000,
+    max_nesting: Annotated[
+        int, typer.Option(min=3, help="Depth of JSON.", rich_help_panel=LIMITS)
+    ] = 8,
+    max_seconds: Annotated[
+        float, typer.Option(min=0.01, help="Seconds of a request.", rich_help_panel=LIMITS)
+    ] = 30.0,
+    max_requests: Annotated[
+        int, typer.Option(min=1, help="Requests at a time.", rich_help_panel=LIMITS)
+    ] = 256,
+    max_streams: Annotated[
+        int, typer.Option(min=1, help="Open streams at a time.", rich_help_panel=LIMITS)
+    ] = 64,
+    batch_rows: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Rows of requests that are scored together.", rich_help_panel=BATCHES
+        ),
+    ] = 256,
+    batch_wait: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1000,
+            help="Milliseconds that a row may wait for others while nothing is being scored.",
+            rich_help_panel=BATCHES,
+        ),
+    ] = 0.0,
+    reload: Annotated[
+        float, typer.Option(min=0, help="Seconds between looks at the model files; 0 never.")
+    ] = 1.0,
+    drain: Annotated[
+        float, typer.Option(min=0, help="Seconds for what is under way when stopped.")
+    ] = 10.0,
+    show_requests: Annotated[
+        bool,
+        typer.Option(
+            "--show-requests/--no-show-requests",
+            help="Show rows of /v1/score on the page, not only those of streams.",
+        ),
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
+    config: Config = None,
+) -> None:
+    """Serve models: scores, explanations and streams over HTTP, and a live page.
+
+    Logs are lines of JSON on stderr, without values of rows.
+    """
+    from ocfuse.cli import serving  # noqa: PLC0415
+
+    paths = serving.named_models(models)
+    refuse_overwriting({"--events": events}, {f"model {name}": p for name, p in paths.items()})
+    limits = serving.Limits(
+        body_bytes=round(max_body * MB),
+        rows=max_rows,
+        columns=max_columns,
+        nesting=max_nesting,
+        seconds=max_seconds,
+        requests=max_requests,
+        streams=max_streams,
+    )
+    settings = serving.Settings(
+        models=paths,
+        host=host,
+        port=port,
+        token=serving.read_token(token_file),
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        limits=limits,
+        batch_rows=batch_rows,
+        batch_seconds=batch_wait / 1000,
+        reload_seconds=reload,
+        drain_seconds=drain,
+        events=events,
+        publish_scores=show_requests,
+    )
+    raise typer.Exit(serving.run(settings, json=json, quiet=quiet))

@@ -1,0 +1,1 @@
+"""A service for models: scores, explanations and streams over HTTP, and a live page."""

@@ -1,0 +1,186 @@
+"""The application: models, routes, streams and the page, behind one door."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, WebSocket
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ocfuse import __version__
+from ocfuse.serve.dashboard import dashboard_router
+from ocfuse.serve.errors import ServeError, answer, internal
+from ocfuse.serve.events import EventStore
+from ocfuse.serve.guard import Guard, refuse_stream
+from ocfuse.serve.live import Live
+from ocfuse.serve.metrics import Metrics
+from ocfuse.serve.models import Shelf
+from ocfuse.serve.observed import Observed
+from ocfuse.serve.routes import Desk, api_router
+from ocfuse.serve.settings import Settings
+from ocfuse.serve.stream import Stream, Streams, Surroundings
+
+DESCRIPTION = """
+Scores of rows by models of ocfuse. Higher is more normal; below the threshold is an anomaly.
+
+WebSocket `/v1/stream?model=...&stream=...` takes rows as messages, `{"row": {...}}` or
+`{"rows": [...]}`, and answers each with score, p-value, verdict and the alarms that begin and end.
+"""
+#: Codes of refusals that are no errors of ours.
+CODES = {404: "not_found", 405: "wrong_method"}
+#: Characters of the name of a stream.
+LONGEST_STREAM = 100
+
+
+class Service:
+    """A service: an ASGI application that can be told to come to an end.
+
+    Parameters
+    ----------
+    settings : Settings
+        Models, secrets and limits. The models are loaded here: a file that cannot be used is
+        an error.
+
+    Attributes
+    ----------
+    app : FastAPI
+        The routes, without the door before them.
+    shelf : Shelf
+        The models.
+    live : Live
+        Samples for those who look on.
+    events : EventStore
+        Events of streams.
+    metrics : Metrics
+        Counters.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.metrics = settings, Metrics()
+        self._executor = ThreadPoolExecutor(settings.threads, "score")
+        self.shelf = Shelf(settings, self._executor, self.metrics)
+        self.shelf.load()
+        self.live, self.events = Live(), EventStore(settings.events)
+        self.streams = Streams()
+        self.app = self._made()
+        self._door: ASGIApp = Observed(Guard(self.app, settings), self.metrics)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._door(scope, receive, send)
+
+    async def drain(self) -> None:
+        """Take no more streams, answer what has come by those that are open, and close them."""
+        self.app.state.is_closing = True
+        await self.streams.close(self.settings.drain_seconds)
+
+    def close(self) -> None:
+        """Close the file of events, and score nothing more."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        self.events.close()
+
+    @asynccontextmanager
+    async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        watching = None
+        if self.settings.reload_seconds:
+            watching = asyncio.create_task(self.shelf.watch())
+        try:
+            yield
+        finally:
+            if watching is not None:
+                watching.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watching
+            await self.drain()
+            self.close()
+
+    def _made(self) -> FastAPI:
+        app = FastAPI(
+            title="ocfuse",
+            version=__version__,
+            description=DESCRIPTION,
+            lifespan=self._lifespan,
+            docs_url=None,  # its page would come from elsewhere
+            redoc_url=None,
+        )
+        _answer_errors(app)
+        settings = self.settings
+        desk = Desk(
+            self.shelf,
+            settings.limits,
+            self._executor,
+            self.metrics,
+            self.live if settings.publish_scores else None,
+        )
+        app.include_router(api_router(desk))
+        app.include_router(dashboard_router(self.live, self.events, token=settings.token))
+        self._add_stream(app)
+        return app
+
+    def _add_stream(self, app: FastAPI) -> None:
+        around = Surroundings(
+            self.live, self.events, self.metrics, self.settings.limits, self._executor
+        )
+        names = iter(range(1, 2**63))
+
+        @app.websocket("/v1/stream")
+        async def stream(
+            socket: WebSocket,
+            model: Annotated[str | None, Query()] = None,
+            stream: Annotated[str | None, Query(max_length=LONGEST_STREAM)] = None,
+            min_rows: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+        ) -> None:
+            try:
+                served = self.shelf.get(model)
+            except ServeError as error:
+                await refuse_stream(error, socket.scope, socket.receive, socket.send)
+                return
+            name = stream or f"stream-{next(names)}"
+            await self.streams.run(Stream(socket, served, name, around, min_rows))
+
+
+def create_app(settings: Settings) -> Service:
+    """Return the service as an ASGI application, for any server or for tests.
+
+    Parameters
+    ----------
+    settings : Settings
+        Models, secrets and limits.
+
+    Returns
+    -------
+    Service
+        The application.
+    """
+    return Service(settings)
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """Let every refusal have the same form."""
+
+    async def refused(request: Request, error: Any) -> Response:
+        return answer(error)
+
+    async def unknown(request: Request, error: Any) -> Response:
+        code = CODES.get(error.status_code, "refused")
+        told = ServeError(error.status_code, code, str(error.detail), dict(error.headers or {}))
+        return answer(told)
+
+    async def invalid(request: Request, error: Any) -> Response:
+        found = error.errors()[0]
+        where = ".".join(str(part) for part in found["loc"])
+        return answer(ServeError(422, "bad_argument", f"{where}: {found['msg']}."))
+
+    async def failed(request: Request, error: Exception) -> Response:
+        return answer(internal())
+
+    app.add_exception_handler(ServeError, refused)
+    app.add_exception_handler(HTTPException, unknown)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(Exception, failed)

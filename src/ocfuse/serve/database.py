@@ -1,0 +1,332 @@
+"""The file of events: SQLite, with a write-ahead log."""
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.serve.event import Event, Note
+
+#: Marks a file as one of ours; "ocfe" as a number.
+APPLICATION = 0x6F636665
+#: Of the tables below; a file of a later version is refused.
+VERSION = 1
+#: Milliseconds that a write waits for another program which reads or writes the file.
+BUSY_MS = 2000
+
+SCHEMA = """
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY, change INTEGER NOT NULL, model TEXT NOT NULL, stream TEXT NOT NULL,
+    seen REAL NOT NULL, begin REAL NOT NULL, "end" REAL NOT NULL, state TEXT NOT NULL, lowest REAL,
+    "offset" REAL, p_value REAL, local_p REAL, members TEXT NOT NULL, n_samples INTEGER NOT NULL,
+    media TEXT
+);
+CREATE INDEX events_by_change ON events (change);
+CREATE INDEX events_open ON events (id) WHERE state = 'open';
+CREATE TABLE notes (
+    event INTEGER NOT NULL REFERENCES events (id) ON DELETE CASCADE, number INTEGER NOT NULL,
+    kind TEXT NOT NULL, who TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (event, number)
+);
+CREATE TABLE pictures (
+    event INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE, data BLOB NOT NULL
+);
+CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+
+FIELDS = (
+    *("id", "change", "model", "stream", "seen", "begin", "end", "state", "lowest", "offset"),
+    *("p_value", "local_p", "members", "n_samples", "media"),
+)
+_NAMES = ", ".join(f'"{name}"' for name in FIELDS)
+_MARKS = ", ".join("?" * len(FIELDS))
+_CHANGED = ", ".join(f'"{name}" = excluded."{name}"' for name in FIELDS[1:])
+_UPSERT = (
+    f"INSERT INTO events ({_NAMES}) VALUES ({_MARKS}) ON CONFLICT (id) DO UPDATE SET {_CHANGED}"
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which events are asked for; None is any.
+
+    Parameters
+    ----------
+    model, stream, state : str, optional
+        As in `Event`.
+    acknowledged : bool, optional
+        Somebody has acknowledged it, or nobody has.
+    """
+
+    model: str | None = None
+    stream: str | None = None
+    state: str | None = None
+    acknowledged: bool | None = None
+
+    def matches(self, event: Event) -> bool:
+        """Tell whether an event is asked for."""
+        return (
+            self.model in (None, event.model)
+            and self.stream in (None, event.stream)
+            and self.state in (None, event.state)
+            and self.acknowledged in (None, event.acknowledgement is not None)
+        )
+
+    def condition(self) -> tuple[str, list[str]]:
+        """Return the same in SQL, and the values of its question marks."""
+        names = [name for name in ("model", "stream", "state") if getattr(self, name) is not None]
+        parts = [f"{name} = ?" for name in names]
+        if self.acknowledged is not None:
+            parts.append(
+                f"{'' if self.acknowledged else 'NOT '}EXISTS (SELECT 1 FROM notes "
+                "WHERE notes.event = events.id AND notes.kind = 'acknowledge')"
+            )
+        return " AND ".join(["TRUE", *parts]), [getattr(self, name) for name in names]
+
+
+class Database:
+    """Read and write events; one connection, used by one thread at a time.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file, which is made if there is none; None is memory.
+
+    Attributes
+    ----------
+    shown : str
+        How messages name it.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.shown = "memory" if path is None else str(path)
+        self._guard: sqlite3.Connection | None = None
+        try:
+            self._guard = None if path is None else _claim(path)
+            self.connection = sqlite3.connect(
+                ":memory:" if path is None else path,
+                timeout=BUSY_MS / 1000,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self.connection.close()
+                raise
+        except BaseException as error:
+            self._release()
+            if isinstance(error, sqlite3.Error):
+                raise InvalidInputError(
+                    f"The file of events {self.shown} cannot be used: {error}. It must be one "
+                    "of ocfuse, or not exist yet, in a folder that can be written to and has "
+                    "room. Name another one, or repair the folder."
+                ) from error
+            raise
+
+    def _prepare(self) -> None:
+        self.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        (application,) = self.connection.execute("PRAGMA application_id").fetchone()
+        (version,) = self.connection.execute("PRAGMA user_version").fetchone()
+        (n_tables,) = self.connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if n_tables and application != APPLICATION:
+            raise InvalidInputError(
+                f"{self.shown} is a database of another program. Name another file for events."
+            )
+        if version > VERSION:
+            raise InvalidInputError(
+                f"{self.shown} was written by a later version of ocfuse (version {version} of the "
+                f"file; this one reads up to {VERSION}). Update ocfuse, or name another file."
+            )
+        if not n_tables:
+            self.connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        # a write has reached the disk when it returns: neither a crash nor a power cut undoes it
+        self.connection.execute("PRAGMA synchronous = FULL")
+        self.connection.execute("PRAGMA foreign_keys = ON")
+        if not n_tables:
+            self.connection.executescript(
+                f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION}; "
+                f"PRAGMA user_version = {VERSION}; "
+                f"INSERT INTO counters VALUES ('store', {secrets.randbits(48)}); COMMIT;"
+            )
+        with self.transaction():  # a folder that cannot be written to is told of now
+            self.connection.execute(
+                "INSERT INTO counters VALUES ('starts', 1) "
+                "ON CONFLICT (name) DO UPDATE SET value = value + 1"
+            )
+
+    def transaction(self) -> "_Transaction":
+        """Return a context in which all is written, or nothing."""
+        return _Transaction(self.connection)
+
+    def close(self) -> None:
+        """Close the file; its log becomes part of it."""
+        self.connection.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._guard is not None:
+            self._guard.close()
+            self._guard = None
+
+    def counter(self, name: str) -> int:
+        """Return a number that is kept beside the events; 0 at first."""
+        row = self.connection.execute(
+            "SELECT value FROM counters WHERE name = ?", [name]
+        ).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def write(
+        self,
+        events: Iterable[Event],
+        pictures: Mapping[int, bytes],
+        counters: Mapping[str, int],
+    ) -> None:
+        """Write events as they are now, their new notes and pictures; all or nothing."""
+        with self.transaction():
+            for event in events:
+                self.connection.execute(_UPSERT, _to_row(event))
+                self.connection.executemany(
+                    "INSERT OR IGNORE INTO notes VALUES (?, ?, ?, ?, ?, ?)",
+                    [
+                        (event.id, number, note.kind, note.who, note.time, note.text)
+                        for number, note in enumerate(event.notes)
+                    ],
+                )
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO pictures VALUES (?, ?)", list(pictures.items())
+            )
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO counters VALUES (?, ?)", list(counters.items())
+            )
+
+    def read(self, where: str, values: Iterable[Any], order: str, limit: int) -> list[Event]:
+        """Return events, with what was said about them.
+
+        Parameters
+        ----------
+        where : str
+            Condition in SQL, of this package's own making.
+        values : iterable
+            Values of its question marks.
+        order : str
+            Columns in SQL.
+        limit : int
+            Most events.
+        """
+        rows = self.connection.execute(
+            f"SELECT {_NAMES} FROM events WHERE {where} ORDER BY {order} LIMIT ?",
+            [*values, limit],
+        ).fetchall()
+        notes = self._notes([row[0] for row in rows])
+        return [_from_row(row, tuple(notes.get(row[0], ()))) for row in rows]
+
+    def _notes(self, ids: list[int]) -> dict[int, list[Note]]:
+        found: dict[int, list[Note]] = {}
+        for event, kind, who, time, text in self.connection.execute(
+            "SELECT event, kind, who, time, text FROM notes "
+            "WHERE event IN (SELECT value FROM json_each(?)) ORDER BY event, number",
+            [json.dumps(ids)],
+        ):
+            found.setdefault(event, []).append(Note(kind, who, time, text))
+        return found
+
+    def picture(self, event: int) -> bytes | None:
+        """Return the thumbnail of an event."""
+        row = self.connection.execute(
+            "SELECT data FROM pictures WHERE event = ?", [event]
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def prune(self, most_events: int, oldest: float, most_bytes: int) -> int:
+        """Delete the oldest events that are over, and pictures; return how many events.
+
+        Parameters
+        ----------
+        most_events : int
+            Events that may stay.
+        oldest : float
+            Those recorded before this time go.
+        most_bytes : int
+            Bytes of pictures that may stay; those of the latest events do.
+        """
+        with self.transaction():
+            deleted = self.connection.execute(
+                "DELETE FROM events WHERE state != 'open' AND (seen < ? OR id <= "
+                "(SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?))",
+                [oldest, most_events],
+            ).rowcount
+            self.connection.execute(
+                "DELETE FROM pictures WHERE event IN (SELECT event FROM (SELECT event, "
+                "sum(length(data)) OVER (ORDER BY event DESC) AS total FROM pictures) "
+                "WHERE total > ?)",
+                [most_bytes],
+            )
+            self.connection.execute(
+                "UPDATE events SET media = NULL WHERE media IS NOT NULL "
+                "AND id NOT IN (SELECT event FROM pictures)"
+            )
+        self.connection.execute("PRAGMA incremental_vacuum").fetchall()
+        return deleted
+
+
+class _Transaction:
+    """All or nothing, also if the disk is full in the middle."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def __enter__(self) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            try:
+                self.connection.execute("COMMIT")
+                return
+            except sqlite3.Error:
+                self._undo()
+                raise
+        self._undo()
+
+    def _undo(self) -> None:
+        if self.connection.in_transaction:  # a full disk may have ended it
+            self.connection.execute("ROLLBACK")
+
+
+def _claim(path: Path) -> sqlite3.Connection:
+    """Return a lock that says the file is in use; the system frees it however we end."""
+    if not path.parent.is_dir():
+        raise InvalidInputError(f"There is no folder {path.parent} for events. Create it first.")
+    guard = sqlite3.connect(
+        path.with_name(f"{path.name}.lock"),
+        timeout=0,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        guard.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        guard.close()
+        if "locked" not in str(error):
+            raise
+        raise InvalidInputError(
+            f"{path} is in use by another service. Stop that one, or name another file for events."
+        ) from None
+    return guard
+
+
+def _to_row(event: Event) -> list[Any]:
+    return [
+        json.dumps(event.members) if name == "members" else getattr(event, name) for name in FIELDS
+    ]
+
+
+def _from_row(row: tuple[Any, ...], notes: tuple[Note, ...]) -> Event:
+    values = dict(zip(FIELDS, row, strict=True))
+    return Event(**values | {"members": json.loads(values["members"]), "notes": notes})

@@ -1,0 +1,221 @@
+"""What is sent and answered, as the documentation of the service shows it."""
+
+from typing import Any
+
+from ocfuse.serve.decoding import ARROW, CSV, JSON
+from ocfuse.serve.names import LONGEST_NAME
+
+#: What each refusal means.
+REFUSALS = {
+    400: "The content cannot be read as what its type says.",
+    401: "The token is missing or wrong.",
+    403: "The request comes from a page of another site.",
+    404: "There is no such model, or nothing at this address.",
+    405: "The address knows other methods.",
+    408: "The request took too long.",
+    413: "The body has too many bytes, or too many rows.",
+    415: "The content is of a type that is not known.",
+    421: "The service answers to names of this machine only.",
+    422: "The rows do not fit the model, or an argument is wrong.",
+    429: "Too many requests at a time. Try again after the seconds of Retry-After.",
+    500: "The service failed. Its log says more.",
+    503: "The service is not ready.",
+}
+
+ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string", "description": "For programs."},
+                "message": {"type": "string", "description": "For people."},
+            },
+        }
+    },
+    "example": {
+        "error": {
+            "code": "unusable_rows",
+            "message": "The columns of the table are not those of training. Missing: flow.",
+        }
+    },
+}
+
+_CELL = {"type": ["number", "string", "boolean", "null"]}
+_ROW = {
+    "anyOf": [
+        {"type": "object", "additionalProperties": _CELL},
+        {"type": "array", "items": _CELL},
+    ]
+}
+_ROWS = {"type": "array", "items": _ROW}
+_NUMBER = {"type": ["number", "null"]}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+
+EXAMPLE_ROWS = {"rows": [{"flow": 1.52, "current": 0.31}, {"flow": 9.9, "current": 0.28}]}
+EXAMPLE_CSV = "flow,current\n1.52,0.31\n9.9,0.28\n"
+
+BODY: dict[str, Any] = {
+    "required": True,
+    "description": "Rows by the names of the model's columns, or, in JSON, as lists of values in "
+    "the order of these columns.",
+    "content": {
+        JSON: {
+            "schema": {
+                "anyOf": [
+                    {"type": "object", "required": ["rows"], "properties": {"rows": _ROWS}},
+                    _ROWS,
+                ]
+            },
+            "examples": {
+                "two rows": {"value": EXAMPLE_ROWS},
+                "values in order": {"value": {"rows": [[1.52, 0.31]]}},
+            },
+        },
+        CSV: {"schema": {"type": "string"}, "examples": {"two rows": {"value": EXAMPLE_CSV}}},
+        ARROW: {"schema": {"type": "string", "format": "binary"}},
+    },
+}
+
+_RESULT = {
+    "type": "object",
+    "required": ["score", "p_value", "is_anomaly"],
+    "properties": {
+        "score": {**_NUMBER, "description": "Higher is more normal; null if there is none."},
+        "p_value": {**_NUMBER, "description": "How rarely a normal row scores this low."},
+        "is_anomaly": {"type": "boolean", "description": "Whether the row raises an alarm."},
+    },
+}
+_ABOUT = {
+    "model": {"type": "string"},
+    "version": {"type": "string", "description": "First letters of the checksum of its file."},
+    "offset": {"type": "number", "description": "Threshold: lower scores are anomalies."},
+    "notes": {**_TEXTS, "description": "What was odd about the rows."},
+}
+
+SCORES: dict[str, Any] = {
+    "type": "object",
+    "required": ["model", "version", "offset", "results", "notes"],
+    "properties": {**_ABOUT, "results": {"type": "array", "items": _RESULT}},
+    "example": {
+        "model": "pump",
+        "version": "3f1c9a5be2a44d07",
+        "offset": -0.42,
+        "results": [
+            {"score": 0.61, "p_value": 0.83, "is_anomaly": False},
+            {"score": -1.94, "p_value": 0.002, "is_anomaly": True},
+        ],
+        "notes": [],
+    },
+}
+
+EXPLANATIONS: dict[str, Any] = {
+    "type": "object",
+    "required": ["model", "version", "offset", "results", "notes"],
+    "properties": {
+        **_ABOUT,
+        "results": {
+            "type": "array",
+            "items": {
+                **_RESULT,
+                "required": [*_RESULT["required"], "members", "features", "local_p", "words"],
+                "properties": {
+                    **_RESULT["properties"],  # type: ignore[dict-item]
+                    "members": {
+                        "type": "array",
+                        "description": "What the members say, the most trusted first.",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "name": {"type": "string"},
+                                "weight": _NUMBER,
+                                "score": _NUMBER,
+                                "contribution": _NUMBER,
+                            },
+                        },
+                    },
+                    "features": {
+                        "type": "array",
+                        "description": "What each feature costs, the most unusual first.",
+                        "items": {
+                            "type": "object",
+                            "properties": {"name": {"type": "string"}, "cost": _NUMBER},
+                        },
+                    },
+                    "local_p": {**_NUMBER, "description": "Norm of the fusion here."},
+                    "words": {"type": "string", "description": "The same to read."},
+                },
+            },
+        },
+    },
+}
+
+MODEL: dict[str, Any] = {
+    "type": "object",
+    "required": ["model", "version", "kind", "offset", "columns", "members", "card"],
+    "properties": {
+        **{name: _ABOUT[name] for name in ("model", "version", "offset")},
+        "kind": {"type": "string", "enum": ["rows", "runs"]},
+        "false_alarm_rate": {"type": "number"},
+        "loaded": {"type": "number", "description": "When, in seconds since 1970."},
+        "newer_file_failed": {
+            "type": "boolean",
+            "description": "The file has changed, but cannot be loaded.",
+        },
+        "columns": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "kind": {"type": "string"},
+                    "may_be_missing": {"type": "boolean"},
+                    "categories": _TEXTS,
+                },
+            },
+        },
+        "members": _TEXTS,
+        "card": {"type": "object", "description": "What it learned from."},
+    },
+}
+
+MODELS: dict[str, Any] = {
+    "type": "object",
+    "required": ["models"],
+    "properties": {"models": {"type": "array", "items": MODEL}},
+}
+
+STATUS: dict[str, Any] = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {"status": {"type": "string"}},
+    "example": {"status": "ok"},
+}
+
+#: The name of a model, as an argument.
+NAME_PATTERN = rf"^[A-Za-z0-9._-]{{1,{LONGEST_NAME}}}$"
+
+
+def responses(schema: dict[str, Any], *codes: int) -> dict[int | str, dict[str, Any]]:
+    """Return the answers of a route: what it returns, and how it refuses.
+
+    Parameters
+    ----------
+    schema : dict
+        Schema of what it returns, in JSON.
+    *codes : int
+        Statuses of its refusals, besides those of all routes.
+
+    Returns
+    -------
+    dict
+        What FastAPI takes for ``responses``.
+    """
+    refused = {
+        code: {"description": REFUSALS[code], "content": {JSON: {"schema": ERROR}}}
+        for code in sorted({401, 408, 421, 429, 500, *codes})
+    }
+    fine = {200: {"description": "The answer.", "content": {JSON: {"schema": schema}}}}
+    return {**fine, **refused}

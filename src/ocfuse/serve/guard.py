@@ -1,0 +1,204 @@
+"""The door of the service: who may come in, how many, how much and for how long."""
+
+import asyncio
+import hashlib
+import hmac
+from urllib.parse import urlsplit
+
+import anyio
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ocfuse.serve.errors import ServeError, answer
+from ocfuse.serve.origin import is_own
+from ocfuse.serve.settings import Settings, is_loopback
+
+#: Where no token is asked for at the door: probes have none and are told nothing, the page holds
+#: no data, and a socket that looks on shows its token in its first message.
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/", "/v1/live"})
+OPEN_FOLDER = "/static/"
+#: What is always answered, however busy the service is.
+NEVER_BUSY = frozenset({"/healthz", "/readyz", "/metrics"})
+#: Methods that change nothing.
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+Headers = dict[bytes, bytes]
+
+
+class Guard:
+    """Refuse what may not come in, and what is too much.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What is guarded.
+    settings : Settings
+        Token and limits.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app, self.limits = app, settings.limits
+        self._token = settings.token
+        self.n_requests = self.n_streams = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or answer why not."""
+        if scope["type"] == "http":
+            await self._request(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._stream(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = _Reply(send)
+        is_counted = scope["path"] not in NEVER_BUSY
+        try:
+            headers: Headers = dict(scope["headers"])
+            self._admit(scope, headers)
+            if is_counted and self.n_requests >= self.limits.requests:
+                raise ServeError(
+                    429,
+                    "too_many_requests",
+                    f"{self.limits.requests} requests are being answered. Try again soon.",
+                    {"Retry-After": "1"},
+                )
+            body = _Body(receive, self.limits.body_bytes)
+            body.check_length(headers.get(b"content-length"))
+        except ServeError as error:
+            await answer(error)(scope, receive, send)
+            return
+        self.n_requests += is_counted
+        try:
+            with anyio.move_on_after(self.limits.seconds) as patience:
+                await self.app(scope, body, reply)
+        finally:
+            self.n_requests -= is_counted
+        if patience.cancelled_caught and not reply.has_begun:
+            late = ServeError(
+                408,
+                "took_too_long",
+                f"The request took longer than {self.limits.seconds:g} s. Send it faster, or "
+                "fewer rows at a time.",
+            )
+            await answer(late)(scope, receive, send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._admit(scope, dict(scope["headers"]))
+            if self.n_streams >= self.limits.streams:
+                raise ServeError(
+                    429,
+                    "too_many_streams",
+                    f"{self.limits.streams} streams are open. Close one, or try again later.",
+                    {"Retry-After": "10"},
+                )
+        except ServeError as error:
+            await refuse_stream(error, scope, receive, send)
+            return
+        self.n_streams += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self.n_streams -= 1
+
+    def _admit(self, scope: Scope, headers: Headers) -> None:
+        """Refuse strangers, and pages of other sites that act through a user's browser."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        if self._token is None and not is_loopback(_name_of(host)):
+            raise ServeError(
+                421,
+                "wrong_host",
+                "This service answers on this machine only, as localhost or 127.0.0.1.",
+            )
+        is_safe = scope["type"] == "http" and scope["method"] in SAFE_METHODS
+        if not is_safe and not _is_own(headers.get(b"origin"), host):
+            raise ServeError(403, "wrong_origin", "Pages of other sites may not use this service.")
+        path = scope["path"]
+        if self._token is not None and path not in OPEN_PATHS and not path.startswith(OPEN_FOLDER):
+            _check_token(headers.get(b"authorization", b""), self._token)
+
+
+class _Body:
+    """The body of a request, which is refused as soon as it is too long."""
+
+    def __init__(self, receive: Receive, most_bytes: int) -> None:
+        self._receive, self._most = receive, most_bytes
+        self._n = 0
+
+    def check_length(self, promised: bytes | None) -> None:
+        """Refuse a body that says of itself that it is too long."""
+        if promised is not None and promised.isdigit() and int(promised[:20]) > self._most:
+            raise self._refusal()
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._n += len(message.get("body", b""))
+            if self._n > self._most:
+                raise self._refusal()
+        return message
+
+    def _refusal(self) -> ServeError:
+        return ServeError(
+            413, "body_too_large", f"A request may have {self._most} bytes. Send rows in parts."
+        )
+
+
+class _Reply:
+    """The answer to a request, and whether it has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_begun = False
+
+    async def __call__(self, message: Message) -> None:
+        self.has_begun = True
+        await self._send(message)
+
+
+async def refuse_stream(error: ServeError, scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a stream before it begins: by an answer of HTTP where the server can."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 1008, "reason": error.code})
+        return
+    response = answer(error)
+    await send(
+        {
+            "type": "websocket.http.response.start",
+            "status": response.status_code,
+            "headers": response.raw_headers,
+        }
+    )
+    await send({"type": "websocket.http.response.body", "body": response.body})
+    await asyncio.sleep(0)  # until the connection is closed uvicorn takes the answer for none
+
+
+def _check_token(shown: bytes, token: str) -> None:
+    """Compare what is shown with the token, in a time that tells nothing about it."""
+    kind, _, word = shown.partition(b" ")
+    digests = (hashlib.sha256(secret).digest() for secret in (word.strip(), token.encode()))
+    if not hmac.compare_digest(*digests) or kind.lower() != b"bearer":
+        raise ServeError(
+            401,
+            "no_token",
+            "This service needs its token: send the header Authorization: Bearer <token>.",
+            {"WWW-Authenticate": "Bearer"},
+        )
+
+
+def _name_of(host: str) -> str:
+    """Return the name of a Host header, without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_own(origin: bytes | None, host: str) -> bool:
+    """Tell whether a request comes from a page of this service, or from no page."""
+    if origin is None:
+        return True
+    try:
+        return is_own({"origin": origin.decode("latin-1"), "host": host})
+    except ValueError:
+        return False

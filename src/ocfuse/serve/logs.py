@@ -1,0 +1,72 @@
+"""Lines of JSON on stderr: what happens, and never a value of a row nor a secret."""
+
+import json
+import logging
+import sys
+import traceback
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+LOGGER = logging.getLogger("ocfuse.serve")
+#: Frames of a fault that are named, the innermost ones.
+MOST_FRAMES = 8
+LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class Lines(logging.Formatter):
+    """Write records as JSON, one line each.
+
+    Text of an error is left out: it may quote a row. Where it happened is told.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        when = datetime.fromtimestamp(record.created, timezone.utc)
+        content: dict[str, Any] = {
+            "time": when.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        content |= getattr(record, "about", {})
+        if record.exc_info and record.exc_info[1] is not None:
+            content |= fault(record.exc_info[1])
+        return json.dumps(content, default=str)
+
+
+def tell(event: str, /, *, level: str = "info", **about: Any) -> None:
+    """Log something that happened.
+
+    Parameters
+    ----------
+    event : str
+        Its name, one word.
+    level : {"info", "warning", "error"}
+        How much it matters.
+    **about : object
+        What there is to tell: names and counts, never values of rows.
+    """
+    LOGGER.log(LEVELS[level], event, extra={"about": about})
+
+
+def fault(error: BaseException) -> dict[str, Any]:
+    """Return the kind of an error and where it happened, without its words."""
+    frames = traceback.extract_tb(error.__traceback__)[-MOST_FRAMES:]
+    return {
+        "error": type(error).__name__,
+        "where": [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames],
+    }
+
+
+def write_lines(only_errors: bool = False) -> None:
+    """Let this process log to stderr, the server's own messages included."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines())
+    for name, level in (
+        ("ocfuse.serve", logging.WARNING if only_errors else logging.INFO),
+        ("uvicorn.error", logging.WARNING),
+        ("asyncio", logging.ERROR),
+    ):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level)

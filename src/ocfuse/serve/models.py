@@ -1,0 +1,189 @@
+"""The models of a service by name, each replaced as a whole when its file changes."""
+
+import asyncio
+import time
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ocfuse.exceptions import OcfuseError
+from ocfuse.persistence import load, read_header
+from ocfuse.serve.batching import Batcher
+from ocfuse.serve.errors import ServeError
+from ocfuse.serve.logs import tell
+from ocfuse.serve.metrics import Metrics
+from ocfuse.serve.notes import noted
+from ocfuse.serve.scorers import RowScorer, Scorer, scorer_of
+from ocfuse.serve.settings import Settings
+
+#: What tells a file from the one that was there before.
+Mark: TypeAlias = tuple[int, int, int]
+#: Letters of the checksum that name a version.
+VERSION_LETTERS = 16
+
+
+@dataclass(frozen=True)
+class Served:
+    """One version of a model. Who has it may use it to the end, whatever comes after it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model.
+    version : str
+        First letters of the checksum of its file.
+    scorer : RowScorer or RunScorer
+        What scores.
+    batcher : Batcher or None
+        What joins rows of requests; None for models of runs.
+    card : dict
+        What the model tells of its training.
+    loaded : float
+        When it was loaded, in seconds since 1970.
+    """
+
+    name: str
+    version: str
+    scorer: Scorer
+    batcher: Batcher | None
+    card: dict[str, Any] = field(default_factory=dict)
+    loaded: float = 0.0
+
+
+class Shelf:
+    """The models by name.
+
+    Parameters
+    ----------
+    settings : Settings
+        Files of the models.
+    executor : Executor
+        Where models are loaded and rows are scored.
+    metrics : Metrics
+        Is told what happens.
+    """
+
+    def __init__(self, settings: Settings, executor: Executor, metrics: Metrics) -> None:
+        self._settings, self._executor, self._metrics = settings, executor, metrics
+        self._current: dict[str, Served] = {}
+        self._marks: dict[str, Mark] = {}
+        self._failed: set[str] = set()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the models, the first of which is meant where none is named."""
+        return list(self._settings.models)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all models are loaded."""
+        return len(self._current) == len(self._settings.models)
+
+    def has_failed(self, name: str) -> bool:
+        """Tell whether the file of a model has changed, but cannot be loaded."""
+        return name in self._failed
+
+    def get(self, name: str | None = None) -> Served:
+        """Return the present version of a model."""
+        found = self._current.get(self.names[0] if name is None else name)
+        if found is None:
+            raise ServeError(
+                404,
+                "unknown_model",
+                f"There is no such model. There are: {', '.join(self.names)}.",
+            )
+        return found
+
+    def load(self) -> None:
+        """Load all models; a file that cannot be used is an error."""
+        for name, path in self._settings.models.items():
+            self._marks[name] = _mark(path)
+            self._replace(self._read(name, path))
+
+    async def watch(self) -> None:
+        """Look for changed files until cancelled."""
+        while True:
+            await asyncio.sleep(self._settings.reload_seconds)
+            await self.reload()
+
+    async def reload(self) -> list[str]:
+        """Load the models whose files have changed; return their names.
+
+        A file that cannot be loaded leaves the model as it is.
+        """
+        loop = asyncio.get_running_loop()
+        changed = []
+        for name, path in self._settings.models.items():
+            found = await loop.run_in_executor(self._executor, self._changed, name, path)
+            if found is not None:
+                self._replace(found)
+                changed.append(name)
+        return changed
+
+    def _changed(self, name: str, path: Path) -> Served | None:
+        """Return the new version of a model, if its file has another content."""
+        try:
+            mark = _mark(path)
+            if mark == self._marks.get(name):
+                return None
+            self._marks[name] = mark
+            if read_header(path).sha256.startswith(self._current[name].version):
+                self._failed.discard(name)
+                return None
+            return self._read(name, path)
+        except (OcfuseError, OSError) as error:
+            if name not in self._failed:
+                self._failed.add(name)
+                self._metrics.loads.labels(name, "failed").inc()
+                tell("model_not_loaded", level="error", model=name, reason=_reason(error))
+            return None
+
+    def _read(self, name: str, path: Path) -> Served:
+        with noted() as notes:
+            model = load(path)
+        for note in notes:
+            tell("model_note", level="warning", model=name, note=note)
+        scorer = scorer_of(model)
+        return Served(
+            name,
+            read_header(path).sha256[:VERSION_LETTERS],
+            scorer,
+            self._batcher(name, scorer),
+            dict(getattr(model, "card_", {})),
+            time.time(),
+        )
+
+    def _batcher(self, name: str, scorer: Scorer) -> Batcher | None:
+        if not isinstance(scorer, RowScorer):
+            return None
+        rows = self._metrics.batch_rows.labels(name)
+        requests = self._metrics.batch_requests.labels(name)
+
+        def told(n_rows: int, n_requests: int) -> None:
+            rows.observe(n_rows)
+            requests.observe(n_requests)
+
+        settings = self._settings
+        return Batcher(
+            scorer.score_cells, self._executor, settings.batch_rows, settings.batch_seconds, told
+        )
+
+    def _replace(self, served: Served) -> None:
+        """Let later requests have a new version; those under way keep the one they have."""
+        self._current[served.name] = served
+        self._failed.discard(served.name)
+        self._metrics.loads.labels(served.name, "loaded").inc()
+        self._metrics.loaded.labels(served.name).set(served.loaded)
+        tell("model_loaded", model=served.name, version=served.version)
+
+
+def _mark(path: Path) -> Mark:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return str(error)

@@ -1,0 +1,370 @@
+"""The routes of the service: scores, explanations, models, health, metrics."""
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.explain import Explanation
+from ocfuse.serve import forms
+from ocfuse.serve.decoding import JSON, Rows, decode
+from ocfuse.serve.errors import JSONAnswer, ServeError, unusable
+from ocfuse.serve.forms import responses
+from ocfuse.serve.live import Live, Sample
+from ocfuse.serve.metrics import CONTENT_TYPE_LATEST, Metrics
+from ocfuse.serve.models import Served, Shelf
+from ocfuse.serve.notes import noted
+from ocfuse.serve.scorers import RowScorer, RunScorer, Scores, features_of
+from ocfuse.serve.settings import Limits
+
+#: Bytes from which on a body is decoded in another thread, so that others need not wait.
+LARGE_BODY = 32 * 1024
+#: The stream that rows of single requests are shown as, if they are.
+REQUESTS = "requests"
+
+Name = Annotated[
+    str | None,
+    Query(
+        pattern=forms.NAME_PATTERN,
+        description="Name of the model; by default the first one.",
+        openapi_examples={"the first": {"value": None}},
+    ),
+]
+At = Annotated[
+    list[int] | None,
+    Query(
+        max_length=1000,
+        description="Positions of the rows to explain, from 0 on; by default all. For models of "
+        "runs all rows of a run are needed, whichever is explained.",
+    ),
+]
+
+
+class Desk:
+    """Answer requests.
+
+    Parameters
+    ----------
+    shelf : Shelf
+        The models.
+    limits : Limits
+        What is refused.
+    executor : Executor
+        Where rows are read and scored.
+    metrics : Metrics
+        What counts.
+    live : Live or None
+        Whom to show the rows of requests, if at all.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        limits: Limits,
+        executor: Executor,
+        metrics: Metrics,
+        live: Live | None = None,
+    ) -> None:
+        self.shelf, self.limits, self.metrics, self.live = shelf, limits, metrics, live
+        self._executor = executor
+        self._n_shown = 0
+
+    async def score(self, request: Request, name: str | None) -> Response:
+        """Score the rows of a request."""
+        served, rows = await self._rows(request, name)
+        try:
+            scores = await self._scores(served, rows)
+        except InvalidInputError as error:
+            raise unusable(error) from None
+        self.metrics.count_rows(served.name, "request", scores.is_anomaly)
+        if self.live is not None:
+            self._show(served, scores)
+        columns = zip(scores.score, scores.p_value, scores.is_anomaly, strict=True)
+        results = [
+            {"score": _or_none(score), "p_value": _or_none(p_value), "is_anomaly": flag}
+            for score, p_value, flag in columns
+        ]
+        return JSONAnswer(_about(served) | {"results": results, "notes": scores.notes})
+
+    async def explain(
+        self, request: Request, name: str | None, at: Sequence[int] | None
+    ) -> Response:
+        """Say what lies behind the scores of the rows of a request."""
+        served, rows = await self._rows(request, name)
+        self._check_chosen(at, len(rows))
+        try:
+            task = partial(_explanation, served, rows, at)
+            found, notes = await self._elsewhere(task)
+        except InvalidInputError as error:
+            raise unusable(error) from None
+        results = [] if found is None else [_explained(found, i) for i in range(len(found))]
+        return JSONAnswer(_about(served) | {"results": results, "notes": notes})
+
+    async def _rows(self, request: Request, name: str | None) -> tuple[Served, Rows]:
+        if "content-encoding" in request.headers:
+            raise ServeError(415, "compressed", "The body must not be compressed.")
+        body = await request.body()
+        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        served = self.shelf.get(name)
+        if kind == JSON and len(body) < LARGE_BODY:
+            return served, decode(body, kind, self.limits)
+        return served, await self._elsewhere(partial(_decoded, body, kind, self.limits))
+
+    async def _scores(self, served: Served, rows: Rows) -> Scores:
+        scorer = served.scorer
+        if isinstance(scorer, RunScorer) or served.batcher is None:
+            return await self._elsewhere(partial(_scored_runs, scorer, rows))
+        notes: list[str] = []
+        cells = scorer.plain(rows) if isinstance(rows, list) else None
+        if cells is None:
+            features, notes = await self._elsewhere(partial(_features, scorer, rows))
+            if len(features) > served.batcher.most_rows:
+                scores: Scores = await self._elsewhere(partial(scorer.score, features))
+                scores.notes.extend(notes)
+                return scores
+            cells = scorer.cells_of(features)
+        if not cells:
+            return Scores([], [], [], notes)
+        if len(cells) > served.batcher.most_rows:
+            return await self._elsewhere(partial(scorer.score_cells, cells))
+        scores = await served.batcher.score(cells)
+        scores.notes.extend(notes)
+        return scores
+
+    async def _elsewhere(self, task: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, task)
+
+    def _check_chosen(self, at: Sequence[int] | None, n_rows: int) -> None:
+        if at is not None and not all(0 <= i < n_rows for i in at):
+            raise ServeError(
+                422,
+                "bad_argument",
+                f"at must name rows from 0 on, and there are {n_rows}.",
+            )
+        if (n_rows if at is None else len(at)) > self.limits.explained_rows:
+            raise ServeError(
+                413,
+                "too_many_rows",
+                f"At most {self.limits.explained_rows} rows are explained at a time. Send fewer, "
+                "or choose some by at=...",
+            )
+
+    def _show(self, served: Served, scores: Scores) -> None:
+        """Show rows of requests to those who look on."""
+        if self.live is None:
+            return
+        columns = zip(scores.score, scores.p_value, scores.is_anomaly, strict=True)
+        for score, p_value, flag in columns:
+            self.live.publish(_sample(served, self._n_shown, score, p_value, flag))
+            self._n_shown += 1
+
+
+def api_router(desk: Desk) -> APIRouter:
+    """Return the routes for programs.
+
+    Parameters
+    ----------
+    desk : Desk
+        Answers.
+
+    Returns
+    -------
+    APIRouter
+        ``/v1/score``, ``/v1/explain``, ``/v1/model``, ``/v1/models``, ``/healthz``, ``/readyz``
+        and ``/metrics``.
+    """
+    router = APIRouter()
+    refused = (400, 403, 404, 413, 415, 422)
+
+    @router.post(
+        "/v1/score",
+        summary="Score rows",
+        tags=["rows"],
+        responses=responses(forms.SCORES, *refused),
+        openapi_extra={"requestBody": forms.BODY},
+    )
+    async def score(request: Request, model: Name = None) -> Response:
+        """Return score, p-value and verdict of every row, in the order of the rows."""
+        return await desk.score(request, model)
+
+    @router.post(
+        "/v1/explain",
+        summary="Explain rows",
+        tags=["rows"],
+        responses=responses(forms.EXPLANATIONS, *refused),
+        openapi_extra={"requestBody": forms.BODY},
+    )
+    async def explain(request: Request, model: Name = None, at: At = None) -> Response:
+        """Return what members and features add to the score of every row."""
+        return await desk.explain(request, model, at)
+
+    @router.get(
+        "/v1/model",
+        summary="Describe a model",
+        tags=["models"],
+        responses=responses(forms.MODEL, 404, 422),
+    )
+    async def model(model: Name = None) -> Response:
+        """Return the columns, members, threshold and training of a model."""
+        return JSONAnswer(_described(desk.shelf, desk.shelf.get(model)))
+
+    @router.get(
+        "/v1/models", summary="List models", tags=["models"], responses=responses(forms.MODELS)
+    )
+    async def models() -> Response:
+        """Return all models, the one that is used by default first."""
+        shelf = desk.shelf
+        return JSONAnswer({"models": [_described(shelf, shelf.get(n)) for n in shelf.names]})
+
+    _add_health(router, desk)
+    return router
+
+
+def _add_health(router: APIRouter, desk: Desk) -> None:
+    @router.get(
+        "/healthz", summary="Tell that the service lives", responses=responses(forms.STATUS)
+    )
+    async def healthz() -> Response:
+        """Answer, as long as the service can."""
+        return JSONAnswer({"status": "ok"})
+
+    @router.get(
+        "/readyz",
+        summary="Tell whether requests are taken",
+        responses=responses(forms.STATUS, 503),
+    )
+    async def readyz(request: Request) -> Response:
+        """Answer 200 once all models are loaded, and 503 when the service is to stop."""
+        if not desk.shelf.is_ready or getattr(request.app.state, "is_closing", False):
+            raise ServeError(503, "not_ready", "The service starts or stops.")
+        return JSONAnswer({"status": "ready"})
+
+    @router.get(
+        "/metrics",
+        summary="Counters for Prometheus",
+        responses={
+            **responses(forms.STATUS),
+            200: {"description": "Counters.", "content": {"text/plain": {}}},
+        },
+    )
+    async def metrics() -> Response:
+        """Return all counters in the text format of Prometheus."""
+        return Response(desk.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _decoded(body: bytes, kind: str, limits: Limits) -> Rows:
+    with noted():
+        return decode(body, kind, limits)
+
+
+def _features(scorer: RowScorer, rows: Rows) -> Any:
+    with noted() as notes:
+        features = scorer.read(rows)
+    return features, notes
+
+
+def _scored_runs(scorer: RunScorer, rows: Rows) -> Scores:
+    with noted() as notes:
+        scores = scorer.score(rows)
+    scores.notes.extend(notes)
+    return scores
+
+
+def _explanation(
+    served: Served, rows: Rows, at: Sequence[int] | None
+) -> tuple[Explanation | None, list[str]]:
+    """Return what lies behind some rows, None if there are none."""
+    scorer = served.scorer
+    with noted() as notes:
+        if not len(rows) or at == []:
+            return None, notes
+        if isinstance(scorer, RunScorer):
+            return scorer.explain(rows, at), notes
+        features = scorer.read(rows)
+        return scorer.explain(features if at is None else features.iloc[list(at)]), notes
+
+
+def _explained(found: Explanation, row: int) -> dict[str, Any]:
+    trusted = np.argsort(-np.abs(found.weights[row]), kind="stable").tolist()
+    unusual = np.argsort(-found.attributions[row], kind="stable").tolist()
+    return {
+        "score": _or_none(found.score[row]),
+        "p_value": _or_none(found.p_value[row]),
+        "is_anomaly": bool(found.is_anomaly[row]),
+        "members": [
+            {
+                "name": found.member_names[j],
+                "weight": _or_none(found.weights[row, j]),
+                "score": _or_none(found.normalised_scores[row, j]),
+                "contribution": _or_none(found.contributions[row, j]),
+            }
+            for j in trusted
+        ],
+        "features": [
+            {"name": found.feature_names[j], "cost": _or_none(found.attributions[row, j])}
+            for j in unusual
+        ],
+        "local_p": _or_none(found.local_p[row]),
+        "words": found.describe(row),
+    }
+
+
+def _about(served: Served) -> dict[str, Any]:
+    return {"model": served.name, "version": served.version, "offset": served.scorer.offset}
+
+
+def _described(shelf: Shelf, served: Served) -> dict[str, Any]:
+    scorer = served.scorer
+    return _about(served) | {
+        "kind": "runs" if isinstance(scorer, RunScorer) else "rows",
+        "false_alarm_rate": float(scorer.detector.threshold_rate_),
+        "loaded": served.loaded,
+        "newer_file_failed": shelf.has_failed(served.name),
+        "columns": [
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "may_be_missing": column.has_gaps,
+                "categories": column.categories,
+            }
+            for column in features_of(scorer)
+        ],
+        "members": list(scorer.detector.pool_.names_),
+        "card": {name: _plain(value) for name, value in served.card.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON knows."""
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return _or_none(value)
+    return value if isinstance(value, str | int | None) else str(value)
+
+
+def _sample(served: Served, seq: int, score: float, p_value: float, flag: bool) -> Sample:
+    return Sample(
+        model=served.name,
+        stream=REQUESTS,
+        seq=seq,
+        time=time.time(),
+        score=_or_none(score),
+        offset=served.scorer.offset,
+        p_value=_or_none(p_value),
+        is_anomaly=flag,
+    )
+
+
+def _or_none(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,333 @@
+"""What a model makes of rows: read them as it knows them, score them, say why."""
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocfuse.ensemble import FusedDetector
+from ocfuse.exceptions import InvalidInputError, ModelFileError
+from ocfuse.explain import Explanation
+from ocfuse.serve.decoding import JSONRow, Rows
+from ocfuse.streaming import StreamTable
+from ocfuse.tables import Column, Schema, TableDetector
+from ocfuse.tables.column import CATEGORY, FEATURES, NUMBER
+from ocfuse.tables.detector import BLOCK_ROWS
+from ocfuse.tables.frames import Frame, numbered_names, pandas
+
+FloatArray: TypeAlias = NDArray[np.float64]
+#: The features of one row, in the order of the model: numbers, NaN for gaps, or text.
+Cells: TypeAlias = tuple[Any, ...]
+
+NUMBER_TYPES = frozenset({float, int})
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a model says of some rows; NaN where there is no score.
+
+    Attributes
+    ----------
+    score, p_value : list of float
+        Higher is more normal; how rarely a normal row scores this low.
+    is_anomaly : list of bool
+        Which rows raise an alarm.
+    notes : list of str
+        What was odd about the rows.
+    """
+
+    score: list[float]
+    p_value: list[float]
+    is_anomaly: list[bool]
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def part(self, rows: slice) -> "Scores":
+        """Return those of some rows."""
+        return Scores(self.score[rows], self.p_value[rows], self.is_anomaly[rows])
+
+
+class RowScorer:
+    """Score rows one by one: what one row says does not depend on the others.
+
+    Parameters
+    ----------
+    detector : FusedDetector
+        What scores.
+    schema : Schema
+        What the columns hold.
+    is_named : bool
+        Whether the detector knows its columns by name.
+    """
+
+    def __init__(self, detector: FusedDetector, schema: Schema, is_named: bool = True) -> None:
+        self.detector, self.schema, self.is_named = detector, schema, is_named
+        self.names = schema.features
+        self.offset = float(detector.offset_)
+        columns = {column.name: column for column in schema.columns}
+        self._known = frozenset(columns)
+        self._categories = [
+            (j, frozenset(columns[name].categories))
+            for j, name in enumerate(self.names)
+            if columns[name].kind == CATEGORY
+        ]
+        texts = {j for j, _ in self._categories}
+        numbers = [j for j in range(len(self.names)) if j not in texts]
+        self._cells = _getter(self.names)
+        self._numbers = _getter(numbers) if texts else tuple
+
+    # -- reading ------------------------------------------------------------
+
+    def plain(self, rows: Sequence[JSONRow]) -> list[Cells] | None:
+        """Return the features of rows that need no closer look; None if any does.
+
+        That is a number in every column of numbers and a known category in every other one,
+        which is the usual case and a hundred times as quick as `read`.
+        """
+        found = []
+        for row in rows:
+            cells = self._plain(row)
+            if cells is None:
+                return None
+            found.append(cells)
+        return found
+
+    def _plain(self, row: JSONRow) -> Cells | None:
+        try:
+            if type(row) is dict:
+                cells = self._cells(row)
+                if not row.keys() <= self._known:
+                    return None
+            elif len(row) == len(self.names):
+                cells = tuple(row)
+            else:
+                return None
+            numbers = self._numbers(cells)
+            # a sum that is not finite may come of finite numbers: that, too, is looked at closely
+            if not NUMBER_TYPES.issuperset(map(type, numbers)) or not math.isfinite(sum(numbers)):
+                return None
+            if any(cells[j] not in known for j, known in self._categories):
+                return None
+        except (KeyError, OverflowError, TypeError):
+            return None
+        return cells
+
+    def read(self, rows: Rows) -> Frame:
+        """Return the features of any rows as the model knows them, or say what is wrong."""
+        if not isinstance(rows, list):
+            return self.schema.features_of(rows)
+        frame = named_frame([self._named(row) for row in rows], self.names, self.schema)
+        return self.schema.features_of(frame)
+
+    def _named(self, row: JSONRow) -> dict[str, Any]:
+        if isinstance(row, dict):
+            return row
+        if len(row) != len(self.names):
+            raise InvalidInputError(
+                f"A row that is a list must have {len(self.names)} values, in the order of the "
+                f"model's columns. Got {len(row)}."
+            )
+        return dict(zip(self.names, row, strict=True))
+
+    def cells_of(self, features: Frame) -> list[Cells]:
+        """Return the features of a frame that `read` gave, row by row."""
+        return list(zip(*(features[name].tolist() for name in self.names), strict=True))
+
+    # -- scoring ------------------------------------------------------------
+
+    def score_cells(self, rows: Sequence[Cells]) -> Scores:
+        """Score rows."""
+        return self.score(self._frame(rows))
+
+    def score(self, features: Frame) -> Scores:
+        """Score the features that `read` gave."""
+        n = len(features)
+        blocks = [features[i : i + BLOCK_ROWS] for i in range(0, n, BLOCK_ROWS)]
+        parts = [self.detector.score_samples(self._table(block)) for block in blocks]
+        scores = np.concatenate([*parts, np.zeros(0)])
+        return Scores(
+            scores.tolist(),
+            self.detector.conformal_.p_values(scores).tolist() if n else [],
+            (scores < self.offset).tolist(),
+        )
+
+    def explain(self, features: Frame) -> Explanation:
+        """Return what lies behind the scores of the features that `read` gave."""
+        return self.detector.explain(self._table(features))
+
+    def shares(self, rows: Sequence[Cells]) -> tuple[FloatArray, FloatArray]:
+        """Return what each member adds to the scores of rows, and the norm of the fusion there."""
+        return shares(self.detector, self._table(self._frame(rows)))
+
+    def _frame(self, rows: Sequence[Cells]) -> Frame:
+        pd = pandas()
+        if not self._categories:
+            return pd.DataFrame(np.array(rows, dtype=np.float64), columns=self.names)
+        texts = {j for j, _ in self._categories}
+        columns = enumerate(zip(*rows, strict=True))
+        return pd.DataFrame(
+            {
+                self.names[j]: np.array(cells, dtype=object if j in texts else np.float64)
+                for j, cells in columns
+            }
+        )
+
+    def _table(self, features: Frame) -> Any:
+        return features if self.is_named else features.to_numpy()
+
+
+class RunScorer:
+    """Score runs of sensors: what a row says depends on those before it.
+
+    Parameters
+    ----------
+    model : StreamTable
+        What scores.
+    """
+
+    def __init__(self, model: StreamTable) -> None:
+        self.model, self.detector, self.schema = model, model.detector_, model.schema_
+        self.names = self.schema.features
+        self.offset = float(self.detector.offset_)
+
+    def live(self) -> StreamTable:
+        """Return a model for one live stream, at its beginning."""
+        fresh = copy(self.model)
+        fresh.stream_ = copy(self.model.stream_)
+        return fresh.restart()
+
+    def frame(self, rows: Rows) -> Frame:
+        """Return rows as a data frame."""
+        if not isinstance(rows, list):
+            return rows
+        if not all(isinstance(row, dict) for row in rows):
+            raise InvalidInputError(
+                "Rows of sensors must be objects of names and values, such as "
+                '{"flow": 1.5, "current": 0.2}.'
+            )
+        context = [] if self.model.context is None else [self.model.context]
+        return named_frame(rows, [*self.names, *context], self.schema)
+
+    def score(self, rows: Rows) -> Scores:
+        """Score whole runs, from their beginning."""
+        if not len(rows):
+            return Scores([], [], [])
+        return scores_of(self.model.score(self.frame(rows)))
+
+    def explain(self, rows: Rows, at: Sequence[int] | None) -> Explanation:
+        """Return what lies behind the scores of some rows of whole runs."""
+        chosen = None if at is None else list(at)
+        return self.live().explain(self.frame(rows), chosen)
+
+
+Scorer: TypeAlias = RowScorer | RunScorer
+
+
+def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Frame:
+    """Return rows of JSON as a data frame; each must have all columns, if only as a gap.
+
+    A frame would have gaps for what one row lacks and another has: what a row means must not
+    depend on others.
+    """
+    wanted = frozenset(names)
+    for row in rows:
+        if isinstance(row, dict) and not wanted <= row.keys():
+            schema.check(pandas().DataFrame([row], dtype=object).iloc[:0])  # says what is missing
+            raise InvalidInputError(f"Missing: {', '.join(sorted(wanted - row.keys()))}.")
+    if not rows:
+        return pandas().DataFrame(columns=list(names), dtype=object)
+    return pandas().DataFrame(rows, dtype=object)
+
+
+def scores_of(frame: Frame) -> Scores:
+    """Return what a model said of rows, from the frame it returned."""
+    columns = ("score", "p_value", "is_anomaly")
+    return Scores(*(frame[name].tolist() for name in columns))
+
+
+def scorer_of(model: object) -> Scorer:
+    """Return what scores by a model, or refuse a model that is not for rows."""
+    if isinstance(model, StreamTable):
+        return RunScorer(model)
+    if isinstance(model, TableDetector):
+        return RowScorer(model.detector_, model.schema_)
+    if isinstance(model, FusedDetector):
+        return _array_scorer(model)
+    raise ModelFileError(
+        f"A {type(model).__name__} cannot be served. Expected a model of rows that `ocfuse fit`, "
+        "TableDetector.save, StreamTable.save or FusedDetector.save wrote."
+    )
+
+
+def _array_scorer(detector: FusedDetector) -> RowScorer:
+    if detector.context_scale_ is not None:
+        raise ModelFileError(
+            "A FusedDetector that was fitted with context cannot be served, as rows have no place "
+            "for it. Fit a StreamTable with context."
+        )
+    encoder = detector.encoder_
+    names = getattr(detector, "feature_names_in_", None)
+    is_named = names is not None
+    codes = iter(encoder.codes_)
+    columns = [
+        Column(
+            str(name),
+            CATEGORY if is_text else NUMBER,
+            "as in training",
+            has_gaps=not is_complete,
+            categories=list(next(codes)) if is_text else [],
+        )
+        for name, is_text, is_complete in zip(
+            names if is_named else numbered_names(detector.n_features_in_),
+            encoder.categorical_,
+            encoder.complete_,
+            strict=True,
+        )
+    ]
+    return RowScorer(detector, Schema(columns), is_named)
+
+
+def shares(
+    detector: FusedDetector, table: Any, context: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return what each member adds to the scores of rows, and the norm of the fusion there.
+
+    Parameters
+    ----------
+    detector : FusedDetector
+        A fitted detector.
+    table : data frame or ndarray of shape (q, n_features)
+        The rows.
+    context : ndarray of shape (q, k), optional
+        Their context, in the units of the features.
+
+    Returns
+    -------
+    contributions : ndarray of shape (q, d)
+        One column per member, of ``detector.pool_.names_``.
+    local_p : ndarray of shape (q,)
+        NaN if the fusion has no norm.
+    """
+    E = detector.encoder_.transform(table)
+    Z = detector.normaliser_.transform(detector.pool_.score_samples(E))
+    _, contributions = detector.fusion_.contributions(Z, E, context)
+    return contributions, detector.fusion_.local_p(E, context)
+
+
+def features_of(scorer: Scorer) -> list[Column]:
+    """Return the columns that a model learned from."""
+    return [column for column in scorer.schema.columns if column.kind in FEATURES]
+
+
+def _getter(keys: Sequence[Any]) -> Any:
+    """Return what takes some cells of a row, always as a tuple."""
+    if len(keys) == 1:
+        return lambda row, key=keys[0]: (row[key],)
+    return itemgetter(*keys) if keys else lambda row: ()

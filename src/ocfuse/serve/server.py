@@ -1,0 +1,162 @@
+"""The server: an address, TLS, and an end that loses nothing."""
+
+import contextlib
+import ipaddress
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.serve.app import Service
+from ocfuse.serve.settings import Settings
+
+#: Connections that may wait to be taken.
+BACKLOG = 2048
+#: Seconds that a connection without a request stays open.
+KEEP_ALIVE = 30
+#: Milliseconds after which a peer that takes nothing any more is given up, where that is known.
+SILENCE_MS = 60_000
+#: Seconds between the questions whether a stream is still there, and for their answers.
+PING_SECONDS = 20.0
+
+
+class Server(uvicorn.Server):
+    """Serve until a signal asks for an end; then take nothing new, and finish what has come.
+
+    Parameters
+    ----------
+    service : Service
+        What is served.
+    announce : callable
+        Told the address, once requests are taken.
+    """
+
+    def __init__(self, service: Service, announce: Callable[[str], None]) -> None:
+        super().__init__(_config(service))
+        self.service, self.announce = service, announce
+        #: The signal that asked for the end.
+        self.signal = 0
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and announce the address."""
+        await super().startup(sockets)
+        if self.started and sockets:
+            self.announce(address_of(sockets[0], self.service.settings))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the door, let streams and requests finish, and end."""
+        for server in self.servers:
+            server.close()
+        await self.service.drain()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take signals as a wish for an end; unlike its base, do not raise them again."""
+        before = {
+            number: signal.signal(number, self.handle_exit)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: object) -> None:
+        """Take note of a signal; who sends two has no patience left."""
+        self.signal = sig
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def run_server(service: Service, announce: Callable[[str], None]) -> int:
+    """Serve until a signal comes; return its number.
+
+    Parameters
+    ----------
+    service : Service
+        What is served.
+    announce : callable
+        Told the address, such as ``"http://127.0.0.1:8000"``, once requests are taken.
+
+    Returns
+    -------
+    int
+        The signal that ended it.
+    """
+    server = Server(service, announce)
+    listening = open_socket(service.settings)
+    try:
+        server.run(sockets=[listening])
+    finally:
+        listening.close()
+    return server.signal
+
+
+def open_socket(settings: Settings) -> socket.socket:
+    """Return a socket that is bound to the address of a service."""
+    try:
+        family, _, _, _, where = socket.getaddrinfo(
+            settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM
+        )[0]
+        return _bound(family, where)
+    except OSError as error:
+        raise InvalidInputError(
+            f"Cannot listen on {settings.host}, port {settings.port}: "
+            f"{error.strerror or error}. Give another --host or --port; port 0 takes a free one."
+        ) from None
+
+
+def _bound(family: int, where: Any) -> socket.socket:
+    # its protocol is named, or asyncio would not switch off Nagle's delay of small answers
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
+        found.bind(where)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def address_of(listening: socket.socket, settings: Settings) -> str:
+    """Return the address of a service, to be shown."""
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+    return f"{'https' if settings.is_encrypted else 'http'}://{shown}:{port}"
+
+
+def _config(service: Service) -> uvicorn.Config:
+    settings = service.settings
+    config = uvicorn.Config(
+        service,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ws="websockets-sansio",
+        ws_max_size=settings.limits.message_bytes,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_per_message_deflate=False,  # few bytes could become many
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidInputError(
+            f"The certificate or its key cannot be used: {error.strerror or error}. Both must be "
+            "PEM files, and the key without a password."
+        ) from None
+    return config

@@ -1,0 +1,163 @@
+"""What a service is told: addresses, secrets and limits."""
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.serve.names import check_name
+
+#: Where the token is looked for, unless a file is named.
+TOKEN_VARIABLE = "OCFUSE_TOKEN"
+#: Fewest characters of a token: shorter ones can be guessed.
+SHORTEST_TOKEN = 16
+#: Characters that a token may consist of; what headers and cookies carry without quotes.
+TOKEN_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F)))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that one client may ask for; what is beyond is refused.
+
+    Attributes
+    ----------
+    body_bytes : int
+        Bytes of a request.
+    message_bytes : int
+        Bytes of a message of a stream.
+    rows : int
+        Rows of a request or of a message.
+    columns : int
+        Columns of a row.
+    nesting : int
+        Lists and objects of JSON inside each other.
+    explained_rows : int
+        Rows of a request for explanations, which take longer.
+    seconds : float
+        Time from the first byte of a request to its answer.
+    requests : int
+        Requests at a time.
+    streams : int
+        Open streams at a time.
+    """
+
+    body_bytes: int = 8 * 2**20
+    message_bytes: int = 2**20
+    rows: int = 10_000
+    columns: int = 2_000
+    nesting: int = 8
+    explained_rows: int = 100
+    seconds: float = 30.0
+    requests: int = 256
+    streams: int = 64
+
+    def __post_init__(self) -> None:
+        for name in (limit.name for limit in fields(self)):
+            if not getattr(self, name) > 0:
+                raise InvalidInputError(
+                    f"The limit {name} must be above 0. Got {getattr(self, name)!r}."
+                )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a service runs.
+
+    Attributes
+    ----------
+    models : mapping of str to Path
+        Files of the models by name; the first is used where no name is given.
+    host, port : str, int
+        Where to listen; port 0 takes a free one.
+    token : str or None
+        What clients must show. Only a service of this machine alone may do without.
+    tls_cert, tls_key : Path or None
+        Certificate and key; both or none.
+    limits : Limits
+        What is refused.
+    batch_rows : int
+        Most rows of different requests that are scored together.
+    batch_seconds : float
+        How long a row may wait for others while nothing is being scored. The rows that
+        come while others are scored wait for these in any case.
+    threads : int
+        Blocks of rows that are scored at a time.
+    reload_seconds : float
+        How often to look for a changed model file; 0 never looks.
+    drain_seconds : float
+        How long what is under way may take once the service is to stop.
+    events : Path or None
+        File of the events of streams; None keeps them in memory.
+    publish_scores : bool
+        Whether the dashboard also shows rows that came by ``/v1/score``.
+    """
+
+    models: Mapping[str, Path]
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = field(default=None, repr=False)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+    batch_rows: int = 256
+    batch_seconds: float = 0.0
+    threads: int = 2
+    reload_seconds: float = 1.0
+    drain_seconds: float = 10.0
+    events: Path | None = None
+    publish_scores: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise InvalidInputError("A service needs a model. Name at least one model file.")
+        for name in self.models:
+            check_name(name)
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise InvalidInputError("TLS needs a certificate and its key: give both, or none.")
+        if self.token is not None:
+            _check_token(self.token)
+        elif not is_loopback(self.host):
+            raise InvalidInputError(
+                f"The address {self.host} can be reached from other machines, which needs a "
+                f"token. Put one of at least {SHORTEST_TOKEN} characters into a file or into "
+                f"{TOKEN_VARIABLE}, or listen on 127.0.0.1."
+            )
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether TLS is spoken."""
+        return self.tls_cert is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is of this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def read_token(path: Path | None = None) -> str | None:
+    """Return the token of a file, or else of the environment; None if there is none."""
+    if path is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    try:
+        return path.read_text("ascii").strip()
+    except UnicodeDecodeError:
+        raise InvalidInputError(
+            f"The token in {path} must be letters, digits and signs of ASCII."
+        ) from None
+
+
+def _check_token(token: str) -> None:
+    """Refuse a token, without showing it."""
+    if len(token) < SHORTEST_TOKEN or not TOKEN_CHARACTERS.issuperset(token):
+        raise InvalidInputError(
+            f"The token must have at least {SHORTEST_TOKEN} letters, digits and signs of ASCII, "
+            "without spaces. Make one with: python -c 'import secrets; "
+            "print(secrets.token_urlsafe(32))'"
+        )

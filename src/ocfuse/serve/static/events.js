@@ -1,0 +1,220 @@
+// The table of events: acknowledge, comment, older ones, CSV.
+
+import { ask, post } from "./connection.js";
+import { byId, counted, make, moment, number, sameSource, setText, sourceName, span } from "./words.js";
+
+const MOST_EVENTS = 1000;  // that the page keeps; older ones can be fetched again
+const PAGE = 100;
+const WHO = "ocfuse-who";
+const STATES = { open: "▲ open", ended: "ended", interrupted: "interrupted" };
+
+export class Events {
+  // `changed` is called after every change; `choose` shows a stream.
+  constructor({ changed, source }) {
+    this.known = new Map();
+    this.rows = new Map();
+    this.urls = new Map();
+    this.source = source;
+    this.changed = changed;
+    this.hasOlder = false;
+    this.table = byId("table");
+    byId("who").value = localStorage.getItem(WHO) || "";
+    byId("who").addEventListener("change", () => localStorage.setItem(WHO, byId("who").value.trim()));
+    for (const id of ["show-source", "show-state"]) byId(id).addEventListener("change", () => this.filter());
+    byId("older").addEventListener("click", () => this.guard(() => this.loadOlder()));
+    byId("csv").addEventListener("click", (click) => { click.preventDefault(); this.guard(() => this.download()); });
+  }
+
+  // Take changed events; the first list of a new file takes the place of all.
+  take(events, isFirst = false, hasOlder = false) {
+    if (isFirst) {
+      for (const id of [...this.known.keys()]) this.forget(id);
+      this.hasOlder = hasOlder;
+    }
+    const begun = [];
+    for (const event of events) {
+      const before = this.known.get(event.id);
+      if (before && before.change > event.change) continue;
+      if (!before && !isFirst && event.state === "open") begun.push(event);
+      this.known.set(event.id, event);
+      this.show(event);
+    }
+    this.bound();
+    this.filter();
+    this.changed(begun);
+  }
+
+  bound() {
+    if (this.known.size <= MOST_EVENTS) return;
+    const ids = [...this.known.keys()].sort((a, b) => a - b);
+    for (const id of ids.slice(0, this.known.size - MOST_EVENTS)) if (this.known.get(id).state !== "open") this.forget(id);
+    this.hasOlder = true;
+  }
+
+  forget(id) {
+    this.known.delete(id);
+    const row = this.rows.get(id);
+    if (row) row.body.remove();
+    this.rows.delete(id);
+    if (this.urls.has(id)) URL.revokeObjectURL(this.urls.get(id));
+    this.urls.delete(id);
+  }
+
+  // The events of a stream in the order of time.
+  of(source) {
+    const here = [...this.known.values()].filter((event) => sameSource([event.model, event.stream], source));
+    return here.sort((a, b) => a.begin - b.begin);
+  }
+
+  get open() { return [...this.known.values()].filter((event) => event.state === "open"); }
+
+  // One body of the table per event: its line, and a second one with what was said.
+  show(event) {
+    let row = this.rows.get(event.id);
+    if (!row) {
+      row = this.makeRow(event);
+      this.rows.set(event.id, row);
+      const after = [...this.table.tBodies].find((body) => Number(body.dataset.id) < event.id);
+      this.table.insertBefore(row.body, after || null);
+    }
+    row.state.dataset.state = event.state;
+    setText(row.state, STATES[event.state] || event.state);
+    setText(row.began, moment(event.begin));
+    setText(row.lasted, span(event.end - event.begin));
+    setText(row.lowest, number(event.lowest));
+    const names = Object.entries(event.members).slice(0, 3);
+    setText(row.members, names.map(([name, value]) => name + " " + number(value, 2)).join(", ") || "–");
+    const known = event.acknowledged;
+    row.acknowledge.hidden = known !== null;
+    setText(row.known, known ? "✓ " + (known.who || "acknowledged") + ", " + moment(known.time) : "");
+    setText(row.open, event.comments.length ? counted(event.comments.length, "comment") : "Comment");
+    this.showComments(row, event);
+    if (event.has_thumbnail && !row.hasPicture) this.showPicture(row, event);
+  }
+
+  makeRow(event) {
+    const words = "event " + event.id;
+    const row = {
+      state: make("span", { class: "badge" }), began: make("span"), lasted: make("td", { class: "lasted" }), lowest: make("td", { class: "number" }),
+      members: make("td", { class: "members" }), picture: make("td", { class: "picture" }),
+      acknowledge: make("button", { type: "button", "aria-label": "Acknowledge " + words }, "Acknowledge"),
+      known: make("span", { class: "known" }),
+      open: make("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-controls": "said-" + event.id }),
+      list: make("ol", { class: "comments" }), said: make("tr", { class: "said", id: "said-" + event.id, hidden: "" }),
+      body: make("tbody", { "data-id": event.id }), hasPicture: false, nComments: -1,
+    };
+    row.acknowledge.addEventListener("click", () => this.acknowledge(event.id));
+    row.open.addEventListener("click", () => this.toggle(row));
+    row.said.append(make("td", { colspan: 8 }, row.list, this.makeForm(event.id, row)));
+    const line = make("tr", { class: "event" },
+      make("td", { class: "in-state" }, row.state),
+      make("th", { scope: "row" }, make("span", { class: "id" }, "#" + event.id + " "), row.began),
+      row.lasted, make("td", { class: "stream" }, sourceName([event.model, event.stream])), row.lowest, row.members, row.picture,
+      make("td", { class: "actions" }, row.acknowledge, row.known, row.open));
+    row.body.append(line, row.said);
+    return row;
+  }
+
+  makeForm(id, row) {
+    const text = make("textarea", { rows: 2, maxlength: 2000, required: "", id: "text-" + id });
+    const form = make("form", {}, make("label", { for: "text-" + id }, "Comment on event " + id), text, make("button", { type: "submit" }, "Send"));
+    text.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit(); });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.guard(async () => {
+        this.take([await post("v1/events/" + id + "/comment", { text: text.value, who: byId("who").value.trim() })]);
+        text.value = "";
+      });
+    });
+    row.text = text;
+    return form;
+  }
+
+  toggle(row) {
+    row.said.hidden = !row.said.hidden;
+    row.open.setAttribute("aria-expanded", String(!row.said.hidden));
+    if (!row.said.hidden) row.text.focus();
+  }
+
+  showComments(row, event) {
+    if (row.nComments === event.comments.length) return;
+    row.nComments = event.comments.length;
+    row.list.replaceChildren(...event.comments.map((said) => make("li", {},
+      make("span", { class: "by" }, (said.who || "no name") + ", " + moment(said.time)), make("span", { class: "text" }, said.text))));
+  }
+
+  acknowledge(id) {
+    return this.guard(() => this.sendAcknowledgement(id, this.rows.get(id)));
+  }
+
+  async sendAcknowledgement(id, row) {
+    const hadFocus = document.activeElement === row.acknowledge;
+    this.take([await post("v1/events/" + id + "/acknowledge", { who: byId("who").value.trim() })]);
+    if (hadFocus) row.open.focus();  // the button is gone
+  }
+
+  async showPicture(row, event) {
+    row.hasPicture = true;
+    try {
+      const url = URL.createObjectURL(await (await ask("v1/events/" + event.id + "/thumbnail")).blob());
+      if (!this.known.has(event.id)) { URL.revokeObjectURL(url); return; }
+      this.urls.set(event.id, url);
+      const image = make("img", { src: url, alt: "Picture of event " + event.id });
+      const button = make("button", { type: "button", class: "plain" }, image);
+      button.addEventListener("click", () => {
+        byId("picture-img").src = url;
+        byId("picture-img").alt = image.alt;
+        byId("picture").showModal();
+      });
+      row.picture.replaceChildren(button);
+    } catch { row.hasPicture = false; }
+  }
+
+  filter() {
+    const source = byId("show-source").value === "this" ? this.source() : null, state = byId("show-state").value;
+    let shown = 0;
+    for (const [id, row] of this.rows) {
+      const event = this.known.get(id);
+      const fits = (!source || sameSource([event.model, event.stream], source))
+        && (state === "all" || (state === "new" ? event.acknowledged === null : event.state === "open"));
+      row.body.hidden = !fits;
+      shown += fits;
+    }
+    byId("events-empty").hidden = shown > 0;
+    setText(byId("events-empty"), this.known.size ? "No such event." : "No events.");
+    setText(byId("events-count"), counted(shown, "event") + (this.open.length ? ", " + this.open.length + " open" : ""));
+    byId("older").hidden = !this.hasOlder;
+  }
+
+  async loadOlder() {
+    const before = Math.min(...this.known.keys());
+    const { events } = await (await ask("v1/events?limit=" + PAGE + "&before=" + before)).json();
+    this.hasOlder = events.length === PAGE && this.known.size + PAGE <= MOST_EVENTS;
+    for (const event of events) { this.known.set(event.id, event); this.show(event); }
+    this.filter();
+    this.changed([]);
+  }
+
+  async download() {
+    const query = new URLSearchParams(), source = byId("show-source").value === "this" ? this.source() : null;
+    if (source) { query.set("model", source[0]); query.set("stream", source[1]); }
+    const state = byId("show-state").value;
+    if (state === "new") query.set("acknowledged", "false");
+    if (state === "open") query.set("state", "open");
+    const url = URL.createObjectURL(await (await ask("v1/events.csv?" + query)).blob());
+    make("a", { href: url, download: "events.csv" }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+  }
+
+  // Do what may fail, and say so where it does.
+  async guard(work) {
+    const failed = byId("failed");
+    try {
+      await work();
+      failed.hidden = true;
+    } catch (error) {
+      failed.hidden = false;
+      setText(failed, error.message);
+    }
+  }
+}

@@ -1,0 +1,241 @@
+// The page: messages of the service become samples and events, which are drawn when they change.
+
+import { drawTrend, readColours, ScoreChart } from "./chart.js";
+import { Connection, setToken, token } from "./connection.js";
+import { Events } from "./events.js";
+import { Members, showNow, showOthers, showState } from "./panels.js";
+import { Samples } from "./samples.js";
+import { byId, clock, make, number, sameSource as same, setText, sourceName } from "./words.js";
+
+const FRAME = matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : 40;  // milliseconds between pictures
+const LATE = 10, MANY = 5;  // seconds, and usual gaps, without a sample after which a stream is silent
+const CALM = 250;  // and between numbers, which nobody can read faster
+const THEME = "ocfuse-theme";
+const LINKS = { live: "Live", reconnecting: "Reconnecting", stopped: "Stopped" };
+
+const samples = new Samples(), chart = new ScoreChart(byId("chart")), members = new Members();
+const state = { source: null, sources: [], store: null, after: null, version: null, arrived: 0, gap: 0, end: null, chosen: null, isDirty: true, drawn: 0, told: 0 };
+const events = new Events({ changed: eventsChanged, source: () => state.source });
+
+const dirty = () => { state.isDirty = true; };
+
+// What the service says
+
+const TAKE = {
+  welcome(message) {
+    if (state.version !== null && state.version !== message.version) byId("update").hidden = false;
+    state.version = message.version;
+    state.store = message.store;
+  },
+  sources(message) {
+    state.sources = message.sources;
+    chooseFirst();
+  },
+  events(message) {
+    state.after = message.change;
+    events.take(message.events, message.is_first, message.has_older);
+  },
+  history(message) {
+    if (!same(message.source, state.source)) return;
+    samples.merge(message.samples);
+    if (message.samples.length) state.arrived = performance.now();
+    dirty();
+  },
+  samples(message) {
+    if (!same(message.source, state.source)) return;
+    for (const sample of message.samples) samples.push(sample);
+    state.gap += 0.2 * ((performance.now() - state.arrived) / 1000 - state.gap);
+    state.arrived = performance.now();
+    dirty();
+  },
+  trouble(message) {
+    byId("trouble").hidden = !message.message;
+    setText(byId("trouble"), message.message || "");
+  },
+  beat() {},
+};
+
+function eventsChanged(begun) {
+  if (begun.length) setText(byId("say"), "Alarm on " + begun.map((event) => sourceName([event.model, event.stream])).join(", "));
+  showSources();
+  state.told = 0;
+  dirty();
+}
+
+const connection = new Connection({
+  hello: () => ({ store: state.store, after: state.after, source: state.source }),
+  take: (message) => (TAKE[message.type] || (() => {}))(message),
+  show(link) {
+    byId("link").dataset.state = link;
+    setText(byId("link-text"), LINKS[link]);
+    state.told = 0;
+    dirty();
+  },
+  needToken() {
+    byId("token").value = "";
+    if (!byId("ask-token").open) byId("ask-token").showModal();
+  },
+});
+
+// Which stream is shown at first: one in alarm, else the first.
+
+function chooseFirst() {
+  if (!state.source) {
+    const alarmed = events.open.map((event) => [event.model, event.stream]).find((source) => state.sources.some((one) => same(one, source)));
+    const first = alarmed || state.sources[0];
+    if (first) choose(first);
+  }
+  showSources();
+}
+
+function choose(source) {
+  if (same(source, state.source)) return;
+  Object.assign(state, { source, gap: 0, end: null, chosen: null, told: 0 });
+  samples.clear();
+  setPause(false);
+  connection.send({ type: "watch", source });
+  showSources();
+  events.filter();
+  dirty();
+}
+
+function showSources() {
+  const list = [...state.sources];
+  if (state.source && !list.some((source) => same(source, state.source))) list.push(state.source);
+  const open = events.open;
+  const words = list.map((source) => (open.some((event) => same([event.model, event.stream], source)) ? "▲ " : "") + sourceName(source));
+  const select = byId("source"), key = JSON.stringify([list, words, state.source]);
+  if (select.dataset.key === key || !list.length) return;
+  select.dataset.key = key;
+  select.disabled = false;
+  select.replaceChildren(...list.map((source, i) => make("option", { value: i }, words[i])));
+  select.value = String(list.findIndex((source) => same(source, state.source)));
+  select.onchange = () => choose(list[Number(select.value)]);
+}
+
+// Pause, and the cursor that reads values
+
+const seconds = () => Number(byId("window").value);
+
+function setPause(isPaused) {
+  state.end = isPaused && samples.length ? samples.lastTime : null;
+  byId("pause").setAttribute("aria-pressed", String(isPaused));
+  setText(byId("pause"), isPaused ? "Follow" : "Pause");
+  if (!isPaused) state.chosen = null;
+  dirty();
+}
+
+const isPaused = () => byId("pause").getAttribute("aria-pressed") === "true";
+
+function choosePoint(i) {
+  if (!samples.length || !chart.view) return;
+  state.chosen = Math.min(Math.max(i, Math.max(chart.view.from, samples.first)), chart.view.to - 1);
+  state.told = 0;
+  dirty();
+}
+
+function startChart() {
+  const canvas = byId("chart");
+  canvas.addEventListener("pointermove", (event) => {
+    if (chart.view && samples.length) choosePoint(samples.nearest(chart.timeAt(event.offsetX)));
+  });
+  canvas.addEventListener("pointerleave", () => { if (!isPaused() && document.activeElement !== canvas) { state.chosen = null; dirty(); } });
+  canvas.addEventListener("pointerdown", () => { if (!isPaused()) setPause(true); });
+  canvas.addEventListener("keydown", (event) => {
+    if (!chart.view) return;
+    const { from, to } = chart.view, at = state.chosen === null ? to - 1 : state.chosen;
+    const step = Math.max(Math.round((to - from) / 10), 1);
+    const next = { ArrowLeft: at - 1, ArrowDown: at - 1, ArrowRight: at + 1, ArrowUp: at + 1, PageUp: at - step, PageDown: at + step, Home: from, End: to - 1 }[event.key];
+    if (next !== undefined) {
+      if (!isPaused()) setPause(true);  // what is read must stand still
+      choosePoint(next);
+    } else if (event.key === " ") setPause(!isPaused());
+    else if (event.key === "Escape") setPause(false);
+    else return;
+    event.preventDefault();
+  });
+}
+
+function describe(i) {
+  const score = samples.at("score", i), at = (name) => samples.at(name, i);
+  if (Number.isNaN(score)) return clock(at("time"), 1) + ": no score";
+  return clock(at("time"), 1) + ": score " + number(score) + ", threshold " + number(at("offset"))
+    + (Number.isNaN(at("p_value")) ? "" : ", p-value " + number(at("p_value"))) + (samples.isAnomaly(i) ? ", anomalous" : ", normal");
+}
+
+// Drawing
+
+function draw(now) {
+  requestAnimationFrame(draw);
+  if (now - state.told > CALM) {
+    state.told = now;
+    tell();
+  }
+  if (!state.isDirty || now - state.drawn < FRAME) return;
+  state.isDirty = false;
+  state.drawn = now;
+  if (state.chosen !== null && (state.chosen < samples.first || state.chosen >= samples.end)) state.chosen = null;
+  const end = state.end === null ? samples.lastTime : state.end;
+  const shown = { samples, seconds: seconds(), end };
+  byId("chart-empty").hidden = samples.length > 0;
+  chart.draw({ ...shown, events: events.of(state.source), chosen: state.chosen });
+  drawTrend(byId("local-p-trend"), { ...shown, name: "local_p" });
+  drawTrend(byId("drift-trend"), { ...shown, name: "drift", limit: 1 });
+}
+
+function tell() {
+  const age = (performance.now() - state.arrived) / 1000, isLate = age > Math.max(LATE, MANY * state.gap);
+  const open = events.open, here = open.find((event) => same([event.model, event.stream], state.source)) || null;
+  showState({ source: state.source, event: here, age, isLate, hasSamples: samples.length > 0, isLive: byId("link").dataset.state === "live" });
+  showNow(samples, age, isLate);
+  const others = new Map(open.map((event) => [JSON.stringify([event.model, event.stream]), [event.model, event.stream]]));
+  showOthers([...others.values()].filter((source) => !same(source, state.source)), choose);
+  members.show(samples, state.chosen);
+  showValues();
+}
+
+function showValues() {
+  const i = state.chosen === null ? samples.end - 1 : state.chosen, canvas = byId("chart");
+  const words = samples.length ? describe(i) : "";
+  setText(byId("read"), words);
+  if (chart.view && samples.length) {
+    canvas.setAttribute("aria-valuemax", Math.max(chart.view.to - chart.view.from - 1, 0));
+    canvas.setAttribute("aria-valuenow", Math.min(Math.max(i - chart.view.from, 0), Math.max(chart.view.to - chart.view.from - 1, 0)));
+    // spoken while it is read, not with every sample that comes
+    if (state.chosen !== null || canvas.getAttribute("aria-valuetext") === "no sample yet") canvas.setAttribute("aria-valuetext", words);
+  }
+  for (const [id, name] of [["local-p", "local_p"], ["drift", "drift"]]) {
+    let value = NaN;
+    for (let k = i; k >= samples.first && k > i - 300 && Number.isNaN(value); k--) value = samples.at(name, k);
+    setText(byId(id), number(value));
+    byId(id + "-trend").setAttribute("aria-label", (name === "drift" ? "Drift" : "Local p") + " over time, now " + number(value));
+  }
+  byId("drift").classList.toggle("far", Number.parseFloat(byId("drift").textContent) > 1);
+}
+
+function startTheme() {
+  const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
+  const kept = localStorage.getItem(THEME);
+  if (kept === "light" || kept === "dark") root.dataset.theme = kept;
+  const renew = () => { readColours(); dirty(); };
+  byId("theme").addEventListener("click", () => {
+    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
+    root.dataset.theme = isDark ? "light" : "dark";
+    localStorage.setItem(THEME, root.dataset.theme);
+    renew();
+  });
+  dark.addEventListener("change", renew);
+  renew();
+}
+
+startTheme();
+startChart();
+byId("pause").addEventListener("click", () => setPause(!isPaused()));
+byId("acknowledge").addEventListener("click", () => events.acknowledge(Number(byId("acknowledge").dataset.event)));
+byId("window").addEventListener("change", dirty);
+byId("reload").addEventListener("click", () => location.reload());
+byId("token-form").addEventListener("submit", () => { setToken(byId("token").value.trim()); connection.open(); });
+byId("ask-token").addEventListener("cancel", (event) => { if (!token()) event.preventDefault(); });
+new ResizeObserver(dirty).observe(byId("chart"));
+connection.open();
+requestAnimationFrame(draw);

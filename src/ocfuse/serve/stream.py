@@ -1,0 +1,438 @@
+"""One stream: rows in, scores and alarms out, at the pace of whoever is slower."""
+
+import asyncio
+import base64
+import binascii
+import math
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from ocfuse.serve.decoding import JSONRow, check_rows, parse_json
+from ocfuse.serve.errors import ServeError, to_json
+from ocfuse.serve.events import EventStore
+from ocfuse.serve.feeds import Outcome, Scored, Why, feed_of
+from ocfuse.serve.live import Live, Sample
+from ocfuse.serve.logs import tell
+from ocfuse.serve.metrics import Metrics
+from ocfuse.serve.models import Served
+from ocfuse.serve.scorers import RunScorer
+from ocfuse.serve.settings import Limits
+from ocfuse.streaming import EventTracker
+from ocfuse.streaming.events import leave_score
+
+#: Messages that may wait to be scored; the next ones stay with the sender.
+MOST_WAITING = 64
+#: Rows in a row below the threshold that raise an event: of sensors, and of rows by themselves.
+MIN_ROWS_OF_RUNS, MIN_ROWS = 3, 1
+#: Reasons to close a stream, as WebSocket numbers them.
+NORMAL, POLICY, TOO_BIG, RESTART = 1000, 1008, 1009, 1012
+#: Characters of what a client calls its rows.
+LONGEST_ID = 200
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What streams share.
+
+    Attributes
+    ----------
+    live : Live
+        Shows samples to those who look on.
+    events : EventStore
+        Keeps events.
+    metrics : Metrics
+        Counts.
+    limits : Limits
+        What is refused.
+    executor : Executor
+        Where rows are scored and events are written.
+    """
+
+    live: Live
+    events: EventStore
+    metrics: Metrics
+    limits: Limits
+    executor: Executor
+
+
+@dataclass
+class Item:
+    """One row of a message, or why it is none."""
+
+    seq: int
+    row: JSONRow | None = None
+    error: ServeError | None = None
+    id: str | int | None = None
+    time: float = 0.0
+    thumbnail: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Message:
+    """The rows of one message; several are answered by a list."""
+
+    items: Sequence[Item]
+    is_list: bool
+
+
+class Stream:
+    """Score what a client sends, in order, and tell it what it means.
+
+    Parameters
+    ----------
+    socket : WebSocket
+        The connection.
+    served : Served
+        The version of a model that it keeps to its end.
+    name : str
+        What the stream is called.
+    around : Surroundings
+        What streams share.
+    min_rows : int, optional
+        Rows in a row below the threshold that raise an event.
+    """
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        served: Served,
+        name: str,
+        around: Surroundings,
+        min_rows: int | None = None,
+    ) -> None:
+        self.socket, self.served, self.name, self.around = socket, served, name, around
+        self._feed = feed_of(served, around.executor)
+        detector = served.scorer.detector
+        usual = MIN_ROWS_OF_RUNS if isinstance(served.scorer, RunScorer) else MIN_ROWS
+        self._tracker = EventTracker(
+            served.scorer.offset,
+            leave_score(detector.offset_, detector.normal_scores_),
+            usual if min_rows is None else min_rows,
+        )
+        self._seq = 0
+        self._run: str | None = None
+        self._event: int | None = None
+        self._lowest = math.inf
+        self._waiting: deque[str | bytes] = deque()
+        self._n_bytes = 0
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._goodbye: tuple[int, str] | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self.is_over = asyncio.Event()
+
+    # -- the connection -----------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve the stream until the client leaves or `stop` is called."""
+        try:
+            await self.socket.accept()
+            await self._send(self._greeting())
+            self._reader = asyncio.create_task(self._read())
+            while await self._answer_next():
+                pass
+            await self._leave()
+        except (WebSocketDisconnect, OSError, asyncio.TimeoutError):
+            pass  # the client is gone, or has not read for too long
+        finally:
+            if self._reader is not None:
+                self._reader.cancel()
+            await self._give_up_event()
+            self.is_over.set()
+
+    def stop(self, code: int, reason: str) -> None:
+        """Take nothing more; what has come is still answered."""
+        if self._goodbye is None:
+            self._goodbye = code, reason
+        if self._reader is not None:
+            self._reader.cancel()
+        self._changed.set()
+
+    async def _read(self) -> None:
+        """Take messages, as long as few wait: what is not taken slows the sender down."""
+        while True:
+            while len(self._waiting) >= MOST_WAITING or self._is_full:
+                self._room.clear()
+                await self._room.wait()
+            message = await self.socket.receive()
+            if message["type"] != "websocket.receive":
+                self.stop(NORMAL, "")
+                return
+            text = message.get("text")
+            content = (message.get("bytes") if text is None else text) or ""
+            if len(content) > self.around.limits.message_bytes:
+                self.stop(TOO_BIG, "a message was too long")
+                return
+            self._waiting.append(content)
+            self._n_bytes += len(content)
+            self._changed.set()
+
+    @property
+    def _is_full(self) -> bool:
+        return self._n_bytes > 2 * self.around.limits.message_bytes
+
+    async def _answer_next(self) -> bool:
+        """Answer all that waits; tell whether more may come."""
+        while not self._waiting:
+            if self._goodbye is not None:
+                return False
+            self._changed.clear()
+            await self._changed.wait()
+        messages, n_rows = [], 0
+        while self._waiting and n_rows < self.around.limits.rows:
+            messages.append(self._parsed(self._waiting.popleft()))
+            n_rows += len(messages[-1].items)
+        if not self._waiting:
+            self._n_bytes = 0
+        answers, notes = await self._answers([item for m in messages for item in m.items])
+        self._room.set()
+        told = iter(answers)
+        for message in messages:
+            results = [next(told) for _ in message.items]
+            content = {"type": "scores", "results": results} if message.is_list else results[0]
+            if notes:
+                content, notes = content | {"notes": notes}, []
+            await self._send(content)
+        return True
+
+    async def _send(self, content: dict[str, Any]) -> None:
+        text = to_json(content).decode("ascii")
+        await asyncio.wait_for(self.socket.send_text(text), self.around.limits.seconds)
+
+    async def _leave(self) -> None:
+        code, reason = self._goodbye or (NORMAL, "")
+        if reason:
+            await self._send({"type": "bye", "reason": reason})
+            await self.socket.close(code, reason)
+
+    def _greeting(self) -> dict[str, Any]:
+        return {
+            "type": "ready",
+            "model": self.served.name,
+            "version": self.served.version,
+            "stream": self.name,
+            "offset": self.served.scorer.offset,
+            "columns": self.served.scorer.names,
+        }
+
+    # -- what the client says -----------------------------------------------
+
+    def _parsed(self, message: str | bytes) -> Message:
+        """Return the rows of a message; one that is not understood counts as a bad row."""
+        body = message.encode("utf-8", "replace") if isinstance(message, str) else message
+        try:
+            content = parse_json(body, self.around.limits)
+            if isinstance(content, dict) and "rows" in content:
+                return self._several(content)
+            if isinstance(content, dict) and "row" in content:
+                return Message([self._one(content)], is_list=False)
+            raise ServeError(
+                422, "not_rows", 'Expected {"row": {...}} or {"rows": [{...}, ...]} as a message.'
+            )
+        except ServeError as error:
+            return Message([Item(self._next_seq(), error=error)], is_list=False)
+
+    def _several(self, content: dict[str, Any]) -> Message:
+        rows, times = content["rows"], content.get("times")
+        if not isinstance(rows, list):
+            raise ServeError(422, "not_rows", "rows must be a list of rows.")
+        check_rows(rows, self.around.limits)
+        if times is None:
+            times = [None] * len(rows)
+        if not isinstance(times, list) or len(times) != len(rows):
+            raise ServeError(422, "bad_time", "times must be a list with one time per row.")
+        moments = [_time(moment) for moment in times]
+        return Message(
+            [
+                Item(self._next_seq(), row, time=moment)
+                for row, moment in zip(rows, moments, strict=True)
+            ],
+            is_list=True,
+        )
+
+    def _one(self, content: dict[str, Any]) -> Item:
+        (row,) = check_rows([content["row"]], self.around.limits)
+        moment, picture = _time(content.get("time")), _picture(content.get("thumbnail"))
+        name = _id(content.get("id"))
+        return Item(self._next_seq(), row, id=name, time=moment, thumbnail=picture)
+
+    def _next_seq(self) -> int:
+        self._seq += 1
+        return self._seq - 1
+
+    # -- what it means ------------------------------------------------------
+
+    async def _answers(self, items: list[Item]) -> tuple[list[dict[str, Any]], list[str]]:
+        rows = [item.row for item in items if item.row is not None]
+        outcomes, notes = await self._feed.score(rows) if rows else ([], [])
+        found = iter(outcomes)
+        told = [item.error if item.row is None else next(found) for item in items]
+        scored = [outcome for outcome in told if isinstance(outcome, Scored)]
+        name = self.served.name
+        self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
+        self.around.metrics.refused_rows.labels(name).inc(len(told) - len(scored))
+        last = scored[-1] if scored else None
+        return [
+            await self._answer(item, outcome, is_last=outcome is last)
+            for item, outcome in zip(items, told, strict=True)
+        ], notes
+
+    async def _answer(self, item: Item, outcome: Outcome | None, is_last: bool) -> dict[str, Any]:
+        about: dict[str, Any] = {"seq": item.seq}
+        if item.id is not None:
+            about["id"] = item.id
+        if not isinstance(outcome, Scored):
+            self._tracker.update(math.nan)
+            return {"type": "error", **about} | ({} if outcome is None else outcome.content)
+        alarm = self._alarm(outcome)
+        event = await self._publish(item, outcome, alarm, is_last)
+        return {
+            "type": "score",
+            **about,
+            "score": _or_none(outcome.score),
+            "p_value": _or_none(outcome.p_value),
+            "is_anomaly": outcome.is_anomaly,
+            "alarm": alarm,
+            "event": event,
+        }
+
+    def _alarm(self, scored: Scored) -> str | None:
+        """Return "begin" or "end" if the row begins or ends an event. No run shares one."""
+        was_on = self._tracker.is_on
+        if scored.run != self._run:
+            self._tracker.finish()
+            self._run = scored.run
+        before = self._tracker.is_on
+        self._tracker.update(scored.score)
+        if self._tracker.is_on:
+            return None if before else "begin"
+        return "end" if was_on else None
+
+    async def _publish(
+        self, item: Item, scored: Scored, alarm: str | None, is_last: bool
+    ) -> int | None:
+        """Keep what the row means for events, then show it; return the event it is of."""
+        around = self.around
+        loop = asyncio.get_running_loop()
+        why = None
+        is_lowest = scored.score < (self._lowest if self._event is not None else -math.inf)
+        is_asked = alarm == "begin" or is_lowest or (is_last and around.live.has_viewers)
+        if alarm == "begin" or is_lowest:
+            self._lowest = scored.score
+        if is_asked and scored.why is not None:
+            why = await loop.run_in_executor(around.executor, scored.why)
+        sample = self._sample(item, scored, alarm, why)
+        event = None
+        if alarm is not None or self._event is not None:
+            event = await loop.run_in_executor(around.executor, around.events.take, sample)
+            self._event = None if alarm == "end" else event
+        if alarm == "begin":
+            around.metrics.events.labels(self.served.name).inc()
+        if alarm is not None:
+            tell(f"alarm_{alarm}", model=self.served.name, number=event, seq=item.seq)
+        around.live.publish(sample)
+        return event
+
+    def _sample(self, item: Item, scored: Scored, alarm: Any, why: Why | None) -> Sample:
+        return Sample(
+            model=self.served.name,
+            stream=self.name,
+            seq=item.seq,
+            time=item.time,
+            score=_or_none(scored.score),
+            offset=self.served.scorer.offset,
+            p_value=_or_none(scored.p_value),
+            is_anomaly=scored.is_anomaly,
+            local_p=None if why is None else why.local_p,
+            contributions=None if why is None else why.contributions,
+            drift=None if why is None else why.drift,
+            alarm=alarm,
+            thumbnail=item.thumbnail,
+        )
+
+    async def _give_up_event(self) -> None:
+        """End the event that lasts when the stream is over: nobody sees its end."""
+        event, self._event = self._event, None
+        if event is not None:
+            loop = asyncio.get_running_loop()
+            executor, store = self.around.executor, self.around.events
+            await loop.run_in_executor(executor, lambda: store.end(event, state="interrupted"))
+
+
+class Streams:
+    """The open streams by model and name."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str], Stream] = {}
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def run(self, stream: Stream) -> None:
+        """Run a stream; one of the same name before it must give way, as its client is back."""
+        key = stream.served.name, stream.name
+        before = self._open.get(key)
+        if before is not None:
+            before.stop(POLICY, "another connection took over this stream")
+            await before.is_over.wait()
+        if self._is_closed:
+            stream.stop(RESTART, "the service stops")
+        self._open[key] = stream
+        stream.around.metrics.streams.inc()
+        try:
+            await stream.run()
+        finally:
+            stream.around.metrics.streams.dec()
+            if self._open.get(key) is stream:
+                del self._open[key]
+
+    async def close(self, seconds: float) -> None:
+        """Answer what has come, and part from all clients."""
+        self._is_closed = True
+        streams = list(self._open.values())
+        for stream in streams:
+            stream.stop(RESTART, "the service stops")
+        if streams:
+            waits = [asyncio.create_task(stream.is_over.wait()) for stream in streams]
+            _, late = await asyncio.wait(waits, timeout=seconds)
+            for task in late:
+                task.cancel()
+
+
+def _time(given: Any) -> float:
+    if given is None:
+        return time.time()
+    if type(given) not in (int, float) or not abs(given) < 1e15:
+        raise ServeError(422, "bad_time", "time must be a number of seconds.")
+    return float(given)
+
+
+def _id(given: Any) -> str | int | None:
+    is_number = type(given) is int and abs(given) < 2**63
+    if given is None or is_number or (isinstance(given, str) and len(given) <= LONGEST_ID):
+        return given  # type: ignore[no-any-return]
+    raise ServeError(
+        422, "bad_id", f"id must be a whole number, or text of at most {LONGEST_ID} characters."
+    )
+
+
+def _picture(given: Any) -> bytes | None:
+    if given is None:
+        return None
+    try:
+        return base64.b64decode(given, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise ServeError(
+            422, "bad_thumbnail", "thumbnail must be a JPEG, PNG or WebP picture in base64."
+        ) from None
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None

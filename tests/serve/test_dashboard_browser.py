@@ -1,0 +1,572 @@
+"""The live page in a real browser, and before a real service that is killed and comes back."""
+
+import csv
+import io
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+from websockets.sync.client import connect
+
+from ocfuse.serve.events import EventStore
+from tests.serve.looking import PNG, TOKEN, Running, Watched
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="the browser chromium is not installed"),
+    # Playwright's event loop and pipes are closed when the interpreter ends, not before
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
+]
+
+HOSTILE = "</td><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}=1+1"
+MEMBERS = {f"member-{i:02}": 0.3 - 0.1 * i for i in range(12)}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Return a server that lets every test have an application of its own."""
+
+    async def app(scope, receive, send):
+        await server.app(scope, receive, send)
+
+    with Running(app) as server:
+        yield server
+
+
+@pytest.fixture
+def watched(server):
+    watched = Watched()
+    server.app = watched.door
+    yield watched
+    watched.events.close()
+
+
+@pytest.fixture
+def visit(browser, server):
+    """Open the page; at the end nothing may have been complained about or asked of others."""
+    contexts, complaints = [], []
+
+    def visit(state="live", complaint=None, **settings):
+        settings = {"viewport": {"width": 1200, "height": 900}} | settings
+        contexts.append(browser.new_context(**settings))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complain(message.text, complaint))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: asked(request.url))
+        page.goto(f"http://{server.address}/")
+        page.locator(f"#link[data-state={state}]").wait_for()
+        return page
+
+    def complain(text, expected):
+        if expected is None or expected not in text:
+            complaints.append(text)
+
+    def asked(url):
+        if not url.removeprefix("blob:").startswith(f"http://{server.address}/") or TOKEN in url:
+            complaints.append(url)
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def in_state(page, state):
+    page.locator(f"#state[data-state={state}]").wait_for()
+
+
+def colour(page, selector, what):
+    return page.evaluate(
+        "([s, what]) => getComputedStyle(document.querySelector(s))[what]", [selector, what]
+    )
+
+
+def shown_ids(page):
+    found = page.locator("#table tbody:visible").evaluate_all("rows => rows.map(r => r.dataset.id)")
+    return [int(number) for number in found]
+
+
+# The three promises
+
+
+def test_an_alarm_is_shown_within_a_second(watched, visit):
+    """In a burst of samples, too: 250 in a second."""
+    watched.publish()
+    page = visit()
+    in_state(page, "normal")
+    delays = []
+    for _ in range(3):
+        for _ in range(100):
+            watched.publish(contributions=MEMBERS)
+            time.sleep(0.004)
+        start = time.perf_counter()
+        event = watched.publish(-2.0, "begin", contributions=MEMBERS)
+        in_state(page, "alarm")
+        delays.append(time.perf_counter() - start)
+        page.locator(f"#table tbody[data-id='{event}']").wait_for()
+        assert page.locator("#state-title").inner_text().startswith("ALARM since")
+        assert page.title().startswith("▲ ALARM")
+        assert "pump · line-1" in page.locator("#say").inner_text()
+        watched.publish(1.0, "end")
+        in_state(page, "normal")
+    assert sorted(delays)[1] < 1.0, delays
+
+
+SERVICE = """
+import sys
+from pathlib import Path
+import uvicorn
+from ocfuse.serve.app import create_app
+from ocfuse.serve.settings import Settings
+model, events, port = sys.argv[1:]
+app = create_app(Settings(models={"plant": Path(model)}, events=Path(events)))
+uvicorn.run(app, port=int(port), log_level="warning")
+"""
+NORMAL = {
+    "part": "P",
+    "when": "2024-02-01 00:00:00",
+    "pressure": 0,
+    "temperature": 20,
+    "mode": "on",
+}
+
+
+class Service:
+    """A service of a real model, in a process of its own that can be killed."""
+
+    def __init__(self, folder, plant_folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.events = folder / "events.db"
+        self.arguments = [str(plant_folder / "model.ocf"), str(self.events), str(self.port)]
+
+    def start(self):
+        self.child = subprocess.Popen([sys.executable, "-c", SERVICE, *self.arguments])
+        end = time.monotonic() + 120  # a busy machine takes its time
+        while True:
+            try:
+                httpx.get(f"http://127.0.0.1:{self.port}/readyz", verify=False)
+                return
+            except httpx.TransportError:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+
+    def kill(self):
+        self.child.send_signal(signal.SIGKILL)
+        self.child.wait()
+
+    def stream(self):
+        return connect(
+            f"ws://127.0.0.1:{self.port}/v1/stream?model=plant&stream=line&min_rows=1",
+            open_timeout=30,
+        )
+
+
+def score(stream, **changes):
+    stream.send(json.dumps({"row": NORMAL | changes}))
+    while (answer := json.loads(stream.recv(timeout=30)))["type"] != "score":
+        pass
+    return answer
+
+
+def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, browser):
+    service = Service(tmp_path, plant_folder)
+    service.start()
+    page = browser.new_page()
+    try:
+        page.goto(f"http://127.0.0.1:{service.port}/")
+        with service.stream() as stream:
+            for _ in range(20):
+                assert score(stream)["is_anomaly"] is False
+            in_state(page, "normal")
+            start = time.perf_counter()
+            first = score(stream, temperature=60)
+            in_state(page, "alarm")
+            assert time.perf_counter() - start < 1.0
+            assert score(stream)["alarm"] == "end"
+            in_state(page, "normal")
+            page.locator("#who").fill("Ada")
+            page.get_by_role("button", name=f"Acknowledge event {first['event']}").click()
+            page.locator(f"[data-id='{first['event']}'] .known:has-text('Ada')").wait_for()
+            page.get_by_role("button", name="Comment", exact=True).click()
+            page.keyboard.type("valve stuck")
+            page.keyboard.press("Control+Enter")
+            page.locator(".comments .text", has_text="valve stuck").wait_for()
+            left_open = score(stream, temperature=70)["event"]
+            page.locator(f"#table tbody[data-id='{left_open}']").wait_for()
+            service.kill()
+        page.locator("#link[data-state=reconnecting]").wait_for()
+        page.get_by_role("heading", name="Not connected").wait_for()
+        store = EventStore(service.events)
+        missed = [store.begin("plant", "line", 1.7e9 + i, -1.0) for i in range(3)]
+        store.end(missed[0])
+        store.close()
+        service.start()
+        with service.stream() as stream:
+            late = score(stream, temperature=65)["event"]
+            score(stream)
+            page.locator("#link[data-state=live]").wait_for()
+            page.locator(f"#table tbody[data-id='{late}'] [data-state=ended]").wait_for()
+            in_state(page, "normal")
+        listed = httpx.get(f"http://127.0.0.1:{service.port}/v1/events", verify=False).json()
+        assert shown_ids(page) == [event["id"] for event in listed["events"]]
+        assert {first["event"], left_open, *missed, late} == set(shown_ids(page))
+        states = dict(zip(shown_ids(page), page.locator(".badge").all_inner_texts(), strict=True))
+        assert states[left_open] == "interrupted"
+        assert states[missed[0]] == "ended"
+        page.reload()
+        row = page.locator(f"[data-id='{first['event']}']")
+        assert "Ada" in row.locator(".known").inner_text()
+        row.get_by_role("button", name="1 comment").click()
+        assert row.locator(".comments .text").all_inner_texts() == ["valve stuck"]
+    finally:
+        page.close()
+        service.kill()
+    store = EventStore(service.events)
+    assert [event.as_json() for event in store.list()] == listed["events"]
+    store.close()
+
+
+# What is shown
+
+
+def test_hostile_text_is_text(watched, visit):
+    watched.publish(model=HOSTILE, stream=HOSTILE, contributions={HOSTILE: -1.0})
+    page = visit()
+    event = watched.publish(
+        -1.0, "begin", model=HOSTILE, stream=HOSTILE, contributions={HOSTILE: -1.0}
+    )
+    in_state(page, "alarm")
+    watched.events.comment(event, HOSTILE, HOSTILE)
+    watched.events.acknowledge(event, HOSTILE)
+    page.get_by_role("button", name="1 comment").click()
+    name = f"{HOSTILE} · {HOSTILE}"
+    assert page.locator("#source option").inner_text() == f"▲ {name}"
+    assert page.locator("td.stream").inner_text() == name
+    assert page.locator(".comments .text").inner_text() == HOSTILE
+    assert HOSTILE in page.locator(".comments .by").inner_text()
+    assert HOSTILE in page.locator(".known").inner_text()
+    assert HOSTILE in page.locator("td.members").inner_text()
+    page.locator("#members th[scope=row]", has_text=HOSTILE).wait_for()
+    assert page.locator("main script, main img").count() == 0
+    page.set_viewport_size({"width": 360, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_numbers_are_those_of_the_samples(watched, visit):
+    watched.publish(0.25, p_value=0.125, local_p=1.5, drift=0.75, contributions=MEMBERS)
+    page = visit()
+    page.locator("#now-score:has-text('0.25')").wait_for()
+    page.locator("#drift:has-text('0.75')").wait_for()
+    shown = [page.locator(f"#{name}").inner_text() for name in ("now-offset", "now-p", "local-p")]
+    assert shown == ["0", "0.125", "1.5"]
+    rows = page.locator("#members tbody tr:visible")
+    assert rows.count() == 8
+    assert rows.first.inner_text().replace("\t", " ").split() == ["member-11", "\N{MINUS SIGN}0.8"]
+    page.get_by_role("button", name="Show all 12").click()
+    assert rows.count() == 12
+    watched.publish(0.5, drift=1.25)
+    page.locator("#drift.far:has-text('1.25')").wait_for()
+    assert page.evaluate(
+        """() => ['chart', 'local-p-trend', 'drift-trend'].every((id) => {
+            const canvas = document.getElementById(id);
+            const { width, height } = canvas;
+            const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+            return data.some((value) => value > 0);
+        })"""
+    )
+
+
+def test_the_chart_is_read_by_keys_and_stands_still_meanwhile(watched, visit):
+    for i in range(10):
+        watched.publish(float(i), "end", time=1000.0 + i)
+    page = visit()
+    in_state(page, "normal")
+    chart = page.locator("#chart")
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    page.locator("#read:has-text('score 8,')").wait_for()
+    watched.publish(99.0, time=1010.0)
+    page.keyboard.press("ArrowLeft")
+    page.locator("#read:has-text('score 7,')").wait_for()
+    assert "score 7, threshold 0, p-value 0.5, normal" in chart.get_attribute("aria-valuetext")
+    page.keyboard.press("Home")
+    page.locator("#read:has-text('score 0,')").wait_for()
+    assert chart.get_attribute("aria-valuenow") == "0"
+    page.keyboard.press("End")
+    page.locator("#read:has-text('score 9,')").wait_for()
+    assert page.get_by_role("button", name="Follow").get_attribute("aria-pressed") == "true"
+    page.keyboard.press("Escape")
+    page.locator("#read:has-text('score 99,')").wait_for()
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Follow").click()
+
+
+def test_other_streams_in_alarm_are_named(watched, visit):
+    watched.publish(stream="line-1")
+    page = visit()
+    in_state(page, "normal")
+    watched.publish(-1.0, "begin", stream="line-2")
+    page.get_by_role("button", name="pump · line-2").click()
+    in_state(page, "alarm")
+    assert page.locator("#source option:checked").inner_text() == "▲ pump · line-2"
+    page.get_by_role("button", name="Acknowledge", exact=True).click()
+    page.locator("#state-more:has-text('Acknowledged')").wait_for()
+
+
+def test_events_are_filtered_older_ones_fetched_and_saved(watched, visit, server):
+    for i in range(230):
+        watched.event(-1.0 - i, stream=f"line-{i % 2}")
+    watched.events.acknowledge(229, "=Ada")
+    page = visit()
+    page.locator("#table tbody").nth(199).wait_for()
+    assert shown_ids(page) == list(range(230, 30, -1))
+    page.get_by_role("button", name="Show older events").click()
+    page.locator("#table tbody").nth(229).wait_for()
+    assert shown_ids(page) == list(range(230, 0, -1))
+    assert page.locator("#older").is_hidden()
+    page.locator("#show-state").select_option("new")
+    assert 229 not in shown_ids(page)
+    page.locator("#show-source").select_option("this")
+    assert shown_ids(page) == [i for i in range(229, 0, -2) if i != 229]
+    assert page.locator("#events-count").inner_text() == "114 events"
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export CSV").click()
+    saved = download.value.path().read_bytes().decode()
+    assert saved == "".join(watched.events.csv(stream="line-0", acknowledged=False))
+    page.locator("#show-state").select_option("all")
+    page.locator("#show-source").select_option("all")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export CSV").click()
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_bytes().decode())))
+    assert [int(row["id"]) for row in rows] == shown_ids(page)[::-1]
+    assert rows[228]["acknowledged_by"] == "'=Ada"
+
+
+def test_pictures_are_shown(watched, visit):
+    watched.event(thumbnail=PNG)
+    page = visit()
+    picture = page.get_by_role("button", name="Picture of event 1")
+    picture.focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_role("dialog", name="Picture of the event").is_visible()
+    page.wait_for_function("document.getElementById('picture-img').naturalWidth === 1")
+    page.keyboard.press("Escape")
+    assert page.locator("#picture").is_hidden()
+
+
+def test_trouble_is_told(watched, visit, monkeypatch):
+    watched.event()
+    page = visit()
+    monkeypatch.setattr(watched.events, "_failure", "disk is full")
+    watched.publish(stream="other")
+    page.locator("#trouble:has-text('disk is full')").wait_for()
+    monkeypatch.undo()
+    watched.publish(stream="another")
+    page.locator("#trouble").wait_for(state="hidden")
+
+
+def test_a_refused_comment_is_told(watched, visit):
+    event = watched.event()
+    page = visit(complaint="422")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    text = page.get_by_label(f"Comment on event {event}")
+    text.fill("   ")
+    page.get_by_role("button", name="Send").click()
+    page.locator("#failed:has-text('1 to 2000 characters')").wait_for()
+    assert text.input_value() == "   "
+    text.fill("better")
+    page.get_by_role("button", name="Send").click()
+    page.locator(".comments .text:has-text('better')").wait_for()
+    assert page.locator("#failed").is_hidden()
+
+
+def test_a_token_is_asked_for_once(server, visit):
+    secret = Watched(token=TOKEN)
+    server.app = secret.door
+    event = secret.event(thumbnail=PNG)
+    page = visit("stopped")
+    dialog = page.get_by_role("dialog", name="This service has a token")
+    page.locator("#token").fill("wrong-one-of-the-tests")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.getElementById('token').value === ''")
+    dialog.wait_for()
+    page.locator("#token").fill(TOKEN)
+    page.get_by_role("button", name="Look on").click()
+    page.locator("#link[data-state=live]").wait_for()
+    page.get_by_role("button", name=f"Picture of event {event}").wait_for()
+    page.get_by_role("button", name=f"Acknowledge event {event}").click()
+    page.locator(".known:has-text('acknowledged')").wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export CSV").click()
+    assert download.value.path().read_bytes().decode() == "".join(secret.events.csv())
+    page.reload()
+    page.locator("#link[data-state=live]").wait_for()
+    assert dialog.is_hidden()
+    secret.events.close()
+
+
+# Who reads it, and on what
+
+
+def test_narrow_screens_need_no_scrolling_aside(watched, visit):
+    long = "a-very-long-name-without-any-space-" * 4
+    for i in range(3):
+        watched.event(-123456.789, model=long, stream=f"{long}{i}", contributions={long: -1.0})
+    watched.publish(-1.0, "begin", model=long, stream=long, contributions=MEMBERS, thumbnail=PNG)
+    watched.events.comment(1, long * 5, long)
+    page = visit(viewport={"width": 1100, "height": 780})
+    page.get_by_role("button", name="1 comment").click()
+    page.get_by_role("button", name="Picture of event 4").wait_for()
+    for width in (1100, 1000, 800, 360):
+        page.set_viewport_size({"width": width, "height": 780})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    small = page.evaluate(
+        """() => [...document.querySelectorAll('main button, main select, main input')]
+            .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24)
+            .map((one) => one.outerHTML)"""
+    )
+    assert small == []
+
+
+CONTRASTS = """() => {
+    const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+    const light = (c) => c <= 10 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4;
+    const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+    const behind = (node) => {
+        for (let one = node; one; one = one.parentElement) {
+            const back = parse(getComputedStyle(one).backgroundColor);
+            if (back.length === 3 || back[3] === 1) return back;
+        }
+        return [255, 255, 255];
+    };
+    const poor = [];
+    for (const node of document.querySelectorAll('body *')) {
+        const isText = [...node.childNodes].some((one) => one.nodeType === 3 && one.data.trim());
+        if (!isText || !node.checkVisibility()) continue;
+        if (node.closest('.hidden, noscript, option')) continue;
+        const a = luminance(parse(getComputedStyle(node).color)), b = luminance(behind(node));
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (ratio < 4.5) poor.push([node.id || node.className, node.textContent, ratio]);
+    }
+    return poor;
+}"""
+
+
+def test_text_stands_out_in_dark_and_light(watched, visit):
+    watched.event(thumbnail=PNG)
+    watched.events.acknowledge(1, "Ada")
+    watched.events.comment(1, "said")
+    watched.publish(-1.0, "begin", drift=2.0, contributions=MEMBERS)
+    watched.publish(-1.0, "begin", stream="other", drift=2.0, contributions=MEMBERS)
+    page = visit(color_scheme="dark")
+    in_state(page, "alarm")
+    page.get_by_role("button", name="1 comment").click()
+    page.locator("#drift.far").wait_for()
+    backs = []
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        backs.append(colour(page, "body", "backgroundColor"))
+        assert page.evaluate(CONTRASTS) == []
+    dark, light = backs
+    assert dark != light
+    page.get_by_role("button", name="Switch between light and dark").click()
+    assert colour(page, "body", "backgroundColor") == dark
+    assert page.evaluate(CONTRASTS) == []
+    page.reload()
+    assert colour(page, "body", "backgroundColor") == dark
+    page.emulate_media(color_scheme="dark")
+    page.get_by_role("button", name="Switch between light and dark").click()
+    assert colour(page, "body", "backgroundColor") == light
+
+
+def test_everything_has_a_name_and_is_reached_by_tab(watched, visit):
+    watched.event(thumbnail=PNG)
+    watched.publish(contributions=MEMBERS)
+    page = visit()
+    page.get_by_role("button", name="Show all 12").wait_for()
+    for role, name in [
+        ("heading", "Normal"), ("combobox", "Stream"), ("combobox", "Time shown"),
+        ("slider", "Score over time"), ("img", "Drift over time"), ("table", "Events"),
+        ("textbox", "Your name"), ("status", None), ("columnheader", "Lowest score"),
+    ]:  # fmt: skip
+        assert page.get_by_role(role, name=name).first.is_visible()
+    reached = []
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate("(document.activeElement.id || document.activeElement.ariaLabel || '')")
+        )
+    order = ["source", "theme", "window", "pause", "chart", "members-all"]
+    order += ["show-source", "show-state", "who", "csv", "Acknowledge event 1"]
+    assert [one for one in reached if one in order][: len(order)] == order
+
+
+def test_the_focus_is_not_lost(watched, visit):
+    watched.event()
+    page = visit()
+    page.get_by_role("button", name="Acknowledge event 1").focus()
+    page.keyboard.press("Enter")
+    page.locator(".known:has-text('acknowledged')").wait_for()
+    assert page.evaluate("document.activeElement.textContent") == "Comment"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    watched.event()
+    page.locator("#table tbody[data-id='2']").wait_for()
+    assert page.evaluate("document.activeElement.id") == "text-1"
+
+
+def test_nothing_moves_for_those_who_ask_for_that(watched, visit):
+    page = visit(reduced_motion="reduce")
+    page.evaluate("document.getElementById('link').dataset.state = 'reconnecting'")
+    assert page.evaluate("document.getAnimations().length") == 0
+
+
+def test_memory_of_the_page_is_bounded(watched, visit):
+    page = visit()
+    kept = page.evaluate(
+        """async () => {
+            const { Samples } = await import('./static/samples.js');
+            const samples = new Samples(100);
+            const push = (i) => samples.push({ time: i, score: i, contributions: {} });
+            for (let i = 0; i < 1000; i++) push(i);
+            const full = [samples.length, samples.at('time', samples.first), samples.lastTime,
+                          samples.nearest(950.4) - samples.first, samples.shares.length];
+            samples.merge([{ time: 990, score: -1 }, { time: 991, score: -2 }]);
+            const merged = [samples.length, samples.lastTime, samples.at('score', samples.end - 2)];
+            push(5);  // the clock begins anew
+            return [full, merged, [samples.length, samples.lastTime]];
+        }"""
+    )
+    assert kept == [[100, 900, 999, 50, 100], [92, 991, -1], [1, 5]]
+
+
+def test_hundreds_of_events_in_a_burst_are_all_shown(watched, visit):
+    page = visit()
+    thread = threading.Thread(target=lambda: [watched.event() for _ in range(300)])
+    thread.start()
+    thread.join()
+    page.locator("#table tbody[data-id='300'] [data-state=ended]").wait_for()
+    assert shown_ids(page) == list(range(300, 0, -1))

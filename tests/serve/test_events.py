@@ -1,0 +1,464 @@
+"""Events outlive the process, a full disk and those who comment on them."""
+
+import csv
+import io
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.serve import events as module
+from ocfuse.serve import keeping, unwritten
+from ocfuse.serve.event import COLUMNS, cell, when
+from ocfuse.serve.events import MOST_NOTES, MOST_TEXT, THUMBNAIL_BYTES, EventStore
+from ocfuse.serve.keeping import Keep
+from ocfuse.serve.live import Sample
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
+JPEG = b"\xff\xd8\xff" + b"another"
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = EventStore(tmp_path / "events.db")
+    yield store
+    store.close()
+
+
+def fill(store, n, model="pump", **more):
+    ids = []
+    for i in range(n):
+        ids.append(store.begin(model, "line", 10.0 * i, -float(i), **more))
+        store.end(ids[-1], 10.0 * i + 3)
+    return ids
+
+
+def ids_of(events):
+    return [event.id for event in events]
+
+
+def test_an_event_from_begin_to_end(store, monkeypatch):
+    event = store.begin(
+        "pump", "line", 10.0, -1.0, offset=0.1, p_value=0.01, local_p=2.0,
+        contributions={"knn": 0.5, "gmm": -1.5}, thumbnail=PNG,
+    )  # fmt: skip
+    known = store.get(event)
+    assert (known.state, known.begin, known.end, known.lowest) == ("open", 10.0, 10.0, -1.0)
+    assert list(known.members) == ["gmm", "knn"]
+    monkeypatch.setattr(module, "UPDATE_SECONDS", 0.0)
+    store.update(event, 11.0, -3.0, p_value=0.001, contributions={"knn": -3.0}, thumbnail=JPEG)
+    store.update(event, 12.0, -2.0, p_value=0.005, contributions={"gmm": -2.0}, thumbnail=PNG)
+    store.update(event, 13.0, None)
+    store.end(event, 14.0)
+    known = store.get(event)
+    assert (known.state, known.end, known.lowest, known.p_value) == ("ended", 14.0, -3.0, 0.001)
+    assert (known.n_samples, dict(known.members)) == (4, {"knn": -3.0})
+    assert store.thumbnail(event) == ("image/jpeg", JPEG)
+    store.update(event, 99.0, -9.0)
+    store.end(event, 99.0)
+    assert store.get(event) == known
+
+
+def test_updates_are_written_now_and_then_only(store):
+    event = store.begin("pump", "line", 0.0, -1.0)
+    change = store.change
+    for i in range(1000):
+        store.update(event, float(i), -float(i))
+    assert store.change == change
+    store.end(event)
+    assert (store.change, store.get(event).lowest, store.get(event).end) == (change + 1, -999, 999)
+
+
+def test_samples_make_events(store):
+    def take(time, alarm=None, score=-1.0, stream="line"):
+        return store.take(Sample("pump", stream, 0, time, score, 0.0, alarm=alarm))
+
+    assert take(0.0, score=1.0) is None
+    event = take(1.0, "begin")
+    assert take(1.0, "begin", stream="other") == event + 1
+    assert take(2.0, score=-5.0) == event
+    assert take(3.0, "end", 1.0) == event
+    assert take(4.0, score=1.0) is None
+    again = take(5.0, "begin")
+    last = take(6.0, "begin")
+    states = {known.id: known.state for known in store.list()}
+    assert states == {event: "ended", event + 1: "open", again: "interrupted", last: "open"}
+    assert store.get(event).lowest == -5.0
+
+
+def test_all_is_there_after_closing(store, tmp_path):
+    fill(store, 3, thumbnail=PNG, contributions={"knn": -1.0})
+    left = store.begin("pump", "line", 99.0, -1.0)
+    store.acknowledge(1, "Ada")
+    store.comment(1, "seen", "Ada")
+    store.comment(1, "and mended", "Bo")
+    before = store.list()
+    store.close()
+    again = EventStore(tmp_path / "events.db")
+    try:
+        assert again.name == store.name
+        assert [e for e in again.list() if e.id != left] == [e for e in before if e.id != left]
+        assert again.get(left).state == "interrupted"
+        assert again.thumbnail(1) == ("image/png", PNG)
+        assert [(n.kind, n.who, n.text) for n in again.get(1).notes] == [
+            ("acknowledge", "Ada", ""), ("comment", "Ada", "seen"), ("comment", "Bo", "and mended"),
+        ]  # fmt: skip
+        assert again.begin("pump", "line", 0.0, 0.0) == left + 1
+    finally:
+        again.close()
+
+
+def test_the_first_acknowledgement_counts(store):
+    (event,) = fill(store, 1)
+    first = store.acknowledge(event, "Ada")
+    assert store.acknowledge(event, "Bo") == first
+    assert first.acknowledgement.who == "Ada"
+    assert store.acknowledge(999) is None
+    assert store.comment(999, "nobody hears it") is None
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "\0", "a" * (MOST_TEXT + 1)])
+def test_comments_have_bounds(store, text):
+    (event,) = fill(store, 1)
+    with pytest.raises(InvalidInputError, match="1 to 2000 characters"):
+        store.comment(event, text)
+    assert store.get(event).notes == ()
+
+
+def test_notes_of_an_event_are_bounded(store, monkeypatch):
+    monkeypatch.setattr(module, "MOST_NOTES", 3)
+    assert MOST_NOTES == 500
+    (event,) = fill(store, 1)
+    for i in range(3):
+        store.comment(event, str(i))
+    with pytest.raises(InvalidInputError, match="has 3 notes"):
+        store.comment(event, "one more")
+
+
+def test_strange_values_are_kept_in_a_form_that_can_be_told(store):
+    event = store.begin("\ud800\0m" + 300 * "x", "温度", 1e300, float("-inf"), p_value=float("nan"))
+    store.end(event)
+    store.comment(event, "half \udfff a character", "🙂")
+    known = store.get(event)
+    assert (known.lowest, known.p_value, known.stream) == (None, None, "温度")
+    assert known.model == "?m" + 198 * "x"
+    assert known.notes[0].text == "half ? a character"
+    assert "1e+300" in "".join(store.csv())
+
+
+def test_thumbnails_are_small_pictures(store, caplog):
+    for picture in (b"GIF89a", b"<svg onload=alert(1)>", b"", PNG + b"x" * THUMBNAIL_BYTES):
+        event = store.begin("pump", "line", 0.0, -1.0, thumbnail=picture)
+        assert store.thumbnail(event) is None
+        assert store.get(event).as_json()["has_thumbnail"] is False
+    assert "is not kept" in caplog.text
+    webp = b"RIFF1234WEBP"
+    event = store.begin("pump", "line", 0.0, -1.0, thumbnail=webp)
+    assert store.thumbnail(event) == ("image/webp", webp)
+
+
+def test_lists_are_read_in_pages_and_chosen(store):
+    ids = fill(store, 7) + fill(store, 4, model="fan")
+    store.acknowledge(ids[8])
+    assert ids_of(store.list()) == ids[::-1]
+    assert ids_of(store.list(before=ids[3], limit=2)) == [ids[2], ids[1]]
+    assert ids_of(store.list(after=ids[3], limit=2)) == [ids[4], ids[5]]
+    assert ids_of(store.list(model="fan")) == ids[:6:-1]
+    assert ids_of(store.list(model="fan", acknowledged=False)) == [ids[10], ids[9], ids[7]]
+    assert ids_of(store.list(acknowledged=True)) == [ids[8]]
+    assert store.list(state="open") == store.list(stream="' OR 1=1 --") == []
+    assert ids_of(store.list(before=10**30, limit=1)) == [ids[-1]]
+
+
+def test_changes_are_numbered_and_none_is_missed(store):
+    ids = fill(store, 3)
+    at = store.change
+    assert store.changes(at) == []
+    store.comment(ids[0], "late")
+    new = store.begin("pump", "line", 0.0, -1.0)
+    changed = store.changes(at)
+    assert ids_of(changed) == [ids[0], new]
+    assert [event.change for event in changed] == [at + 1, at + 2]
+    assert ids_of(store.changes(0, limit=2)) == ids[1:]
+
+
+def test_numbers_of_changes_are_not_given_twice(store, tmp_path):
+    fill(store, 1)
+    told = store.change
+    store.close()
+    again = EventStore(tmp_path / "events.db")
+    again.begin("pump", "line", 0.0, -1.0)
+    assert again.changes(told)[0].change > told + 1000
+    again.close()
+
+
+def test_listeners_hear_of_changes(store):
+    heard = []
+    stop = store.listen(lambda: heard.append(store.change))
+    fill(store, 2)
+    assert heard == list(range(heard[0], heard[0] + 4))
+    stop()
+    fill(store, 1)
+    assert len(heard) == 4
+
+
+def test_csv_is_the_store(store):
+    ids = fill(store, 3, contributions={"knn": -1.5}, offset=0.5, p_value=0.01)
+    store.acknowledge(ids[0], "Ada")
+    store.comment(ids[0], '=HYPERLINK("http://x"),\n"quoted"', "+Bo")
+    fill(store, 1, model="@SUM(A1)")
+    rows = list(csv.DictReader(io.StringIO("".join(store.csv()))))
+    assert list(rows[0]) == list(COLUMNS)
+    assert [int(row["id"]) for row in rows] == ids_of(store.list())[::-1]
+    first, known = rows[0], store.get(ids[0])
+    assert (float(first["lowest_score"]), first["seconds"]) == (known.lowest, "3.0")
+    assert (first["members"], first["acknowledged_by"]) == ("knn -1.5", "Ada")
+    assert first["comments"].endswith('+Bo: =HYPERLINK("http://x"),\n"quoted"')
+    assert rows[1]["lowest_score"] == "-1.0"  # a number, and no formula
+    assert rows[3]["model"] == "'@SUM(A1)"
+    assert len(list(csv.reader(io.StringIO("".join(store.csv(model="pump")))))) == 4
+
+
+def test_csv_comes_in_parts(store, monkeypatch):
+    monkeypatch.setattr(module, "CSV_EVENTS", 4)
+    ids = fill(store, 10)
+    parts = store.csv()
+    read = next(parts) + next(parts)
+    fill(store, 1)  # meanwhile things go on
+    rows = list(csv.DictReader(io.StringIO(read + "".join(parts))))
+    assert [int(row["id"]) for row in rows] == [*ids, ids[-1] + 1]
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t=1", "\r=1", " =1", "\n=1"])
+def test_no_cell_is_a_formula(text):
+    assert cell(text) == f"'{text}"
+
+
+def test_times_are_dates_or_numbers():
+    assert when(1_700_000_000.25) == "2023-11-14T22:13:20.250000Z"
+    assert when(-5.0) == "-5.0"
+
+
+def test_old_events_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeping, "PRUNE_EVENTS", 1)
+    store = EventStore(tmp_path / "events.db", Keep(events=5, picture_bytes=2 * len(PNG)))
+    left_open = store.begin("pump", "line", 0.0, -1.0)
+    ids = fill(store, 20, thumbnail=PNG)
+    store.acknowledge(ids[-1])
+    kept = ids_of(store.list())
+    assert kept == [*ids[:-7:-1][:5], left_open]
+    pictured = [event.id for event in store.list() if event.media]
+    assert pictured == ids[:-3:-1]
+    assert [store.thumbnail(event) is not None for event in kept].count(True) == 2
+    store.close()
+    later = time.time() + 3 * 86_400
+    monkeypatch.setattr(module.clock, "time", lambda: later)
+    old = EventStore(tmp_path / "events.db", Keep(days=2.0))
+    fresh = old.begin("pump", "line", 0.0, -1.0)
+    assert ids_of(old.list()) == [fresh]
+    old.close()
+
+
+def test_the_file_does_not_grow_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeping, "PRUNE_EVENTS", 20)
+    store = EventStore(tmp_path / "events.db", Keep(events=10))
+    picture = PNG + os.urandom(20_000)
+    fill(store, 60, thumbnail=picture)
+    store.close()
+    assert (tmp_path / "events.db").stat().st_size < 45 * len(picture)
+
+
+def test_in_memory(tmp_path):
+    store = EventStore(None)
+    fill(store, 2)
+    assert len(store.list()) == 2
+    store.close()
+
+
+def test_threads_share_a_store(store):
+    def work(k):
+        for i in range(10):
+            event = store.begin("pump", str(k), float(i), -1.0)
+            store.comment(event, f"{k} {i}")
+            store.list(limit=5)
+            store.end(event)
+
+    threads = [threading.Thread(target=work, args=[k]) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = store.list(limit=1000)
+    assert len(found) == 40 == len({event.change for event in found})
+    assert all(event.state == "ended" and len(event.notes) == 1 for event in found)
+
+
+# What can go wrong at the start
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(InvalidInputError, match="no folder"):
+        EventStore(tmp_path / "nowhere" / "events.db")
+
+
+def test_a_file_that_is_none_of_ours(tmp_path):
+    path = tmp_path / "events.db"
+    path.write_bytes(b"not a database" * 100)
+    with pytest.raises(InvalidInputError, match="cannot be used: file is not a database"):
+        EventStore(path)
+    assert path.read_bytes() == b"not a database" * 100
+
+
+def test_a_database_of_another_program_or_version(tmp_path):
+    path = tmp_path / "other.db"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE t (x)")
+    other.close()
+    with pytest.raises(InvalidInputError, match="another program"):
+        EventStore(path)
+    EventStore(tmp_path / "events.db").close()
+    later = sqlite3.connect(tmp_path / "events.db")
+    later.execute("PRAGMA user_version = 99")
+    later.close()
+    with pytest.raises(InvalidInputError, match="later version of ocfuse"):
+        EventStore(tmp_path / "events.db")
+
+
+def test_one_service_at_a_time(store, tmp_path):
+    with pytest.raises(InvalidInputError, match="in use by another service"):
+        EventStore(tmp_path / "events.db")
+    event = store.begin("pump", "line", 0.0, -1.0)
+    assert store.get(event).state == "open"
+    reader = sqlite3.connect(f"file:{tmp_path / 'events.db'}?mode=ro", uri=True)
+    assert reader.execute("SELECT state FROM events").fetchall() == [("open",)]
+    reader.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs permissions of POSIX")
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    """As another user than root, who may write everywhere."""
+    folder = tmp_path / "fixed"
+    folder.mkdir()
+    if os.geteuid() == 0:
+        with pytest.raises(InvalidInputError, match="cannot be used: unable to open"):
+            EventStore("/proc/events.db")
+        return
+    folder.chmod(0o500)
+    with pytest.raises(InvalidInputError, match="cannot be used: unable to open"):
+        EventStore(folder / "events.db")
+
+
+# What can go wrong later
+
+
+@pytest.fixture
+def full(store):
+    """Make the disk full, and return what makes room again."""
+    (pages,) = store._database.connection.execute("PRAGMA page_count").fetchone()
+    store._database.connection.execute(f"PRAGMA max_page_count = {pages}")
+    return lambda: store._database.connection.execute("PRAGMA max_page_count = 1000000")
+
+
+def wait_for(condition):
+    end = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_full_disk_keeps_events_in_memory_until_there_is_room(
+    store, full, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr(keeping, "RETRY_SECONDS", 0.05)
+    picture = PNG + 5000 * b"x"
+    ids = fill(store, 30, thumbnail=picture, contributions={"knn": -1.0})
+    store.comment(ids[0], "kept all the same")
+    assert "full" in store.trouble
+    assert f"{len(store._unwritten.events)} wait" in store.trouble
+    assert "kept in memory only" in caplog.text
+    known = store.list()
+    assert ids_of(known) == ids[::-1]
+    assert ids_of(store.changes(0)) == sorted(ids, key=lambda i: store.get(i).change)
+    assert store.thumbnail(ids[-1]) == ("image/png", picture)
+    assert "".join(store.csv()).count("\n") == 31
+    full()
+    wait_for(lambda: store.trouble is None)
+    assert "written to their file again" in caplog.text
+    assert store.list() == known
+    store.close()
+    again = EventStore(tmp_path / "events.db")
+    assert again.list() == known
+    again.close()
+
+
+def test_memory_for_events_is_bounded(store, full, monkeypatch):
+    monkeypatch.setattr(unwritten, "MOST_EVENTS", 10)
+    monkeypatch.setattr(unwritten, "MOST_BYTES", 4 * len(PNG))
+    ids = fill(store, 1)
+    still_open = store.begin("pump", "line", 0.0, -1.0)
+    while store.trouble is None or store._unwritten.n_lost < 5:
+        ids += fill(store, 1, thumbnail=PNG, contributions=dict.fromkeys(map(str, range(8)), 0.0))
+    assert len(store._unwritten.events) == 10
+    assert len(store._unwritten.pictures) == 4
+    assert (store.get(still_open).state, store.get(ids[-1]).state) == ("open", "ended")
+    assert "5 were lost" in store.trouble
+    full()
+
+
+def test_another_program_that_locks_the_file(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(keeping, "RETRY_SECONDS", 0.05)
+    store._database.connection.execute("PRAGMA busy_timeout = 10")
+    other = sqlite3.connect(tmp_path / "events.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    (event,) = fill(store, 1)
+    assert "locked" in store.trouble
+    other.execute("ROLLBACK")
+    other.close()
+    wait_for(lambda: store.trouble is None)
+    assert store.get(event).state == "ended"
+
+
+KILLED = """
+import sys
+from ocfuse.serve.events import EventStore
+store = EventStore(sys.argv[1])
+while True:
+    event = store.begin("pump", "line", 1.0, -1.0)
+    print("begin", event, flush=True)
+    store.comment(event, "said")
+    print("said", event, flush=True)
+    if event % 3:
+        store.end(event)
+        print("end", event, flush=True)
+"""
+
+
+@pytest.mark.parametrize("n_lines", [1, 40, 101])
+def test_a_killed_process_loses_nothing_that_it_told(tmp_path, n_lines):
+    path = tmp_path / "events.db"
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
+    ) as child:
+        told = [child.stdout.readline().split() for _ in range(n_lines)]
+        child.send_signal(signal.SIGKILL)
+        told += [line.split() for line in child.stdout if line.endswith("\n")]
+    store = EventStore(path)
+    try:
+        for what, number in told:
+            event = store.get(int(number))
+            assert event.state == "interrupted" if not event.id % 3 else True
+            assert event.state != "open"
+            if what == "said":
+                assert [note.text for note in event.notes] == ["said"]
+            if what == "end":
+                assert event.state == "ended"
+        integrity = store._database.connection.execute("PRAGMA integrity_check").fetchone()
+        assert integrity == ("ok",)
+    finally:
+        store.close()

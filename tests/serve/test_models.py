@@ -1,0 +1,134 @@
+"""Model files that change while the service runs."""
+
+import asyncio
+import gc
+import shutil
+import weakref
+
+import pytest
+
+from ocfuse import load
+from ocfuse.exceptions import ModelFileError
+from tests.serve.asking import ask, client_of, rows
+
+
+@pytest.fixture(scope="session")
+def other_file(model_files, tmp_path_factory):
+    """Return a model of the same rows with another threshold."""
+    model = load(model_files["plant"])
+    model.detector_.set_threshold(0.2)
+    return model.save(tmp_path_factory.mktemp("other") / "other.ocf")
+
+
+@pytest.fixture
+def changing(make_service, model_files, tmp_path):
+    """Return a service and its file, which a test may change."""
+    path = tmp_path / "plant.ocf"
+    shutil.copy(model_files["plant"], path)
+    return make_service(models={"plant": path}), path
+
+
+def replace(path, source):
+    """Replace a file at once, as `save` does."""
+    new = path.with_suffix(".new")
+    shutil.copy(source, new)
+    new.replace(path)
+
+
+def version(service):
+    return ask(service, "/v1/model").json()["version"]
+
+
+def test_a_changed_file_is_loaded(changing, other_file):
+    service, path = changing
+    first = version(service)
+    assert asyncio.run(service.shelf.reload()) == []
+    replace(path, other_file)
+    assert asyncio.run(service.shelf.reload()) == ["plant"]
+    assert version(service) != first
+    told = ask(service, "/v1/score", {"rows": rows()}).json()
+    assert told["offset"] == load(other_file).detector_.offset_
+    assert asyncio.run(service.shelf.reload()) == []
+
+
+def test_a_touched_file_is_not_loaded_again(changing):
+    service, path = changing
+    served = service.shelf.get()
+    path.touch()
+    assert asyncio.run(service.shelf.reload()) == []
+    assert service.shelf.get() is served
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"ocfuse model\n{}\n", None, "cut"])
+def test_a_bad_file_leaves_the_model_as_it_is(changing, other_file, content):
+    service, path = changing
+    first = version(service)
+    if content is None:
+        path.unlink()
+    elif content == "cut":
+        path.write_bytes(other_file.read_bytes()[:-100])
+    else:
+        path.write_bytes(content)
+    assert asyncio.run(service.shelf.reload()) == []
+    told = ask(service, "/v1/model").json()
+    assert told["version"] == first
+    assert told["newer_file_failed"]
+    assert ask(service, "/v1/score", {"rows": rows()}).status_code == 200
+    assert ask(service, "/readyz").status_code == 200
+    assert 'outcome="failed"} 1.0' in ask(service, "/metrics").text
+    replace(path, other_file)
+    assert asyncio.run(service.shelf.reload()) == ["plant"]
+    assert not ask(service, "/v1/model").json()["newer_file_failed"]
+
+
+def test_no_request_is_dropped_while_models_change(changing, model_files, other_file):
+    service, path = changing
+    offsets = {load(file).detector_.offset_ for file in (model_files["plant"], other_file)}
+    seen = set()
+
+    async def clients():
+        done = asyncio.Event()
+
+        async def ask_on(client):
+            n = 0
+            while not done.is_set():
+                answer = await client.post("/v1/score", json={"rows": rows(1)})
+                assert answer.status_code == 200, answer.text
+                told = answer.json()
+                seen.add((told["version"], told["offset"]))
+                n += 1
+            return n
+
+        async with client_of(service) as client:
+            tasks = [asyncio.create_task(ask_on(client)) for _ in range(8)]
+            for source in (other_file, model_files["plant"], other_file):
+                await asyncio.sleep(0.15)
+                replace(path, source)
+                assert await service.shelf.reload() == ["plant"]
+            await asyncio.sleep(0.15)
+            done.set()
+            return await asyncio.gather(*tasks)
+
+    counts = asyncio.run(clients())
+    assert min(counts) > 1
+    # a version always comes with its own threshold
+    assert len(seen) == 2
+    assert {offset for _, offset in seen} == offsets
+
+
+def test_the_old_model_is_let_go(changing, other_file):
+    service, path = changing
+    old = weakref.ref(service.shelf.get().scorer)
+    ask(service, "/v1/score", {"rows": rows()})
+    replace(path, other_file)
+    asyncio.run(service.shelf.reload())
+    gc.collect()
+    assert old() is None
+
+
+def test_a_service_does_not_start_without_its_models(make_service, tmp_path, model_files):
+    (tmp_path / "bad.ocf").write_bytes(b"nonsense")
+    with pytest.raises(ModelFileError, match="not an ocfuse model"):
+        make_service(models={"bad": tmp_path / "bad.ocf"})
+    with pytest.raises(FileNotFoundError):
+        make_service(models={"none": tmp_path / "none.ocf"})

@@ -1,0 +1,101 @@
+"""Rows mean the same whichever way they are read and however many are scored together."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ocfuse import load
+from ocfuse.exceptions import InvalidInputError, ModelFileError
+from ocfuse.serve.notes import noted
+from ocfuse.serve.scorers import scorer_of
+from tests.cli.cases import plant, with_anomalies
+from tests.serve.asking import rows
+
+cells = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(-5, 5)
+    | st.sampled_from(["on", " on ", "off", "new", "1.5", "", "NaN", 10**400, 1e308, float("inf")])
+)
+names = st.sampled_from(["pressure", "temperature", "mode", "part", "when", "other"])
+
+
+@pytest.fixture(scope="module")
+def plain(model_files):
+    return load(model_files["plant"])
+
+
+@given(row=st.dictionaries(names, cells))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_quick_reading_agrees_with_the_schema(plain, row):
+    scorer = scorer_of(plain)
+    quick = scorer.plain([row])
+    if quick is None:
+        return
+    with noted():
+        features = scorer.read([row])
+    assert scorer.cells_of(features) == [tuple(map(_as_read, quick[0]))]
+
+
+def _as_read(cell):
+    return cell if isinstance(cell, str) else float(cell)
+
+
+def test_usual_rows_are_read_quickly(plain):
+    assert scorer_of(plain).plain(rows(5)) is not None
+    assert scorer_of(plain).plain([[0.1, 20, "on"]]) == [(0.1, 20, "on")]
+
+
+def test_scores_are_those_of_the_model(plain):
+    frame = with_anomalies()
+    direct = plain.score(frame)
+    scorer = scorer_of(plain)
+    together = scorer.score_cells(scorer.plain(frame.to_dict("records")))
+    np.testing.assert_allclose(together.score, direct["score"], rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(together.p_value, direct["p_value"])
+    assert together.is_anomaly == direct["is_anomaly"].tolist()
+    assert any(together.is_anomaly)
+
+
+def test_arrays_may_be_lists_or_named(model_files):
+    detector = load(model_files["array"])
+    scorer = scorer_of(detector)
+    X = np.random.default_rng(3).normal(size=(4, 3))
+    lists = scorer.score_cells(scorer.plain(X.tolist()))
+    named = [dict(zip(("x0", "x1", "x2"), row, strict=True)) for row in X.tolist()]
+    np.testing.assert_allclose(lists.score, detector.score_samples(X), rtol=0, atol=1e-10)
+    assert scorer.score(scorer.read(named)).score == pytest.approx(lists.score, abs=1e-10)
+    with pytest.raises(InvalidInputError, match="3 values"):
+        scorer.read([[1.0]])
+    with pytest.raises(InvalidInputError, match="no value"):
+        scorer.read([[1.0, None, 2.0]])
+
+
+def test_a_row_must_name_all_columns_whatever_others_do(plain, model_files):
+    whole, partial = rows(1)[0], {"pressure": 1.0, "mode": "on"}
+    for some in ([partial], [whole, partial], [partial, whole]):
+        with pytest.raises(InvalidInputError, match="Missing: temperature"):
+            scorer_of(plain).read(some)
+    runs = scorer_of(load(model_files["runs"]))
+    with pytest.raises(InvalidInputError, match="Missing: current"):
+        runs.frame([{"flow": 1, "current": None}, {"flow": 1}])
+
+
+def test_shares_add_up(plain):
+    scorer = scorer_of(plain)
+    found = scorer.plain(rows(3))
+    contributions, local_p = scorer.shares(found)
+    why = plain.explain(plant(3, 5))
+    np.testing.assert_allclose(contributions, why.contributions, atol=1e-9)
+    np.testing.assert_allclose(local_p, why.local_p, atol=1e-9)
+
+
+def test_what_is_no_model_of_rows_is_refused(model_files):
+    with pytest.raises(ModelFileError, match="cannot be served"):
+        scorer_of(object())
+    detector = load(model_files["array"])
+    detector.context_scale_ = "something"
+    with pytest.raises(ModelFileError, match="context"):
+        scorer_of(detector)

@@ -1,0 +1,199 @@
+"""The command as a process: its address, its end, a kill, a new model, TLS."""
+
+import json
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from ocfuse import load
+from ocfuse.cli.codes import ExitCode
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.serve.events import EventStore
+from ocfuse.serve.server import Server, open_socket
+from ocfuse.serve.settings import Settings
+from tests.cli.cases import process
+from tests.serve.asking import ASKED, rows
+
+OPENSSL = shutil.which("openssl")
+NORMAL = {"pressure": 0.0, "temperature": 20.0, "mode": "on"}
+ODD = NORMAL | {"temperature": 60.0}
+
+
+class Serving:
+    """`ocfuse serve` at a free port; used in ``with``."""
+
+    def __init__(self, *words):
+        self.words = words
+
+    def __enter__(self):
+        self.process = process("serve", *self.words, "--port", "0", "--json")
+        told = self.process.stdout.readline()
+        assert told, self.process.stderr.read()
+        self.address = json.loads(told)["address"]
+        self.socket_address = self.address.replace("http", "ws", 1)
+        return self
+
+    def stop(self, number=signal.SIGTERM):
+        """End it by a signal; return code and the lines of its log."""
+        self.process.send_signal(number)
+        _, err = self.process.communicate(timeout=60)
+        return self.process.returncode, [json.loads(line) for line in err.splitlines()]
+
+    def __exit__(self, *reason):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
+def tell(stream, **message):
+    stream.send(json.dumps(message))
+    return json.loads(stream.recv(timeout=30))
+
+
+def test_reload_drain_and_logs(model_files, tmp_path):
+    """One process, as it takes seconds to start: a new model, then an end under load."""
+    path = tmp_path / "plant.ocf"
+    shutil.copy(model_files["plant"], path)
+    failures, done = [], threading.Event()
+
+    def ask_on(address):
+        with httpx.Client(base_url=address, timeout=30) as client:
+            while not done.is_set():
+                try:
+                    answer = client.post("/v1/score", json={"rows": rows(1)})
+                except httpx.ConnectError:
+                    return  # the door is closed: nothing was taken
+                if answer.status_code != 200:
+                    failures.append(answer.text)
+
+    with Serving(path, "--reload", "0.1", "--events", tmp_path / "events.sqlite") as serving:
+        clients = [threading.Thread(target=ask_on, args=[serving.address]) for _ in range(3)]
+        for client in clients:
+            client.start()
+        first = httpx.get(f"{serving.address}/v1/model").json()["version"]
+        model = load(path)
+        model.detector_.set_threshold(0.2)
+        model.save(path)
+        end = time.monotonic() + 20
+        while httpx.get(f"{serving.address}/v1/model").json()["version"] == first:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        with connect(f"{serving.socket_address}/v1/stream?stream=last") as stream:
+            json.loads(stream.recv())
+            assert tell(stream, row=ODD)["alarm"] == "begin"
+            for _ in range(20):
+                stream.send(json.dumps({"row": ODD}))
+            json.loads(stream.recv(timeout=30))  # they have come
+            done.set()
+            code, lines = serving.stop()
+            answers = []
+            with pytest.raises(ConnectionClosed) as caught:  # noqa: PT012
+                while True:
+                    answers.append(json.loads(stream.recv(timeout=30)))
+        for client in clients:
+            client.join()
+    assert code == 0
+    assert failures == []
+    assert [answer["type"] for answer in answers] == ["score"] * 19 + ["bye"]
+    assert caught.value.rcvd.code == 1012
+    told = {line["event"] for line in lines}
+    assert {"model_loaded", "request", "alarm_begin"} <= told
+    assert all(line["level"] == "info" for line in lines), lines
+    store = EventStore(tmp_path / "events.sqlite")
+    assert [(event.stream, event.state) for event in store.list()] == [("last", "interrupted")]
+    store.close()
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """Return the flags of a certificate for this machine, and a client that trusts it."""
+    if OPENSSL is None:
+        pytest.skip("openssl is not installed")
+    subprocess.run(
+        [
+            *(OPENSSL, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+        ],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    return ["--tls-cert", cert, "--tls-key", key], ssl.create_default_context(cafile=cert)
+
+
+def test_token_tls_and_events_that_outlive_a_kill(model_files, tmp_path, certificate):
+    tls, trusted = certificate
+    token, path = tmp_path / "token", tmp_path / "events.sqlite"
+    token.write_text(f"{ASKED}\n")
+    words = [f"plant={model_files['plant']}", "--events", path, "--token-file", token, *tls]
+    header = {"Authorization": f"Bearer {ASKED}"}
+    with Serving(*words) as serving:
+        assert serving.address.startswith("https://127.0.0.1:")
+        with httpx.Client(base_url=serving.address, verify=trusted) as client:
+            assert client.get("/v1/model").status_code == 401
+            answer = client.post("/v1/score", json={"rows": rows(1)}, headers=header)
+            assert answer.status_code == 200
+        address = f"{serving.socket_address}/v1/stream?stream=killed"
+        with connect(address, additional_headers=header, ssl=trusted) as stream:
+            json.loads(stream.recv())
+            event = tell(stream, row=ODD)["event"]
+            code, lines = serving.stop(signal.SIGKILL)
+            assert code == -signal.SIGKILL
+    assert ASKED not in json.dumps(lines)
+    store = EventStore(path)
+    (kept,) = store.list()
+    assert (kept.id, kept.stream, kept.state) == (event, "killed", "interrupted")
+    store.close()
+
+
+def test_signals_are_a_wish(service):
+    server = Server(service, print)
+    before = signal.getsignal(signal.SIGINT)
+    with server.capture_signals():
+        signal.raise_signal(signal.SIGINT)
+        assert (server.should_exit, server.force_exit, server.signal) == (True, False, 2)
+        signal.raise_signal(signal.SIGTERM)  # who sends two has no patience left
+        assert server.force_exit
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_does_not_start(run_command, model_files, tmp_path, monkeypatch):
+    monkeypatch.delenv("OCFUSE_TOKEN", raising=False)
+    plant = model_files["plant"]
+    (tmp_path / "bad.pem").write_text("nonsense")
+    for words, expected in (
+        ([plant, "--host", "0.0.0.0"], "needs a token"),
+        ([plant, "--tls-cert", "cert.pem"], "both"),
+        ([plant, f"again={plant}", plant], "another name"),
+        ([tmp_path / "none.ocf"], "No such file"),
+        ([plant, "--tls-cert", tmp_path / "bad.pem", "--tls-key", tmp_path / "bad.pem"], "PEM"),
+        ([plant, "--events", tmp_path / "none" / "events.sqlite"], "no folder"),
+    ):
+        code, out, err = run_command("serve", *words, "--port", "0")
+        assert (code, out) == (ExitCode.BAD_DATA, "")
+        assert expected in err
+
+
+def test_an_address_that_is_taken():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidInputError, match="--port"):
+            open_socket(Settings({"m": Path("m")}, port=port))
+
+
+def test_help_names_the_limits(run_command):
+    code, out, _ = run_command("serve", "--help")
+    assert code == 0
+    assert all(word in out for word in ("--max-rows", "--token-file", "--tls-cert", "--batch-rows"))

@@ -1,0 +1,276 @@
+"""Rows in, scores and alarms out, over a real connection."""
+
+import base64
+import json
+import socket
+import time
+from contextlib import ExitStack, suppress
+
+import numpy as np
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from ocfuse import load
+from ocfuse.serve.app import create_app
+from ocfuse.serve.settings import Limits, Settings
+from tests.cli.cases import plant
+from tests.serve.asking import ASKED
+from tests.serve.conftest import sensors
+from tests.serve.looking import PNG, Running
+
+NORMAL = {"pressure": 0.0, "temperature": 20.0, "mode": "on"}
+ODD = NORMAL | {"temperature": 60.0}
+LIMITS = Limits(message_bytes=20_000, streams=3, rows=100)
+
+
+@pytest.fixture(scope="module")
+def running(model_files):
+    """Return a service at an address."""
+    service = create_app(Settings(model_files, limits=LIMITS))
+    with Running(service) as server:
+        server.service = service
+        yield server
+
+
+@pytest.fixture
+def open_stream(running):
+    """Return what opens streams, which are closed in the end."""
+    with ExitStack() as opened:
+
+        def open_it(query=""):
+            address = f"ws://{running.address}/v1/stream?{query}"
+            stream = opened.enter_context(connect(address))
+            assert receive(stream)["type"] == "ready"
+            return stream
+
+        yield open_it
+    wait_until(lambda: len(running.service.streams) == 0)
+
+
+def wait_until(is_true):
+    end = time.monotonic() + 10
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def receive(stream):
+    return json.loads(stream.recv(timeout=20))
+
+
+def tell(stream, **message):
+    stream.send(json.dumps(message))
+    return receive(stream)
+
+
+def events_of(running, stream):
+    return running.service.events.list(stream=stream)
+
+
+def test_scores_are_those_of_the_model(open_stream, model_files):
+    frame = plant(5, 7)
+    expected = load(model_files["plant"]).score(frame)
+    stream = open_stream()
+    answers = [tell(stream, row=row) for row in frame.to_dict("records")]
+    assert [answer["seq"] for answer in answers] == list(range(5))
+    np.testing.assert_allclose(
+        [answer["score"] for answer in answers], expected["score"], rtol=0, atol=1e-10
+    )
+    several = tell(stream, rows=frame.to_dict("records"))
+    assert several["type"] == "scores"
+    assert [result["seq"] for result in several["results"]] == list(range(5, 10))
+    np.testing.assert_allclose(
+        [result["score"] for result in several["results"]], expected["score"], rtol=0, atol=1e-10
+    )
+
+
+def test_rows_of_a_run_depend_on_those_before(open_stream, model_files):
+    run = sensors("new", 99).drop(columns="file")
+    expected = load(model_files["runs"]).score(run)["score"]
+    stream, other = open_stream("model=runs"), open_stream("model=runs")
+    told = []
+    for i, row in enumerate(run.to_dict("records")[:30]):
+        told.append(tell(stream, row=row)["score"])
+        if i % 7 == 0:
+            tell(other, row={"flow": 100, "current": -100})  # another stream is another run
+    assert told[:4] == [None] * 4
+    np.testing.assert_allclose(told[4:], expected[4:30], rtol=0, atol=1e-10)
+
+
+def test_events_are_kept_before_they_are_told(open_stream, running):
+    stream = open_stream("stream=kept")
+    first = tell(stream, row=NORMAL)
+    assert (first["alarm"], first["event"]) == (None, None)
+    picture = base64.b64encode(PNG).decode()
+    begin = tell(stream, row=ODD, time=100.0, id="part 7", thumbnail=picture)
+    assert (begin["alarm"], begin["id"], begin["is_anomaly"]) == ("begin", "part 7", True)
+    (kept,) = events_of(running, "kept")
+    assert (kept.id, kept.state, kept.begin) == (begin["event"], "open", 100.0)
+    assert kept.members
+    assert running.service.events.thumbnail(kept.id) == ("image/png", PNG)
+    assert tell(stream, row=ODD, time=101.0)["event"] == kept.id
+    end = tell(stream, row=NORMAL, time=102.0)
+    assert (end["alarm"], end["event"]) == ("end", kept.id)
+    (kept,) = events_of(running, "kept")
+    assert (kept.state, kept.end) == ("ended", 102.0)
+    assert tell(stream, row=NORMAL)["event"] is None
+
+
+def test_sensors_raise_an_event_after_three_rows(open_stream, running):
+    stream = open_stream("model=runs&stream=pump")
+    run = sensors("new", 99).drop(columns="file").to_dict("records")
+    tell(stream, rows=run[:20])
+    odd = [row | {"current": 30.0} for row in run[20:25]]
+    assert [tell(stream, row=row)["alarm"] for row in odd] == [None, None, "begin", None, None]
+    (kept,) = events_of(running, "pump")
+    assert kept.members
+    hasty = open_stream("model=runs&stream=hasty&min_rows=1")
+    tell(hasty, rows=run[:20])
+    assert tell(hasty, row=odd[0])["alarm"] == "begin"
+
+
+def test_an_event_whose_end_nobody_saw_is_interrupted(open_stream, running):
+    stream = open_stream("stream=cut")
+    tell(stream, row=ODD)
+    stream.close()
+    wait_until(lambda: events_of(running, "cut")[0].state == "interrupted")
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("nonsense", "not_json"),
+        ('{"row": {"a": NaN}}', "not_json"),
+        ("[]", "not_rows"),
+        ('{"row": 7}', "not_rows"),
+        ('{"rows": {}}', "not_rows"),
+        ('{"row": {"pressure": "x"}}', "unusable_rows"),
+        ('{"row": {"pressure": [1]}}', "nested_cells"),
+        ('{"row": {}, "time": "now"}', "bad_time"),
+        ('{"row": {}, "time": 1e99}', "bad_time"),
+        ('{"row": {}, "id": [1]}', "bad_id"),
+        ('{"row": {}, "thumbnail": "*"}', "bad_thumbnail"),
+        ('{"row": {}, "thumbnail": 7}', "bad_thumbnail"),
+        ('{"rows": [{}], "times": []}', "bad_time"),
+        ("[" * 5000, "nested_too_deep"),
+    ],
+)
+def test_a_bad_message_is_answered_and_the_stream_goes_on(open_stream, message, code):
+    stream = open_stream()
+    stream.send(message)
+    bad = receive(stream)
+    assert (bad["type"], bad["seq"], bad["error"]["code"]) == ("error", 0, code)
+    assert "Traceback" not in json.dumps(bad)
+    assert tell(stream, row=NORMAL)["seq"] == 1
+
+
+def test_a_bad_row_among_others(open_stream):
+    for name, good, bad in (
+        ("plant", NORMAL, NORMAL | {"pressure": None}),
+        ("runs", {"flow": 1, "current": 1}, {"flow": 1}),
+        ("runs", {"flow": 1, "current": 1}, [1, 2]),
+    ):
+        told = tell(open_stream(f"model={name}"), rows=[good, bad, good])["results"]
+        assert [one["type"] for one in told] == ["score", "error", "score"]
+        assert [one["seq"] for one in told] == [0, 1, 2]
+
+
+def test_what_is_odd_is_noted(open_stream):
+    assert "other" in tell(open_stream(), row=NORMAL | {"other": 1})["notes"][0]
+
+
+def test_many_messages_at_once_are_answered_in_order(open_stream):
+    stream = open_stream()
+    for i in range(300):
+        stream.send(json.dumps({"row": NORMAL, "id": i}))
+    answers = [receive(stream) for _ in range(300)]
+    assert [answer["id"] for answer in answers] == list(range(300))
+    assert [answer["seq"] for answer in answers] == list(range(300))
+
+
+def test_a_client_that_does_not_read_is_slowed_down(running):
+    """It can send until all buffers between here and there are full, and then no more."""
+    host, port = running.address.split(":")
+    raw = socket.create_connection((host, int(port)))
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    with connect(f"ws://{running.address}/v1/stream?stream=deaf", sock=raw, max_queue=1):
+        raw.settimeout(1.0)
+        body = json.dumps({"rows": [NORMAL] * 50}).encode()
+        frame = b"\x81\xfe" + len(body).to_bytes(2, "big") + bytes(4) + body
+        sent = 0
+        with suppress(TimeoutError):
+            while sent < 100_000_000:
+                sent += raw.send(frame)
+        (service,) = running.service.streams._open.values()
+        assert len(service._waiting) <= 64
+        assert service._n_bytes <= 3 * LIMITS.message_bytes
+        assert sent < 30_000_000
+        raw.shutdown(socket.SHUT_RDWR)
+    wait_until(lambda: len(running.service.streams) == 0)
+
+
+def test_messages_that_are_too_long_end_the_stream(open_stream):
+    stream = open_stream()
+    assert tell(stream, row={"pressure": "x" * 30_000})["type"] == "bye"
+    with pytest.raises(ConnectionClosed) as caught:
+        receive(stream)
+    assert caught.value.rcvd.code == 1009
+
+
+def test_streams_that_are_refused(running, open_stream):
+    def status(query="", **more):
+        address = f"ws://{running.address}/v1/stream?{query}"
+        with pytest.raises(InvalidStatus) as caught, connect(address, **more):
+            pass
+        response = caught.value.response
+        return response.status_code, json.loads(response.body)["error"]["code"]
+
+    assert status("model=none") == (404, "unknown_model")
+    assert status(origin="http://evil.example") == (403, "wrong_origin")
+    streams = [open_stream() for _ in range(3)]
+    assert status() == (429, "too_many_streams")
+    assert tell(streams[0], row=NORMAL)["type"] == "score"
+
+
+def test_streams_need_the_token(model_files):
+    service = create_app(Settings({"plant": model_files["plant"]}, token=ASKED))
+    with Running(service) as server:
+        address = f"ws://{server.address}/v1/stream"
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            with (
+                pytest.raises(InvalidStatus) as caught,
+                connect(address, additional_headers=headers),
+            ):
+                pass
+            assert caught.value.response.status_code == 401
+        right = {"Authorization": f"Bearer {ASKED}"}
+        with connect(address, additional_headers=right) as stream:
+            assert receive(stream)["model"] == "plant"
+
+
+def test_a_client_that_comes_back_takes_over(open_stream, running):
+    old = open_stream("stream=same")
+    tell(old, row=ODD)
+    new = open_stream("stream=same")
+    assert receive(old)["type"] == "bye"
+    with pytest.raises(ConnectionClosed):
+        receive(old)
+    assert tell(new, row=NORMAL)["seq"] == 0
+    assert [event.state for event in events_of(running, "same")] == ["interrupted"]
+
+
+def test_samples_are_shown(open_stream, running):
+    live = running.service.live
+    viewer = live.join(lambda: None)
+    try:
+        stream = open_stream("model=runs&stream=shown")
+        tell(stream, rows=sensors("new", 99).drop(columns="file").to_dict("records")[:20])
+        live.watch(viewer, ("runs", "shown"))
+        told = tell(stream, row={"flow": 0.5, "current": 0.4}, time=12.5)
+        (sample,) = live.drain(viewer)
+    finally:
+        live.leave(viewer)
+    assert (sample.score, sample.time, sample.seq) == (told["score"], 12.5, 20)
+    assert sample.contributions
+    assert sample.drift < 1
