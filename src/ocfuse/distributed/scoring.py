@@ -33,7 +33,7 @@ from ocfuse.exceptions import (
     TableError,
     TableWarning,
 )
-from ocfuse.files import naming, natural, replacing
+from ocfuse.files import UNFINISHED, naming, natural, replacing
 from ocfuse.optional import needed
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import TableDetector
@@ -44,8 +44,6 @@ from ocfuse.tables.writing import ParquetWriter
 
 #: Under this word the footer of a file of scores says what it was made from.
 STAMP = "ocfuse"
-#: Names of files that are being written.
-UNFINISHED = ".*.part"
 #: Files that a worker has at hand, so that it need not wait for the next.
 AHEAD = 2
 
