@@ -1,5 +1,6 @@
 """Files: written so that nobody finds half of one, and what their names tell."""
 
+import json
 import os
 import platform
 import re
@@ -17,6 +18,8 @@ if sys.platform != "win32":
 
 #: Endings of names of pictures.
 PICTURE_ENDINGS = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+#: Bytes of a line beyond which it is not looked for its beginning.
+LONGEST_LINE = 2**20
 #: Names of files that are not complete yet, and how those of this machine begin.
 UNFINISHED = ".ocfuse-*.part"
 BEGUN_HERE = f".ocfuse-{zlib.crc32(platform.node().encode()):08x}-"
@@ -145,8 +148,9 @@ def _remove_abandoned(folder: Path) -> None:
 class LineFile:
     """Append lines to a file, each of them whole.
 
-    What a disk that is full took of a line is cut off again. A last line that somebody else
-    has left without its end stays, and the next one begins below it.
+    What a disk that is full took of a line is cut off again. A record of JSON that a program
+    that was killed has left without its end is cut off when the file is opened again; below
+    another last line without an end the next one begins.
 
     Parameters
     ----------
@@ -159,8 +163,7 @@ class LineFile:
         with naming(path):
             # without a buffer: what is written is there when the program is killed
             self._file = path.open("ab", buffering=0)
-        if _is_amid_line(path):
-            self.write(b"\n")
+        self._mend()
 
     def write(self, line: bytes) -> None:
         """Write a line, or raise and leave the file as it was."""
@@ -177,6 +180,13 @@ class LineFile:
         """Close the file."""
         self._file.close()
 
+    def _mend(self) -> None:
+        rest = _last_line(self.path)
+        if rest.startswith(b"{") and not _is_json(rest):
+            self._file.truncate(self._file.tell() - len(rest))
+        elif rest:
+            self.write(b"\n")
+
     def _take_back(self, n_written: int) -> None:
         with suppress(OSError):  # what went into a pipe has gone
             end = self._file.tell()
@@ -184,13 +194,23 @@ class LineFile:
                 self._file.truncate(end - n_written)
 
 
-def _is_amid_line(path: Path) -> bool:
+def _last_line(path: Path) -> bytes:
+    """Return the last line if it has no end, or what stands for one that is very long."""
     with suppress(OSError):  # who may write may not always read
-        if stat.S_ISREG(path.stat().st_mode) and path.stat().st_size:
+        if stat.S_ISREG(path.stat().st_mode):
             with path.open("rb") as file:
-                file.seek(-1, os.SEEK_END)
-                return file.read() != b"\n"
-    return False
+                start = file.seek(max(0, path.stat().st_size - LONGEST_LINE))
+                _, newline, rest = file.read().rpartition(b"\n")
+                return rest if newline or start == 0 else b"..."
+    return b""
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 @contextmanager
