@@ -335,8 +335,9 @@ def test_a_clock_that_jumps_costs_a_few_rows_and_no_event(watch, rows):
     when[75] = when[74]
     when[85:] -= pd.Timedelta(seconds=3)  # set right by a little
     times = when.dt.strftime("%F %T").str.encode("ascii")
-    lines = [b",".join(header), *(b",".join(row) for row in zip(times, [s[1] for s in samples]))]
-    code, text, err = watch(b"\n".join(lines), "--json")
+    values = [sample[1] for sample in samples]
+    lines = [b",".join(header), *map(b",".join, zip(times, values, strict=True))]
+    code, text, _ = watch(b"\n".join(lines), "--json")
     assert code == 0
     alarm, event, summary = (r for r in records(text) if r["kind"] not in ("drift", "blind"))
     assert FAULT <= alarm["start"]["row"] <= event["last"]["row"] < FAULT + 30 + LONGEST
