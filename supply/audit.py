@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, distribution, distributions
+from pathlib import Path
 
 from packaging.requirements import Requirement
 
@@ -37,6 +38,10 @@ UNREACHED = re.compile(
 )
 
 
+class UnreachedError(Exception):
+    """Say why nothing could be looked up."""
+
+
 def main(pip_audit: str = "pip-audit") -> None:
     """Print what is found, and exit with 1 if it is anything.
 
@@ -53,12 +58,18 @@ def main(pip_audit: str = "pip-audit") -> None:
         "files": check_files(installed.values()),
         "advisories": check_advisories(pip_audit),
     }
-    found = {name: list(findings) for name, findings in checks.items()}
-    for name, findings in found.items():
+    n_found = 0
+    for name, check in checks.items():
+        try:
+            findings = list(check)
+        except UnreachedError as error:
+            print(f"{name}: NOT looked up: {error}")
+            continue
+        n_found += len(findings)
         print(f"{name}: {len(findings) or 'nothing'} found")
         for finding in findings:
             print(f"  {finding}")
-    sys.exit(1 if any(found.values()) else 0)
+    sys.exit(1 if n_found else 0)
 
 
 def check_pins(installed: dict[str, str], pinned: dict[str, str]) -> Iterator[str]:
@@ -82,7 +93,7 @@ def check_conflicts() -> Iterator[str]:
         yield from told.stdout.splitlines()
     here = ".".join(map(str, sys.version_info[:3]))
     for dist in distributions():
-        wanted = dist.metadata.get("Requires-Python")
+        wanted = _field(dist, "Requires-Python")
         if wanted and not Requirement(f"python{wanted}").specifier.contains(here):
             yield f"{dist.name} {dist.version} needs Python {wanted}, this is {here}"
 
@@ -120,21 +131,24 @@ def check_licences(dists: dict[str, Distribution]) -> Iterator[str]:
 
 def licence(dist: Distribution) -> str:
     """Return what a package says of its licence; empty if nothing."""
-    about = dist.metadata
     classified = [
         line.rpartition("::")[2].strip()
-        for line in about.get_all("Classifier") or ()
+        for line in dist.metadata.get_all("Classifier") or ()
         if line.startswith("License ::")
     ]
-    told = [about.get("License-Expression"), *classified, about.get("License")]
-    words = [line.strip().splitlines()[0] for line in told if line and line.strip()]
+    told = [_field(dist, "License-Expression"), *classified, _field(dist, "License")]
+    words = [line.strip().splitlines()[0] for line in told if line.strip()]
     return next((line for line in words if line.lower() not in ("unknown", "osi approved")), "")
+
+
+def _field(dist: Distribution, name: str) -> str:
+    return str(next(iter(dist.metadata.get_all(name) or ()), ""))
 
 
 def licence_text(dist: Distribution) -> str:
     """Return how the file with the licence begins, on one line."""
     for file in dist.files or ():
-        if LICENCE_FILE.match(file.name) and file.locate().is_file():
+        if LICENCE_FILE.match(file.name) and Path(file.locate()).is_file():
             return " ".join(file.read_text()[:NAMED].split())
     return ""
 
@@ -164,8 +178,7 @@ def check_advisories(pip_audit: str) -> Iterator[str]:
     try:
         told = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
-        print("advisories were NOT looked up: pip-audit could not be installed")
-        return
+        raise UnreachedError("pip-audit is not installed") from None
     yield from advisories(told.stdout, told.stderr)
 
 
@@ -176,16 +189,15 @@ def advisories(out: str, err: str) -> Iterator[str]:
     except (ValueError, KeyError, TypeError):
         reason = (err.strip().splitlines() or ["it said nothing"])[-1]
         if UNREACHED.search(err):
-            print(f"advisories were NOT looked up: the database was not reached ({reason})")
-        else:
-            yield f"pip-audit failed: {reason}"
+            raise UnreachedError(f"the database was not reached ({reason})") from None
+        yield f"pip-audit failed: {reason}"
         return
     # pip-audit calls it a success when it knows none of the packages
     skipped = [package["name"] for package in audited if "skip_reason" in package]
     if skipped and len(skipped) == len(audited):
         reason = audited[0]["skip_reason"]
-        print(f"advisories were NOT looked up: the database knows no package ({reason})")
-    elif skipped:
+        raise UnreachedError(f"the database knows no package ({reason})")
+    if skipped:
         print(f"advisories were not looked up of: {', '.join(skipped)}")
     for package in audited:
         for hole in package.get("vulns", ()):

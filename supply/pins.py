@@ -1,12 +1,13 @@
 """What pyproject.toml promises, and what constraints.txt pins."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ModuleNotFoundError:  # Python 3.10
+else:
     from pip._vendor import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]

@@ -89,10 +89,10 @@ class Made:
 
 class Fields(dict):
     def __init__(self, licence):
-        super().__init__({"License": licence})
+        super().__init__({"License": [licence]})
 
     def get_all(self, name):
-        return None
+        return self.get(name)
 
 
 def test_changed_and_missing_files_are_found(tmp_path):
@@ -118,22 +118,40 @@ SKIPPED = {"name": "b", "skip_reason": "not found"}
 
 
 @pytest.mark.parametrize(
-    ("out", "err", "findings", "told"),
+    ("out", "err", "findings"),
     [
-        ([{"name": "a", "version": "1", "vulns": []}], "", [], ""),
-        ([{"name": "a", "version": "1", "vulns": [HOLE]}], "", ["a 1: PYSEC-1, mended in 2"], ""),
-        ([SKIPPED], "", [], "NOT looked up: the database knows no package (not found)"),
-        ([SKIPPED, {"name": "a", "version": "1", "vulns": []}], "", [], "not looked up of: b"),
-        (None, "ConnectionError: Max retries", [], "NOT looked up: the database was not reached"),
-        (None, "unknown flag", ["pip-audit failed: unknown flag"], ""),
+        ([{"name": "a", "version": "1", "vulns": []}], "", []),
+        ([{"name": "a", "version": "1", "vulns": [HOLE]}], "", ["a 1: PYSEC-1, mended in 2"]),
+        ([SKIPPED, {"name": "a", "version": "1", "vulns": []}], "", []),
+        (None, "unknown flag", ["pip-audit failed: unknown flag"]),
     ],
 )
-def test_advisories_are_findings_and_silence_is_said(capsys, out, err, findings, told):
+def test_advisories_are_findings(capsys, out, err, findings):
     text = "" if out is None else json.dumps({"dependencies": out})
     assert list(audit.advisories(text, err)) == findings
-    assert told in capsys.readouterr().out
+    assert ("not looked up of: b" in capsys.readouterr().out) == (out is not None and len(out) > 1)
 
 
-def test_without_pip_audit_that_is_said(capsys):
-    assert list(audit.check_advisories("no-such-command")) == []
-    assert "NOT looked up" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("out", "err", "words"),
+    [
+        (json.dumps({"dependencies": [SKIPPED]}), "", "knows no package (not found)"),
+        ("", "ConnectionError: Max retries", "the database was not reached"),
+    ],
+)
+def test_silence_is_no_finding_and_is_said(out, err, words):
+    with pytest.raises(audit.UnreachedError, match=re.escape(words)):
+        list(audit.advisories(out, err))
+
+
+@pytest.mark.parametrize(("findings", "code"), [([], 0), (["a hole"], 1)])
+def test_the_audit_exits_by_findings_alone(monkeypatch, capsys, findings, code):
+    for name in ("pins", "conflicts", "licences", "files"):
+        monkeypatch.setattr(audit, f"check_{name}", lambda *args: iter(()))
+    monkeypatch.setattr(audit, "check_pins", lambda *args: iter(findings))
+    with pytest.raises(SystemExit) as caught:
+        audit.main("no-such-command")
+    assert caught.value.code == code
+    told = capsys.readouterr().out
+    assert "advisories: NOT looked up: pip-audit is not installed" in told
+    assert f"pins: {len(findings) or 'nothing'} found" in told
