@@ -6,7 +6,7 @@ RUN := .venv/bin/python
 STAMP := .venv/.stamp
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 KERNEL := $(wildcard src/ocfuse/*/kernel/*.cpp src/ocfuse/*/kernel/*.hpp)
-CODE := src tests examples docs setup.py $(wildcard benchmarks)
+CODE := src tests examples docs supply setup.py $(wildcard benchmarks)
 
 ifndef OCFUSE_DATA
 ifneq ($(wildcard ../shared/data/.),)
@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-torch check format check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy bench-paper docs clean
+.PHONY: help demo test test-torch test-oldest check format dist audit check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy bench-paper docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -42,6 +42,18 @@ test-torch: $(STAMP) .venv/.torch  ## install torch and timm, and run the tests 
 	$(PIP) timm
 	$(RUN) -m pytest -rs $(NEED_TORCH)
 
+# The lowest versions that pyproject.toml promises, with the package installed as users have it.
+# Old packages warn of what new ones deprecate; that is theirs to mend.
+OLDEST := .venv-oldest/bin/python
+NEED_CORE := tests/solvers tests/compiled tests/nearest tests/detectors tests/scores tests/fusion \
+    tests/negatives tests/stats tests/tuning tests/ensemble tests/streaming tests/tables tests/report \
+    $(addprefix tests/cli/test_,fit.py score.py watch.py streams.py) \
+    $(addprefix tests/test_,explain.py features.py files.py metrics.py persistence.py)
+test-oldest: .venv-oldest/.stamp  ## run the tests of core and tool with the oldest supported versions
+	$(OLDEST) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	    --force-reinstall .
+	$(OLDEST) -m pytest -n 2 --dist loadfile -W ignore::DeprecationWarning $(NEED_CORE)
+
 check: $(STAMP)  ## lint, format, types, import layers, docstrings
 	$(RUN) -m ruff check $(CODE)
 	$(RUN) -m ruff format --check $(CODE)
@@ -52,6 +64,15 @@ check: $(STAMP)  ## lint, format, types, import layers, docstrings
 format: $(STAMP)  ## repair what the linter can repair, and format
 	$(RUN) -m ruff check --fix $(CODE)
 	$(RUN) -m ruff format $(CODE)
+
+dist: $(STAMP)  ## build sdist and wheel of this commit twice, compare and check them
+	$(RUN) -m supply.dist
+
+# pip-audit has an environment of its own: what it needs is not what is audited.
+audit: $(STAMP)  ## compare what is installed with pins, licences, checksums and known holes
+	@$(PYTHON) -m venv .venv-audit
+	@-.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(RUN) -m supply.audit .venv-audit/bin/pip-audit
 
 # The kernel is built once more, with every check compiled in, and its tests run.
 # Leaks are not looked for: the interpreter itself keeps memory until it ends.
@@ -106,7 +127,7 @@ docs: $(STAMP) .venv/.docs  ## build the documentation into build/docs
 	$(RUN) -m sphinx -W --keep-going -q docs build/docs
 
 clean:  ## remove the environment, builds and caches
-	rm -rf .venv build dist src/ocfuse.egg-info .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf .venv .venv-oldest .venv-audit build dist src/ocfuse.egg-info .mypy_cache .pytest_cache .ruff_cache \
 	    .import_linter_cache .hypothesis
 	find src tests examples -name __pycache__ -prune -exec rm -rf {} +
 	find src -name '_native*.so' -delete
@@ -131,6 +152,12 @@ $(STAMP): .venv/.dependencies setup.py $(KERNEL)
 	@$(PIP) --no-build-isolation --no-deps -e .
 	@touch $@
 	@-$(RUN) -c 'import ocfuse; ocfuse.show_versions()'
+
+.venv-oldest/.stamp: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv --clear .venv-oldest
+	@$(PYTHON) -m supply.oldest > .venv-oldest/requirements.txt
+	@$(OLDEST) -m pip install --quiet --disable-pip-version-check -r .venv-oldest/requirements.txt
+	@touch $@
 
 .venv/.torch: .venv/.dependencies
 	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[rivals-torch]'

@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import pybind11
 from pybind11.setup_helpers import Pybind11Extension
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -22,6 +23,9 @@ UNIX_FLAGS = [
     "-fno-trapping-math",
     "-Wno-psabi",
     "-pthread",
+    # the same source gives the same bytes, in whatever folder it is built
+    f"-ffile-prefix-map={Path.cwd()}=.",
+    f"-ffile-prefix-map={pybind11.get_include()}=pybind11",
 ]
 MSVC_FLAGS = ["/O2"]
 

@@ -1,6 +1,17 @@
+import fcntl
+import os
+import stat
+
 import pytest
 
-from ocfuse.files import write_atomically
+from ocfuse.files import (
+    BEGUN_HERE,
+    LONGEST_LINE,
+    UNFINISHED,
+    LineFile,
+    replacing,
+    write_atomically,
+)
 
 
 def test_an_old_file_is_replaced(tmp_path):
@@ -39,3 +50,71 @@ def test_an_error_names_the_file_that_the_user_knows(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left") as caught:
         write_atomically(tmp_path / "a", b"new")
     assert caught.value.filename == str(tmp_path / "a")
+
+
+def test_a_folder_is_synced_after_the_rename(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda number: synced.append(os.fstat(number).st_mode))
+    write_atomically(tmp_path / "a", b"new")
+    assert [stat.S_ISDIR(mode) for mode in synced] == [False, True]
+
+
+def test_leftovers_of_the_dead_are_removed_and_those_of_other_machines_stay(tmp_path):
+    dead, elsewhere, theirs = (
+        tmp_path / name for name in (f"{BEGUN_HERE}0.part", ".ocfuse-0-1.part", ".x.part")
+    )
+    for path in (dead, elsewhere, theirs):
+        path.write_bytes(b"half")
+    with replacing(tmp_path / "slow") as file:
+        file.write(b"slow")
+        assert not dead.exists()
+        write_atomically(tmp_path / "quick", b"quick")  # and takes nothing from the slow one
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("slow", "quick", ".ocfuse-0-1.part", ".x.part")
+    }
+
+
+def test_a_file_that_was_taken_for_abandoned_is_begun_again(tmp_path, monkeypatch):
+    lock, taken = fcntl.flock, []
+
+    def late(number, how):
+        if not taken:  # somebody was quicker
+            (part,) = tmp_path.glob(UNFINISHED)
+            taken.append(part.unlink())
+        lock(number, how)
+
+    monkeypatch.setattr("fcntl.flock", late)
+    write_atomically(tmp_path / "a", b"new")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"new"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"", b""),
+        (b'{"a": 1}\n', b'{"a": 1}\n'),
+        (b'{"a": 1}\n{"a": 2, "b', b'{"a": 1}\n'),
+        (b'{"a": 1}', b'{"a": 1}\n'),
+        (b"pump, bar", b"pump, bar\n"),
+        (b"{" * (LONGEST_LINE + 1), b"{" * (LONGEST_LINE + 1) + b"\n"),
+    ],
+)
+def test_lines_begin_where_a_whole_one_ended(tmp_path, before, after):
+    path = tmp_path / "events"
+    path.write_bytes(before)
+    file = LineFile(path)
+    file.write(b"{}\n")
+    file.close()
+    assert path.read_bytes() == after + b"{}\n"
+
+
+def test_lines_go_into_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    file = LineFile(tmp_path / "pipe")
+    file.write(b"{}\n")
+    assert os.read(reader, 9) == b"{}\n"
+    os.close(reader)
+    with pytest.raises(BrokenPipeError, match="pipe"):
+        file.write(b"{}\n")
+    file.close()

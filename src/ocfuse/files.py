@@ -1,15 +1,28 @@
 """Files: written so that nobody finds half of one, and what their names tell."""
 
+import json
 import os
+import platform
 import re
+import stat
+import sys
 import uuid
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+if sys.platform != "win32":
+    import fcntl
+
 #: Endings of names of pictures.
 PICTURE_ENDINGS = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+#: Bytes of a line beyond which it is not looked for its beginning.
+LONGEST_LINE = 2**20
+#: Names of files that are not complete yet, and how those of this machine begin.
+UNFINISHED = ".ocfuse-*.part"
+BEGUN_HERE = f".ocfuse-{zlib.crc32(platform.node().encode()):08x}-"
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -50,23 +63,158 @@ def replacing(
     binary file
         Open for writing.
     """
-    folder = target.parent if within is None else within
+    name = target if shown is None else shown
+    with unfinished(target.parent if within is None else within, name) as file:
+        yield file
+        with naming(name):
+            finish(file, target)
+
+
+@contextmanager
+def unfinished(folder: Path, shown: Path) -> Iterator[IO[bytes]]:
+    """Give a new file to write to, which is gone in the end unless it got another name.
+
+    A program that is killed leaves it behind. The next one that writes into the folder on
+    the same machine removes it: it sees that nobody has it locked.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the file is; its name is hidden.
+    shown : Path
+        How errors name it.
+
+    Yields
+    ------
+    binary file
+        Open for writing; its `name` is where it is.
+    """
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder}. Create it first.")
-    name = target if shown is None else shown
-    part = folder / f".{uuid.uuid4().hex}.part"
+    _remove_abandoned(folder)
+    with naming(shown):
+        file, lock = _begun(folder)
     try:
-        with opened(part, "xb", name) as file:
-            yield file
-            with naming(name):
-                file.flush()
-                os.fsync(file.fileno())
-        with naming(name):
-            os.replace(part, target)
+        yield file
     finally:
-        # where nothing can be written, nothing can be removed either
+        # what could not be written fails again, and has been told; where nothing can be
+        # written, nothing can be removed either
         with suppress(OSError):
-            part.unlink()
+            file.close()
+        with suppress(OSError):
+            os.unlink(file.name)
+        if lock is not None:
+            os.close(lock)
+
+
+def finish(file: IO[bytes], target: Path) -> None:
+    """Let a file that is complete take the place of the target, and outlast a loss of power."""
+    file.flush()
+    os.fsync(file.fileno())
+    file.close()
+    os.replace(file.name, target)
+    with suppress(OSError):  # not every system can
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _begun(folder: Path) -> tuple[IO[bytes], int | None]:
+    """Return a new file, and what keeps it locked when it has been closed, where that is known."""
+    while True:
+        file = (folder / f"{BEGUN_HERE}{uuid.uuid4().hex}.part").open("xb")
+        if sys.platform == "win32":
+            return file, None
+        lock = os.dup(file.fileno())
+        with suppress(OSError):  # not every file system can
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.exists(file.name):
+            return file, lock
+        # somebody took it for abandoned, before it was locked
+        file.close()
+        os.close(lock)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove files of writers that were killed, but not those of other machines."""
+    if sys.platform == "win32":
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        for part in [entry.path for entry in entries if entry.name.startswith(BEGUN_HERE)]:
+            # whoever writes has it locked; what may only be read cannot be locked everywhere
+            with suppress(OSError), open(part, "r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(part)
+
+
+class LineFile:
+    """Append lines to a file, each of them whole.
+
+    What a disk that is full took of a line is cut off again. A record of JSON that a program
+    that was killed has left without its end is cut off when the file is opened again; below
+    another last line without an end the next one begins.
+
+    Parameters
+    ----------
+    path : Path
+        The file; a pipe or a device will do.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with naming(path):
+            # without a buffer: what is written is there when the program is killed
+            self._file = path.open("ab", buffering=0)
+        self._mend()
+
+    def write(self, line: bytes) -> None:
+        """Write a line, or raise and leave the file as it was."""
+        n_written = 0
+        with naming(self.path):
+            try:
+                while n_written < len(line):
+                    n_written += self._file.write(line[n_written:])
+            except OSError:
+                self._take_back(n_written)
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _mend(self) -> None:
+        rest = _last_line(self.path)
+        if rest.startswith(b"{") and not _is_json(rest):
+            self._file.truncate(self._file.tell() - len(rest))
+        elif rest:
+            self.write(b"\n")
+
+    def _take_back(self, n_written: int) -> None:
+        with suppress(OSError):  # what went into a pipe has gone
+            end = self._file.tell()
+            if end == os.fstat(self._file.fileno()).st_size:  # nobody else has written since
+                self._file.truncate(end - n_written)
+
+
+def _last_line(path: Path) -> bytes:
+    """Return the last line if it has no end, or what stands for one that is very long."""
+    with suppress(OSError):  # who may write may not always read
+        if stat.S_ISREG(path.stat().st_mode):
+            with path.open("rb") as file:
+                start = file.seek(max(0, path.stat().st_size - LONGEST_LINE))
+                _, newline, rest = file.read().rpartition(b"\n")
+                return rest if newline or start == 0 else b"..."
+    return b""
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 @contextmanager

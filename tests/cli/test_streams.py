@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import time
 from contextlib import redirect_stdout
 from dataclasses import replace
 
@@ -17,6 +19,8 @@ from ocfuse.cli.streamtelling import StreamTeller, Wishes, patience
 from ocfuse.cli.telling import Flags
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import open_source
+from tests.distributed.cases import process
+from tests.faults.cases import FORKS, NEEDED, run_fed
 
 N, LONGEST, FAULT = 150, 10, 100
 FIT = ("--stream", "--windows", "5,10", "--members", "gmm-1,knn-5", "--false-alarms", "0.1")
@@ -301,6 +305,47 @@ def test_watch_in_json_and_in_a_file(watch, rows, tmp_path):
     assert [r for r in written if r["kind"] != "drift"] == [alarm, event]
     watch(b"\n".join(rows), "-q", "--events", path)
     assert len(records(path.read_text())) > len(written)
+
+
+def test_a_watch_that_is_killed_leaves_whole_lines(pump, rows, tmp_path):
+    path, fifo = tmp_path / "events.jsonl", tmp_path / "rows"
+    os.mkfifo(fifo)
+    FORKS.set_forkserver_preload(NEEDED)
+    arguments = ["watch", str(pump / "pump.ocf"), "-", "-q", "--events", str(path)]
+    for n_started in (1, 2):
+        with process(run_fed, arguments, fifo) as child, fifo.open("wb") as feed:
+            feed.write(b"\n".join([*rows[: FAULT + 15], b""]))
+            feed.flush()  # and left open
+            while not path.exists() or path.read_text().count('"kind": "alarm"') < n_started:
+                assert child.is_alive()
+                time.sleep(0.01)
+            child.kill()
+            child.join()
+        # an alarm that was raised is kept, and that it has no end tells that nobody saw one
+        kinds = [record["kind"] for record in records(path.read_text())]
+        assert [kind for kind in kinds if kind != "drift"] == ["alarm"] * n_started
+        path.write_bytes(path.read_bytes() + b'{"kind": "ev')  # as if it were killed in a line
+
+
+def test_a_clock_that_jumps_costs_a_few_rows_and_no_event(watch, rows):
+    header, *samples = (line.split(b",", 1) for line in rows)
+    when = pd.Series(pd.date_range("2024-03-03 02:00", periods=N, freq="s"))
+    when[30:] -= pd.Timedelta(hours=1)  # summer is over
+    when[60:] += pd.Timedelta(days=1)
+    when[75] = when[74]
+    when[85:] -= pd.Timedelta(seconds=3)  # set right by a little
+    times = when.dt.strftime("%F %T").str.encode("ascii")
+    values = [sample[1] for sample in samples]
+    lines = [b",".join(header), *map(b",".join, zip(times, values, strict=True))]
+    code, text, _ = watch(b"\n".join(lines), "--json")
+    assert code == 0
+    alarm, event, summary = (r for r in records(text) if r["kind"] not in ("drift", "blind"))
+    assert FAULT <= alarm["start"]["row"] <= event["last"]["row"] < FAULT + 30 + LONGEST
+    counts = summary["counts"]
+    assert (counts["late"], counts["new_clock"], counts["clock"], counts["gap"]) == (6, 1, 1, 1)
+    assert counts["repeated"] == 2
+    # those that are left out, and windows that are filled again after each jump
+    assert summary["without_score"] == 9 + (6 + 1 + 2) + 9 + 9
 
 
 def test_all_rows_have_the_scores_of_the_library(watch, rows, pump):

@@ -1,15 +1,17 @@
 """Parts of `ocfuse watch --video`: stalls, curve, signals."""
 
+import datetime
 import json
 import signal
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ocfuse.cli import videoflags, videowatching
+from ocfuse.cli import videoflags, videomarks, videowatching
 from ocfuse.cli.signals import wish_to_stop
 from ocfuse.cli.videoview import Curve
 from ocfuse.vision import watching
@@ -42,6 +44,25 @@ def test_a_stall_is_a_line_and_an_error_after_what_was_seen(monkeypatch, capsys)
     assert stall["reason"].startswith("camera 0 has given no frame for 0.3 s")
     assert "--timeout" in stall["reason"]
     assert (summary["kind"], summary["frames"]) == ("summary", 2)
+
+
+def test_pictures_of_events_outlive_a_clock_that_is_set_back(monkeypatch, tmp_path):
+    class Frozen:
+        @staticmethod
+        def now():
+            return datetime.datetime(2024, 10, 27, 2, 30)
+
+    monkeypatch.setattr(videomarks, "datetime", Frozen)
+    alarm = SimpleNamespace(number=1)
+    paths = []
+    for _ in range(3):
+        paths.append(videomarks.Thumbnails(None, tmp_path).path(alarm))
+        paths[-1].write_text("")
+    assert [path.name for path in paths] == [
+        "20241027-023000-event-0001.jpg",
+        "20241027-023000-2-event-0001.jpg",
+        "20241027-023000-3-event-0001.jpg",
+    ]
 
 
 def test_the_first_signal_asks_and_the_second_insists():

@@ -35,7 +35,6 @@ HELD_OUT = {"check_outliers_fit_predict": "fit_predict judges training rows by h
         WithoutLabels(MEMBERS, tune=Search("rpau", {"p": [4 / 3, 2]}, True), random_state=0),
     ],
     expected_failed_checks=lambda estimator: HELD_OUT,
-    xfail_strict=True,
 )
 def test_all_checks_without_labels(estimator, check):
     check(estimator)
@@ -76,8 +75,6 @@ def refused(estimator):
     return dict.fromkeys(CHECKS_WITH_OTHER_LABELS, OTHER_LABELS) | HELD_OUT
 
 
-@parametrize_with_checks(
-    [FusedDetector(MEMBERS, random_state=0)], expected_failed_checks=refused, xfail_strict=True
-)
+@parametrize_with_checks([FusedDetector(MEMBERS, random_state=0)], expected_failed_checks=refused)
 def test_checks_with_labels(estimator, check):
     check(estimator)

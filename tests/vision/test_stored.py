@@ -84,3 +84,17 @@ def test_no_pickle_is_read(store):
     np.savez(path, keys=keys, pooled=np.array([{"a": 1}], dtype=object))
     FeatureStore(store.folder).extract(Counting(), PICTURES)
     assert Counting.calls == 2
+
+
+def test_a_disk_that_fails_removes_nothing(store, monkeypatch):
+    first = store.extract(Counting(), PICTURES)
+    (path,) = store.folder.iterdir()
+
+    def fail(*args, **options):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("ocfuse.vision.stored.np.load", fail)
+    found = FeatureStore(store.folder).extract(Counting(), PICTURES[:1])
+    assert same(found, first.take([0]))
+    assert Counting.calls == 2
+    assert path.exists()

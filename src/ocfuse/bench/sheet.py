@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ocfuse.bench.latex import escape
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.files import write_atomically
 
 #: How a missing figure is shown.
 GAP = "-"
@@ -116,7 +117,7 @@ class Sheet:
         """Write the CSV and the LaTeX file, each into a folder of its kind."""
         for kind, suffix, text in (("csv", "csv", self.csv()), ("latex", "tex", self.latex())):
             (folder / kind).mkdir(exist_ok=True)
-            (folder / kind / f"{self.name}.{suffix}").write_text(text, encoding="utf-8")
+            write_atomically(folder / kind / f"{self.name}.{suffix}", text.encode())
 
     def _alignment(self) -> str:
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)

@@ -15,6 +15,7 @@ from ocfuse.bench.published import published_table
 from ocfuse.bench.ranking import Ranking, omnibus_sheet, pair_sheet, rank_sheet
 from ocfuse.bench.sheet import Sheet
 from ocfuse.bench.summary import summarise, table_names
+from ocfuse.files import write_atomically
 
 Records = Sequence[dict[str, Any]]
 
@@ -58,11 +59,11 @@ class Page:
         shown = [f"![{Path(name).stem}]({name})" for name in self.pictures]
         parts = [f"# {self.title}", self.text, *shown, *(s.markdown() for s in self.sheets)]
         text = "\n\n".join(part for part in parts if part) + "\n"
-        (folder / f"{self.name}.md").write_text(text, encoding="utf-8")
+        write_atomically(folder / f"{self.name}.md", text.encode())
         for sheet in self.sheets:
             sheet.write(folder)
         for name, picture in self.pictures.items():
-            (folder / name).write_text(picture, encoding="utf-8")
+            write_atomically(folder / name, picture.encode())
 
 
 def write(
@@ -98,7 +99,7 @@ def write(
     for page in made:
         page.write(out)
     listed = [(page.name, page.title) for page in made]
-    (out / "README.md").write_text(index(results, listed, about or {}), encoding="utf-8")
+    write_atomically(out / "README.md", index(results, listed, about or {}).encode())
     return [out / "README.md", *(out / f"{page.name}.md" for page in made)]
 
 

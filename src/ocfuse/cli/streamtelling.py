@@ -13,6 +13,7 @@ from ocfuse.cli.output import json_line, print_at_once, warn
 from ocfuse.cli.streamevents import Row, RowEvents
 from ocfuse.cli.telling import Flags
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.files import LineFile
 from ocfuse.report.words import count
 from ocfuse.streaming import StreamTable
 from ocfuse.streaming.events import leave_score
@@ -104,8 +105,7 @@ class StreamTeller:
         )
         usual = patience(model) if is_live else None
         self.timeout = usual if wishes.timeout is None else wishes.timeout
-        # without a buffer: a line is written by one call, or not at all
-        self.file = None if wishes.events is None else wishes.events.open("ab", buffering=0)
+        self.file = None if wishes.events is None else LineFile(wishes.events)
         self.n_stalls = self._n_drifted = self._n_refused = 0
         self._heard, self._is_silent = monotonic(), False
 

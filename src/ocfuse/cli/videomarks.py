@@ -1,11 +1,11 @@
 """Pictures of what is wrong: a thumbnail of each event, and an annotated video."""
 
 import io
+import itertools
 import math
-import os
-import uuid
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ocfuse.cli.videoflags import VIDEO_FORMATS
-from ocfuse.files import write_atomically
+from ocfuse.files import finish, naming, unfinished, write_atomically
 from ocfuse.optional import needed
 from ocfuse.vision.frames import Picture
 from ocfuse.vision.watching import Alarm, FrameWatch, Moment, Seen
@@ -50,8 +50,7 @@ class Thumbnails:
     def __init__(self, watch: FrameWatch, folder: Path) -> None:
         self.watch, self.folder = watch, folder
         folder.mkdir(parents=True, exist_ok=True)
-        # a service that starts again must not replace what it kept before
-        self.prefix = f"{datetime.now():%Y%m%d-%H%M%S}"
+        self.prefix = _new_prefix(folder)
 
     def path(self, alarm: Alarm) -> Path:
         """Return where the picture of an event is."""
@@ -83,7 +82,6 @@ class AnnotatedVideo:
     def __init__(self, watch: FrameWatch, path: Path) -> None:
         self.watch, self.path = watch, path
         watch.explains_events = True
-        self.part = path.with_name(f".{uuid.uuid4().hex}.part")
         self.av = needed("av", "to write videos", "video")
         self.stream: Any = None
         self.first, self.tick = math.nan, -1
@@ -92,7 +90,10 @@ class AnnotatedVideo:
 
     def __enter__(self) -> "AnnotatedVideo":
         kind = VIDEO_FORMATS[self.path.suffix.lower()]
-        self.container = self.av.open(str(self.part), "w", format=kind)
+        with ExitStack() as stack:
+            self.file = stack.enter_context(unfinished(self.path.parent, self.path))
+            self.container = self.av.open(str(self.file.name), "w", format=kind)
+            self.opened = stack.pop_all()
         return self
 
     def __exit__(
@@ -100,14 +101,12 @@ class AnnotatedVideo:
     ) -> None:
         # what was seen until something failed is wanted too; who presses Ctrl-C twice wants none
         is_wanted = self.stream is not None and (kind is None or issubclass(kind, Exception))
-        try:
+        with self.opened, naming(self.path):
             if is_wanted:
                 self.container.mux(self.stream.encode())
             self.container.close()
             if is_wanted:
-                os.replace(self.part, self.path)
-        finally:
-            self.part.unlink(missing_ok=True)
+                finish(self.file, self.path)
 
     def see(self, moment: Moment) -> None:
         """Write the next frame."""
@@ -167,6 +166,16 @@ class AnnotatedVideo:
     def _height(self, score: float) -> float:
         share = (score - self.low) / (self.high - self.low)
         return (STRIP - 4) * (1.0 - min(max(share, 0.0), 1.0)) + 2
+
+
+def _new_prefix(folder: Path) -> str:
+    """Return the time of day, so that a service that starts again replaces nothing it has kept.
+
+    A clock that was set back may tell a time for the second time.
+    """
+    now = f"{datetime.now():%Y%m%d-%H%M%S}"
+    names = (now if n == 1 else f"{now}-{n}" for n in itertools.count(1))
+    return next(name for name in names if not any(folder.glob(f"{name}-event-*")))
 
 
 def score_range(watch: FrameWatch) -> tuple[float, float]:

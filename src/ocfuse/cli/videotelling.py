@@ -4,10 +4,11 @@ import datetime
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from ocfuse.cli.output import in_words, json_line, print_at_once
 from ocfuse.cli.videomarks import Thumbnails
+from ocfuse.files import LineFile
 from ocfuse.report.words import count
 from ocfuse.vision.live import StallError
 from ocfuse.vision.watching import Alarm, FrameWatch, Moment, Seen
@@ -182,8 +183,7 @@ class EventFile:
         self.records, self.path = records, path
 
     def __enter__(self) -> "EventFile":
-        # without a buffer: a line is written by one call, or not at all
-        self.file: IO[bytes] = self.path.open("ab", buffering=0)
+        self.file = LineFile(self.path)
         return self
 
     def __exit__(

@@ -4,6 +4,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -69,8 +70,8 @@ class FeatureStore:
         path, row = known[key]
         try:
             return self._opened(path).take(slice(row, row + 1))
-        except _BROKEN:
-            path.unlink(missing_ok=True)
+        except (*_DAMAGED, OSError) as error:
+            _remove_damaged(path, error)
             return None
 
     def _written(self, prefix: str, keys: list[bytes], features: Features) -> dict[bytes, Entry]:
@@ -81,7 +82,14 @@ class FeatureStore:
         return {key: (path, row) for row, key in enumerate(keys)}
 
 
-_BROKEN = (OSError, ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile)
+_DAMAGED = (ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile)
+
+
+def _remove_damaged(path: Path, error: Exception) -> None:
+    """Remove a file because of what is in it; a disk that fails says nothing about it."""
+    if not isinstance(error, OSError):
+        with suppress(OSError):  # a folder may be there to be read only
+            path.unlink()
 
 
 def _key(prefix: str, picture: Picture) -> bytes:
@@ -103,8 +111,8 @@ def _keys(path: Path) -> list[bytes]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return [row.tobytes() for row in arrays["keys"]]
-    except _BROKEN:
-        path.unlink(missing_ok=True)
+    except (*_DAMAGED, OSError) as error:
+        _remove_damaged(path, error)
         return []
 
 

@@ -1,0 +1,1 @@
+"""What goes out, and what it stands on: oldest versions, distributions, audit."""

@@ -1,0 +1,25 @@
+"""Print the lowest versions that pyproject.toml promises, and what tests and builds need."""
+
+from supply.pins import lowest, pins, project
+
+#: What runs the tests and builds the package: of these the newest will do.
+AROUND = (
+    "hypothesis",
+    "numpydoc",
+    "polars",
+    "pybind11",
+    "pytest",
+    "pytest-xdist",
+    "setuptools",
+)
+
+
+def requirements() -> list[str]:
+    """Return exact versions of the core, of the extra `tool` and of what is around them."""
+    about, pinned = project(), pins()
+    promised = lowest([*about["dependencies"], *about["optional-dependencies"]["tool"]])
+    return [*promised, *(f"{name}=={pinned[name]}" for name in AROUND)]
+
+
+if __name__ == "__main__":
+    print(*requirements(), sep="\n")

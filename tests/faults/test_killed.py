@@ -1,0 +1,143 @@
+"""kill -9 at any moment: the old file or the new one is there, and the next start is clean."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+from ocfuse import load
+from ocfuse.files import UNFINISHED
+from ocfuse.persistence import save
+from tests.cli.cases import plant
+from tests.distributed.cases import process, run_command_line
+from tests.faults.cases import WRITERS, Big, last_told, run_fed
+
+#: How often, and at most how many seconds after the first version.
+KILLS, LONGEST = 6, 0.06
+
+
+def listing(folder):
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("name", list(WRITERS))
+def test_a_writer_killed_at_any_moment(tmp_path, name):
+    writer, first = WRITERS[name], 0
+    for seconds in np.random.default_rng(0).uniform(0, LONGEST, KILLS):
+        told = last_told(name, tmp_path, first, seconds)
+        found = writer.read(tmp_path)
+        # what was told to be there is there, or the one that was just being written
+        assert found in (told, told + 1)
+        first = found + 1
+    writer.write(tmp_path, first)
+    assert writer.read(tmp_path) == first
+    assert not list(tmp_path.rglob(UNFINISHED))
+    if writer.names is not None:
+        assert set(listing(tmp_path)) == writer.names
+
+
+def save_big(path, mark):
+    save(Big(mark).fit(), path)
+
+
+def wait_for(condition, child, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert child.is_alive()
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_a_save_killed_in_the_midst_of_its_file(tmp_path):
+    target = tmp_path / "model.ocf"
+    save(Big(1), target)
+    before = target.read_bytes()
+    with process(save_big, target, 2) as child:
+        wait_for(lambda: any(p.stat().st_size for p in tmp_path.glob(UNFINISHED)), child)
+        child.kill()
+        child.join()
+    (part,) = tmp_path.glob(UNFINISHED)
+    assert part.stat().st_size < 8 * 8_000_000
+    assert target.read_bytes() == before
+    save(Big(3), target)
+    assert listing(tmp_path) == ["model.ocf"]
+    assert load(target, trusted=[f"{Big.__module__}.Big"]).mark == 3
+
+
+def test_what_somebody_still_writes_is_left_alone(tmp_path):
+    with process(save_big, tmp_path / "model.ocf", 2) as child:
+        wait_for(lambda: any(tmp_path.glob(UNFINISHED)), child)
+        os.kill(child.pid, 19)  # SIGSTOP: it may go on at any time
+        save(Big(3), tmp_path / "other.ocf")
+        assert len(list(tmp_path.glob(UNFINISHED))) == 1
+        os.kill(child.pid, 18)
+        child.join()
+        assert child.exitcode == 0
+    assert listing(tmp_path) == ["model.ocf", "other.ocf"]
+
+
+def test_fit_killed_at_any_moment(tmp_path):
+    plant(120, seed=0).to_csv(tmp_path / "normal.csv", index=False)
+    arguments = ["fit", str(tmp_path / "normal.csv"), "-o", str(tmp_path / "m.ocf"), "--force"]
+    arguments += ["--members", "gmm-1,knn-5", "--quiet"]
+
+    def fit(seconds):
+        with process(run_command_line, arguments) as child:
+            begin = time.monotonic()
+            child.join(seconds)
+            child.kill()
+            child.join()
+            return child.exitcode, time.monotonic() - begin
+
+    code, whole = fit(None)
+    assert code == 0
+    codes = []
+    for seconds in np.random.default_rng(1).uniform(0.3 * whole, 1.05 * whole, 3):
+        codes.append(fit(seconds)[0])
+        assert load(tmp_path / "m.ocf").schema_.features  # the old one or the new one
+    assert -9 in codes
+    assert fit(None)[0] == 0
+    assert listing(tmp_path) == ["m.ocf", "normal.csv"]
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.parquet"])
+def test_score_killed_amid_its_rows(plant_folder, tmp_path, name):
+    """The command has begun its file, and waits for more rows."""
+    fifo = tmp_path / "rows"
+    os.mkfifo(fifo)
+    (tmp_path / name).write_text("of yesterday")
+    arguments = ["score", str(plant_folder / "model.ocf"), "-", "-o", str(tmp_path / name), "-q"]
+    rows = plant(300, 3).to_csv(index=False)
+    for is_killed in (True, False):
+        with process(run_fed, arguments, fifo) as child:
+            with fifo.open("w") as feed:
+                feed.write(rows)
+                feed.flush()
+                if is_killed:
+                    wait_for(lambda: parts(tmp_path), child)
+                    child.kill()
+                    child.join()
+            child.join()
+            assert child.exitcode == (-9 if is_killed else 0)
+        if is_killed:
+            assert (tmp_path / name).read_text() == "of yesterday"
+            assert len(parts(tmp_path)) == 1
+    assert WRITTEN[name](tmp_path / name) == 300
+    assert listing(tmp_path) == [name]
+
+
+def parts(folder):
+    return list(folder.glob(UNFINISHED))
+
+
+def _csv_rows(path):
+    return path.read_text().count("\n") - 1
+
+
+def _parquet_rows(path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    return parquet.read_metadata(path).num_rows
+
+
+WRITTEN = {"s.csv": _csv_rows, "s.parquet": _parquet_rows}
