@@ -24,6 +24,9 @@ from ocfuse.persistence.archive import Archive
 from ocfuse.persistence.building import PROTOCOL, Builder, Survey
 from ocfuse.persistence.header import PACKAGE, Header, check_payload, running, sealed, split
 
+#: Names of types that a message shows at most, and characters of a stranger's text.
+MOST_NAMES, LONGEST_TEXT = 20, 200
+
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to one file, all or nothing.
@@ -92,7 +95,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] | None = ()) ->
                 f"{source.name} cannot be rebuilt by ocfuse {running(PACKAGE)} and scikit-learn "
                 f"{running('scikit-learn')}; it was written by ocfuse {header.ocfuse} and "
                 f"scikit-learn {header.sklearn}. Use those versions, or train again. "
-                f"({type(error).__name__}: {error})"
+                f"({_reason(error)})"
             ) from error
 
 
@@ -154,25 +157,39 @@ def _described(archive: Archive, source: Path) -> tuple[Any, Survey]:
     """Return the description of a model, and what it holds."""
     try:
         schema = archive.schema()
-        protocol = schema["protocol"]
+        protocol, loader = schema["protocol"], schema["__loader__"]
         survey = Survey.of(schema)
     except Exception as error:
         raise ModelFileError(
-            f"{source.name} is damaged: it describes no model. ({type(error).__name__}: {error})"
+            f"{source.name} is damaged: it describes no model. ({_reason(error)})"
         ) from error
     if type(protocol) is not int or protocol != PROTOCOL:
         raise ModelFileError(
             f"{source.name} is described by protocol {protocol!r} of skops. This version of ocfuse "
             f"reads protocol {PROTOCOL}."
         )
+    if loader != "ObjectNode":
+        raise ModelFileError(f"{source.name} holds no model. Expected a fitted estimator.")
     return schema, survey
 
 
 def _refuse_strangers(survey: Survey, vouched_for: set[str], source: Path) -> None:
     strangers = [name for name in survey.strangers if name not in vouched_for]
     if strangers:
+        names = [_harmless(name) for name in strangers[:MOST_NAMES]]
+        more = f" and {len(strangers) - MOST_NAMES} more" if len(strangers) > MOST_NAMES else ""
         raise UntrustedTypeError(
             f"{source.name} holds types that are neither ours nor known parts of scikit-learn's "
-            f"estimators: {', '.join(strangers)}. Nothing was loaded. If you trust where the file "
-            f"comes from, use load(path, trusted={strangers!r})."
+            f"estimators: {', '.join(names)}{more}. Nothing was loaded. If you trust where the file "
+            f"comes from, use load(path, trusted={names!r})."
         )
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {_harmless(str(error))}"
+
+
+def _harmless(text: str) -> str:
+    """Return what may be shown of a stranger's text, which must not fill, or steer, a terminal."""
+    shown = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "..."
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown)
