@@ -137,7 +137,9 @@ class Subspace:
             return found
         if len(rows) > MANY_ROWS and m <= MOST_COLUMNS_SUMMED:
             return _leading(Moments.of(rows).covariance, r, reg)[0]
-        solver = "covariance_eigh" if m <= MOST_COLUMNS_EXACT else "auto"
+        solver = "auto"
+        if m <= MOST_COLUMNS_EXACT:  # by the smaller of the two: columns or rows
+            solver = "covariance_eigh" if m <= len(rows) else "full"
         # Rows without any spread have no directions: any will do.
         basis = np.eye(m, r)
         if rows.any():
