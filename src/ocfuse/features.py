@@ -230,7 +230,8 @@ def _checked(X: Any) -> FloatArray:
             "columns of their own."
         )
     try:
-        checked: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+        with np.errstate(invalid="ignore"):  # it sums up: inf - inf
+            checked: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
     except (TypeError, ValueError) as error:
         kind = InvalidTypeError if isinstance(error, TypeError) else InvalidInputError
         raise kind(f"X must be a table of finite numbers. {error}") from error
