@@ -12,7 +12,6 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-import skops.io
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.covariance import EllipticEnvelope
@@ -40,16 +39,11 @@ from ocfuse.exceptions import (
     UntrustedTypeError,
 )
 from ocfuse.features import FeatureEncoder
-from ocfuse.persistence import (
-    FORMAT,
-    LONGEST_HEADER,
-    MAGIC,
-    SKLEARN_PARTS,
-    Header,
-    _is_known_class,
-    read_header,
-    save,
-)
+from ocfuse.persistence import Header, read_header, save
+from ocfuse.persistence.archive import Archive
+from ocfuse.persistence.building import Builder
+from ocfuse.persistence.header import FORMAT, LONGEST_HEADER, MAGIC
+from ocfuse.persistence.known import SKLEARN_PARTS, is_known_class
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -301,13 +295,12 @@ def test_an_archive_without_a_model(path):
 
 
 @pytest.fixture
-def skops_reads_nothing(monkeypatch):
-    """Fail when skops is reached."""
-    for name in ("get_untrusted_types", "loads"):
-        monkeypatch.setattr(skops.io, name, lambda *args, **options: pytest.fail("was read"))
+def nothing_is_read(monkeypatch):
+    """Fail when an entry is read."""
+    monkeypatch.setattr(Archive, "read", lambda self, name: pytest.fail(f"read {name}"))
 
 
-@pytest.mark.usefixtures("skops_reads_nothing")
+@pytest.mark.usefixtures("nothing_is_read")
 @pytest.mark.parametrize("claimed", [10**7, 1])
 def test_a_compressed_bomb_is_not_expanded(tmp_path, claimed):
     path = tmp_path / "bomb.ocf"
@@ -317,7 +310,7 @@ def test_a_compressed_bomb_is_not_expanded(tmp_path, claimed):
         load(path)
 
 
-@pytest.mark.usefixtures("skops_reads_nothing")
+@pytest.mark.usefixtures("nothing_is_read")
 def test_entries_that_claim_more_than_there_is(tmp_path):
     path = tmp_path / "bomb.ocf"
     forge(path, claim_size(archive([("schema.json", b"{}")]), 10**9))
@@ -325,7 +318,7 @@ def test_entries_that_claim_more_than_there_is(tmp_path):
         load(path)
 
 
-@pytest.mark.usefixtures("skops_reads_nothing")
+@pytest.mark.usefixtures("nothing_is_read")
 @pytest.mark.parametrize(
     "names",
     [["a.npy", "a.npy"], ["/etc/x"], ["../x"], ["a/../../x"], ["..\\x"], ["C:/x"], ["C:x"]],
@@ -381,7 +374,7 @@ def test_files_that_name_functions(path, module, name):
         ("sklearn.tree._tree.Tree", True),
         ("sklearn.metrics._dist_metrics.EuclideanDistance64", True),
         ("sklearn.metrics._dist_metrics.PyFuncDistance64", False),  # calls a function
-        ("sklearn.tree._classes.BaseDecisionTree", True),  # an estimator that skops does not list
+        ("sklearn.tree._classes.BaseDecisionTree", True),  # an estimator, if not a public one
         ("sklearn.utils._tags.Tags", False),  # neither an estimator nor a part of one
         ("sklearn.svm.OneClassSVM", False),  # defined elsewhere
         ("sklearn.utils.os.system", False),
@@ -396,7 +389,7 @@ def test_files_that_name_functions(path, module, name):
     ],
 )
 def test_known_classes(name, known):
-    assert _is_known_class(name) is known
+    assert is_known_class(name) is known
 
 
 @pytest.mark.parametrize(
@@ -419,7 +412,7 @@ def test_known_classes(name, known):
 )
 def test_modules_are_judged_before_they_are_imported(module, monkeypatch):
     monkeypatch.setattr(importlib, "import_module", lambda name: pytest.fail(f"imported {name}"))
-    assert not _is_known_class(f"{module}.Detector")
+    assert not is_known_class(f"{module}.Detector")
 
 
 @pytest.mark.parametrize("error", [ImportError, RuntimeError, SyntaxError, Warning])
@@ -428,7 +421,7 @@ def test_a_module_that_fails_when_imported_is_not_known(error, monkeypatch):
         raise error(name)
 
     monkeypatch.setattr(importlib, "import_module", fail)
-    assert not _is_known_class("sklearn.somewhere.Detector")
+    assert not is_known_class("sklearn.somewhere.Detector")
 
 
 def test_a_folder_that_does_not_exist(model, tmp_path):
@@ -491,6 +484,6 @@ def test_a_file_that_cannot_be_rebuilt(path, monkeypatch):
     def fail(*arguments, **options):
         raise AttributeError("no such field")
 
-    monkeypatch.setattr(skops.io, "loads", fail)
+    monkeypatch.setattr(Builder, "build", fail)
     with pytest.raises(ModelFileError, match=r"cannot be rebuilt.*train again.*no such field"):
         load(path)

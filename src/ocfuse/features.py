@@ -214,12 +214,28 @@ def check_table(X: Any) -> Any:
         return X
     names = _column_names(X)
     if names is None:
-        return check_array(_prepared(X), dtype=np.float64, ensure_all_finite="allow-nan")
+        return _checked(_prepared(X))
     if not names or not len(X):
         raise InvalidInputError(
             f"X must have at least one row and one column. Got a data frame of shape {X.shape}."
         )
     return X
+
+
+def _checked(X: Any) -> FloatArray:
+    """Return an array of numbers; say what else was given."""
+    if np.iscomplexobj(X):
+        raise InvalidTypeError(
+            "Complex data not supported. Give real and imaginary parts, or size and angle, as "
+            "columns of their own."
+        )
+    try:
+        with np.errstate(invalid="ignore"):  # it sums up: inf - inf
+            checked: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+    except (TypeError, ValueError) as error:
+        kind = InvalidTypeError if isinstance(error, TypeError) else InvalidInputError
+        raise kind(f"X must be a table of finite numbers. {error}") from error
+    return checked
 
 
 def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:

@@ -5,7 +5,8 @@ from dataclasses import asdict, replace
 
 from ocfuse import load
 from ocfuse.cli.codes import ExitCode
-from ocfuse.persistence import MAGIC, read_header
+from ocfuse.persistence import read_header
+from ocfuse.persistence.header import MAGIC
 from tests.cli.cases import process
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from ocfuse import __version__
-from ocfuse.persistence import MAGIC, read_header
+from ocfuse.persistence import read_header
+from ocfuse.persistence.header import MAGIC
 from tests.cli.cases import ANOMALIES, plant, with_anomalies
 
 GOOD = plant(60, seed=2).to_csv(index=False)

@@ -38,6 +38,8 @@ ROWS_PER_COMPONENT = 2
 ROWS_PER_COLUMN = 30
 MOST_ITERATIONS = 200
 LOG_2PI = float(np.log(2 * np.pi))
+#: Share of its squared length that a row has off the directions if it is near them.
+NEAR = 1e-3
 
 
 @dataclass
@@ -137,7 +139,9 @@ class Subspace:
             return found
         if len(rows) > MANY_ROWS and m <= MOST_COLUMNS_SUMMED:
             return _leading(Moments.of(rows).covariance, r, reg)[0]
-        solver = "covariance_eigh" if m <= MOST_COLUMNS_EXACT else "auto"
+        solver = "auto"
+        if m <= MOST_COLUMNS_EXACT:  # by the smaller of the two: columns or rows
+            solver = "covariance_eigh" if m <= len(rows) else "full"
         # Rows without any spread have no directions: any will do.
         basis = np.eye(m, r)
         if rows.any():
@@ -151,8 +155,14 @@ class Subspace:
         if not self.directions.shape[1]:
             return rows, np.zeros(len(rows))
         inside = rows @ self.directions
-        rest = np.einsum("qm,qm->q", rows, rows) - np.einsum("qr,qr->q", inside, inside)
-        return inside, np.maximum(rest, 0.0)
+        squares = np.einsum("qm,qm->q", rows, rows)
+        rest = squares - np.einsum("qr,qr->q", inside, inside)
+        # Of rows near the directions the difference leaves nothing but rounding errors.
+        near = rest < NEAR * squares
+        if near.any():
+            gaps = rows[near] - inside[near] @ self.directions.T
+            rest[near] = np.einsum("qm,qm->q", gaps, gaps)
+        return inside, rest
 
     def log_density(self, rest: FloatArray) -> FloatArray:
         """Return the log density of the rest of a row."""

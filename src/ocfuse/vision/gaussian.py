@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ocfuse.exceptions import InvalidInputError
 from ocfuse.streaming.course import hats
 from ocfuse.vision.features import Features, Float32Array, FloatArray, IntArray
 from ocfuse.vision.patches import BLOCK, PatchMember, by_position
@@ -62,6 +63,8 @@ class PatchGaussian(PatchMember):
         super().__setstate__(state)
         if "whitening_" in state:
             c = self.mean_.shape[2]
+            if state["whitening_"].shape[1] != c * (c + 1) // 2:
+                raise InvalidInputError(f"whitening_ is not that of {c} features.")
             self.whitening_ = np.zeros((len(state["whitening_"]), c, c), dtype=np.float32)
             row, column = np.triu_indices(c)
             self.whitening_[:, row, column] = state["whitening_"]

@@ -78,9 +78,10 @@ class Search {
     require(starts.ndim() == 1 && numbers.ndim() == 1 && starts.size() == tables.n + 1 &&
                 at[0] == 0 && at[tables.n] == numbers.size(),
             "there must be one start per row of Y, and the end");
-    std::int64_t least = 1;
-    for (std::int64_t i = 0; i < tables.n; ++i) least = std::min(least, at[i + 1] - at[i]);
-    require(least >= 1, "every row must have a member");
+    // A difference of numbers from a file could overflow, a comparison cannot.
+    bool rising = true;
+    for (std::int64_t i = 0; i < tables.n; ++i) rising &= at[i] < at[i + 1];
+    require(rising, "every row must have a member");
     tables.starts = at, tables.numbers = numbers.data();
   }
 

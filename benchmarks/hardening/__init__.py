@@ -1,0 +1,1 @@
+"""What strangers' files do to us: mutated model files, and bytes at the door of tables."""

@@ -1,0 +1,8 @@
+"""Run the parts: ``python -m benchmarks.hardening [parts] [--quick]``."""
+
+from benchmarks.command import main
+
+PARTS = ("model_files",)
+
+if __name__ == "__main__":
+    main("hardening", PARTS)

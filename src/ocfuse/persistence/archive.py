@@ -1,0 +1,99 @@
+"""The archive in a model file: never compressed, nothing in it read twice.
+
+What is read takes no more memory than the file has bytes.
+"""
+
+import io
+import json
+import math
+import zipfile
+from pathlib import Path, PureWindowsPath
+from types import TracebackType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ocfuse.exceptions import ModelFileError
+
+SCHEMA = "schema.json"
+
+
+class Archive:
+    """The entries of an archive that `save` can have written; others are refused.
+
+    Parameters
+    ----------
+    payload : bytes
+        The archive.
+    source : Path
+        The model file, for messages.
+    """
+
+    def __init__(self, payload: bytes, source: Path) -> None:
+        self.size = len(payload)
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(payload))
+        except Exception as error:
+            raise ModelFileError(
+                f"{source.name} is damaged: it holds no archive. ({error})"
+            ) from error
+        entries = self._zip.infolist()
+        names = [entry.filename for entry in entries]
+        if len(set(names)) < len(names) or any(_leads_outside(name) for name in names):
+            raise ModelFileError(f"{source.name} is damaged: names in its archive are not usable.")
+        compressed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
+        if compressed or sum(entry.file_size for entry in entries) > self.size:
+            raise ModelFileError(
+                f"{source.name} is damaged: its archive would expand, ours are never compressed."
+            )
+        self._unread = set(names)
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._zip.close()
+
+    def read(self, name: str) -> bytes:
+        """Return an entry, once."""
+        if name not in self._unread:
+            raise ValueError(f"there is no entry {name!r}, or it is used twice")
+        self._unread.remove(name)
+        return self._zip.read(name)
+
+    def schema(self) -> Any:
+        """Return the description of the model."""
+        return json.loads(self.read(SCHEMA))
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return an array, whose size must be that of its entry."""
+        content = self.read(name)
+        file = io.BytesIO(content)
+        version = npy.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"the array {name!r} has an unknown format")
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, is_fortran, dtype = read(file)
+        begin = file.tell()
+        if dtype.hasobject or dtype.itemsize == 0:
+            raise ValueError(f"the array {name!r} is of type {dtype}, not of numbers or text")
+        # A side may be long where another is zero: it costs nothing yet, but may later.
+        if not all(0 <= side <= self.size for side in shape):
+            raise ValueError(f"the array {name!r} cannot have the shape {shape}")
+        if math.prod(shape) * dtype.itemsize != len(content) - begin:
+            raise ValueError(f"the array {name!r} has not as many bytes as its shape tells")
+        order: Literal["F", "C"] = "F" if is_fortran else "C"
+        return np.ndarray(shape, dtype, buffer=content, offset=begin, order=order).copy(order="K")
+
+
+def _leads_outside(name: str) -> bool:
+    # The Windows flavour knows both kinds of slashes, and drives.
+    path = PureWindowsPath(name)
+    return bool(path.anchor) or ".." in path.parts

@@ -1,0 +1,330 @@
+"""Build a model from the description that `skops` wrote of it.
+
+A class that a file names is never called, only its fitted state is put back: what a
+constructor does with arguments of a stranger, nobody knows. The few constructors that
+are needed get arguments that were checked. Every part is built once; a file that
+would have parts repeat beyond its own length, or lead back to themselves, is refused.
+"""
+
+import importlib
+import io
+import json
+import math
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import load_npz
+from sklearn.tree._tree import Tree
+from sklearn.utils import Bunch
+
+from ocfuse.persistence import integrity
+from ocfuse.persistence.archive import Archive
+from ocfuse.persistence.known import (
+    PLAIN_TYPES,
+    SCALARS,
+    SKLEARN_LOSSES,
+    is_known_class,
+    is_ufunc,
+)
+
+#: Version of the description.
+PROTOCOL = 2
+DICTIONARIES: dict[str, type] = {
+    "builtins.dict": dict,
+    "collections.OrderedDict": OrderedDict,
+    "sklearn.utils._bunch.Bunch": Bunch,
+}
+NEIGHBOUR_TREES = ("sklearn.neighbors._ball_tree.BallTree", "sklearn.neighbors._kd_tree.KDTree")
+METRICS = "sklearn.metrics._dist_metrics."
+#: Names that a part of some kind has always, or may have without being vouched for.
+USUAL: dict[str, Set[str]] = {
+    "BytearrayNode": {"builtins.bytearray"},
+    "BytesNode": {"builtins.bytes"},
+    "DefaultDictNode": {"collections.defaultdict"},
+    "DictNode": DICTIONARIES.keys(),
+    "DTypeNode": {"numpy.dtype"},
+    "JsonNode": {"builtins.str"},
+    "ListNode": {"builtins.list"},
+    "LossNode": SKLEARN_LOSSES,
+    "MaskedArrayNode": {"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"},
+    "NdArrayNode": SCALARS.keys() | {"numpy.ndarray"},
+    "RandomGeneratorNode": {"numpy.random._generator.Generator"},
+    "RandomStateNode": {"numpy.random.mtrand.RandomState"},
+    "SetNode": {"builtins.set"},
+    "SliceNode": {"builtins.slice"},
+    "TreeNode": {"sklearn.tree._tree.Tree"},
+    "TupleNode": {"builtins.tuple"},
+    "TypeNode": PLAIN_TYPES.keys(),
+}
+
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a description holds, found without building anything.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Number of parts.
+    strangers : list of str
+        Names that somebody must vouch for, in order.
+    """
+
+    n_nodes: int
+    strangers: list[str]
+
+    @classmethod
+    def of(cls, schema: Any) -> "Survey":
+        """Look at every part."""
+        n_nodes, waiting = 0, [schema]
+        seen: set[tuple[str, str]] = set()
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, dict):
+                waiting.extend(item.values())
+                if "__loader__" in item:
+                    n_nodes += 1
+                    seen.add((str(item["__loader__"]), _name(item)))
+            elif isinstance(item, list):
+                waiting.extend(item)
+        strangers = {name for loader, name in seen if not _is_usual(loader, name)}
+        return cls(n_nodes, sorted(strangers))
+
+
+class Builder:
+    """Build every part of a description once.
+
+    Parameters
+    ----------
+    archive : Archive
+        Where the arrays are.
+    n_nodes : int
+        Parts that the description spells out, repeated ones included.
+    """
+
+    def __init__(self, archive: Archive, n_nodes: int) -> None:
+        self._archive = archive
+        self._n_left = n_nodes
+        self._built: dict[int, Any] = {}
+        self._sizes: dict[int, int] = {}
+
+    def build(self, node: Node) -> Any:
+        """Return the object that a part describes."""
+        number = node.get("__id__")
+        if number in self._built:
+            return self._again(number)
+        left = self._n_left
+        self._spend(1)
+        made = MAKERS[node["__loader__"]](self, node)
+        if number is not None:
+            self._built[number], self._sizes[number] = made, left - self._n_left
+        return made
+
+    def _again(self, number: int) -> Any:
+        self._spend(self._sizes[number])
+        return self._built[number]
+
+    def _spend(self, n_nodes: int) -> None:
+        self._n_left -= n_nodes
+        if self._n_left < 0:
+            raise ValueError("its parts repeat, or hold themselves")
+
+    def _all(self, nodes: list[Node]) -> list[Any]:
+        return [self.build(node) for node in nodes]
+
+    def _list(self, node: Node) -> Any:
+        return _called(node, {"builtins.list": list}, self._all(node["content"]))
+
+    def _set(self, node: Node) -> Any:
+        return _called(node, {"builtins.set": set}, self._all(node["content"]))
+
+    def _tuple(self, node: Node) -> Any:
+        items = self._all(node["content"])
+        kind = tuple if _name(node) == "builtins.tuple" else _found(node)
+        if kind is not tuple and len(kind._fields) != len(items):
+            raise ValueError(f"{_name(node)} has other fields")
+        return tuple.__new__(kind, items)
+
+    def _dict(self, node: Node) -> Any:
+        made = _called(node, DICTIONARIES)
+        kinds = self.build(node["key_types"])
+        if not all(isinstance(kind, type) and _is_key(kind) for kind in kinds):
+            raise ValueError("a dictionary has keys that are no text or numbers")
+        for kind, (key, value) in zip(kinds, node["content"].items(), strict=True):
+            made[kind(key)] = self.build(value)
+        return made
+
+    def _defaultdict(self, node: Node) -> Any:
+        content = node["content"]
+        return defaultdict(self.build(content["default_factory"]), self.build(content["main"]))
+
+    def _json(self, node: Node) -> Any:
+        return json.loads(node["content"])
+
+    def _slice(self, node: Node) -> Any:
+        return slice(*(node["content"][name] for name in ("start", "stop", "step")))
+
+    def _bytes(self, node: Node) -> Any:
+        return self._archive.read(node["file"])
+
+    def _bytearray(self, node: Node) -> Any:
+        return bytearray(self._bytes(node))
+
+    def _type(self, node: Node) -> Any:
+        return PLAIN_TYPES.get(_name(node)) or _found(node)
+
+    def _function(self, node: Node) -> Any:
+        return _found(node)
+
+    def _array(self, node: Node) -> Any:
+        if node["type"] == "json":
+            return self._object_array(node)
+        array = self._archive.array(node["file"])
+        if _name(node) == "numpy.ndarray":
+            return array
+        kind = SCALARS[_name(node)]
+        return array[()] if kind is array.dtype.type else array.astype(kind)[()]
+
+    def _object_array(self, node: Node) -> Any:
+        shape = self.build(node["shape"])
+        items = self._all(node["content"])
+        for length in shape[1:]:
+            if any(len(item) != length for item in items):
+                raise ValueError("an array is not of the shape that it says")
+            items = [value for item in items for value in item]
+        made = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):
+            made[i] = item
+        if math.prod(shape) != len(items):
+            raise ValueError("an array is not of the shape that it says")
+        return made.reshape(shape)
+
+    def _masked_array(self, node: Node) -> Any:
+        data, mask = (self.build(node["content"][name]) for name in ("data", "mask"))
+        return np.ma.MaskedArray(data, mask)
+
+    def _dtype(self, node: Node) -> Any:
+        return self.build(node["content"]).dtype
+
+    def _random_state(self, node: Node) -> Any:
+        state = self.build(node["content"])
+        integrity.check_twister(state)
+        made = np.random.RandomState(0)
+        made.set_state(state)
+        return made
+
+    def _generator(self, node: Node) -> Any:
+        state = self.build(node["content"]["bit_generator"])
+        seed = self.build(node["content"]["seed_seq"])
+        if state["bit_generator"] != "PCG64" or seed["pool_size"] != integrity.POOL:
+            raise ValueError("a generator is not one of numpy.random.default_rng")
+        bits = np.random.PCG64(np.random.SeedSequence(**seed))
+        bits.state = state
+        return np.random.Generator(bits)
+
+    def _tree(self, node: Node) -> Any:
+        arguments = self.build(node["__reduce__"]["args"])
+        state = self.build(node["content"])
+        integrity.check_tree(arguments, state)
+        made = Tree(*arguments)
+        made.__setstate__(state)
+        return made
+
+    def _loss(self, node: Node) -> Any:
+        arguments = self.build(node["__reduce__"]["args"])
+        if not all(isinstance(value, int | float) for value in arguments):
+            raise ValueError("a loss is made from something else than numbers")
+        return _found(node)(*arguments)
+
+    def _object(self, node: Node) -> Any:
+        kind, name = _found(node), _name(node)
+        state = None if node.get("content") is None else self.build(node["content"])
+        if name in NEIGHBOUR_TREES:
+            return _grown_again(kind, state)
+        if name.startswith(METRICS) and state is not None:
+            integrity.check_metric(state)
+        if name.startswith("sklearn.") and isinstance(state, dict):
+            integrity.check_estimator(kind, state)
+        made = kind.__new__(kind)
+        if state is not None and hasattr(made, "__setstate__"):
+            made.__setstate__(state)
+        elif state is not None:
+            made.__dict__.update(state)
+        if name.endswith(".TreePredictor"):
+            integrity.check_predictor(vars(made))
+        return made
+
+    # What follows only somebody who vouched for the names gets.
+
+    def _constructed(self, node: Node) -> Any:
+        return _found(node)(*self.build(node["content"]))
+
+    def _partial(self, node: Node) -> Any:
+        content = node["content"]
+        function, args, options = (self.build(content[name]) for name in ("func", "args", "kwds"))
+        return partial(function, *args, **options)
+
+    def _sparse(self, node: Node) -> Any:
+        return load_npz(io.BytesIO(self._bytes(node)))
+
+
+MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
+    "BytearrayNode": Builder._bytearray,
+    "BytesNode": Builder._bytes,
+    "ConstructorFromReduceNode": Builder._constructed,
+    "DefaultDictNode": Builder._defaultdict,
+    "DictNode": Builder._dict,
+    "DTypeNode": Builder._dtype,
+    "FunctionNode": Builder._function,
+    "JsonNode": Builder._json,
+    "ListNode": Builder._list,
+    "LossNode": Builder._loss,
+    "MaskedArrayNode": Builder._masked_array,
+    "NdArrayNode": Builder._array,
+    "ObjectNode": Builder._object,
+    "PartialNode": Builder._partial,
+    "RandomGeneratorNode": Builder._generator,
+    "RandomStateNode": Builder._random_state,
+    "SetNode": Builder._set,
+    "SliceNode": Builder._slice,
+    "SparseMatrixNode": Builder._sparse,
+    "TreeNode": Builder._tree,
+    "TupleNode": Builder._tuple,
+    "TypeNode": Builder._type,
+}
+
+
+def _name(node: Node) -> str:
+    return f"{node['__module__']}.{node['__class__']}"
+
+
+def _is_usual(loader: str, name: str) -> bool:
+    if loader in ("ObjectNode", "TupleNode") and is_known_class(name):
+        return True
+    return name in USUAL.get(loader, ()) or (loader == "FunctionNode" and is_ufunc(name))
+
+
+def _is_key(kind: type) -> bool:
+    return kind in (bool, float, int, str) or issubclass(kind, np.number | np.str_)
+
+
+def _found(node: Node) -> Any:
+    return getattr(importlib.import_module(node["__module__"]), node["__class__"])
+
+
+def _called(node: Node, usual: Mapping[str, type], *arguments: Any) -> Any:
+    """Make one of the usual types, or one that somebody vouched for."""
+    return (usual.get(_name(node)) or _found(node))(*arguments)
+
+
+def _grown_again(kind: Any, state: Any) -> Any:
+    """Return a tree of neighbours made from its rows; what a file says of nodes is not used."""
+    rows, leaf_size, metric, weights = (state[i] for i in (0, 4, 11, 12))
+    integrity.check_neighbour_tree(rows, metric, weights)
+    return kind(rows, leaf_size=leaf_size, metric=metric, sample_weight=weights)
