@@ -33,7 +33,7 @@ WebSocket `/v1/stream?model=...&stream=...` takes rows as messages, `{"row": {..
 `{"rows": [...]}`, and answers each with score, p-value, verdict and the alarms that begin and end.
 """
 #: Codes of refusals that are no errors of ours.
-CODES = {404: "not_found", 405: "wrong_method"}
+CODES = {400: "not_json", 404: "not_found", 405: "wrong_method"}
 #: Characters of the name of a stream.
 LONGEST_STREAM = 100
 

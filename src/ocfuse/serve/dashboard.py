@@ -165,7 +165,7 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
 def _add_notes(router: APIRouter, events: EventStore) -> None:
     documented: dict[str, Any] = {
         "response_model": EventForm,
-        "responses": _refusals(403, 404, 422),
+        "responses": _refusals(400, 403, 404, 413, 422),
     }
 
     @router.post(

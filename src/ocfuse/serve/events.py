@@ -81,8 +81,12 @@ class EventStore(EventKeeper):
             Where it happens.
         time : float
             Time of its first sample.
-        score, offset, p_value, local_p, contributions, thumbnail
+        score, offset, p_value, local_p : float, optional
             Of that sample, as in `Sample`.
+        contributions : mapping from str to float, optional
+            Those of that sample.
+        thumbnail : bytes, optional
+            Its picture.
         """
         with self._lock:
             self._last_id += 1
@@ -126,8 +130,12 @@ class EventStore(EventKeeper):
             Its number; nothing happens if it is not open.
         time : float
             Time of the sample.
-        score, p_value, local_p, contributions, thumbnail
+        score, p_value, local_p : float, optional
             Of the sample, as in `Sample`; kept if it is the lowest so far.
+        contributions : mapping from str to float, optional
+            Those of the sample.
+        thumbnail : bytes, optional
+            Its picture.
         """
         with self._lock:
             known = self._open.get(event)
@@ -321,8 +329,10 @@ class EventStore(EventKeeper):
             Numbers of events between which they lie.
         limit : int, default=100
             How many at most.
-        model, stream, state, acknowledged
-            Only those events, as in `Choice`.
+        model, stream, state : str, optional
+            Only events of these, as in `Choice`.
+        acknowledged : bool, optional
+            Only events that somebody has acknowledged, or nobody has.
 
         Returns
         -------
@@ -380,8 +390,10 @@ class EventStore(EventKeeper):
 
         Parameters
         ----------
-        model, stream, state, acknowledged
-            Only those events, as in `Choice`.
+        model, stream, state : str, optional
+            Only events of these, as in `Choice`.
+        acknowledged : bool, optional
+            Only events that somebody has acknowledged, or nobody has.
 
         Yields
         ------

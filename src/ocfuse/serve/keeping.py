@@ -103,6 +103,7 @@ class EventKeeper:
             self._listeners.append(callback)
 
         def stop() -> None:
+            """Call back no more."""
             with self._lock:
                 self._listeners.remove(callback)
 

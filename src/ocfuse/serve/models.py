@@ -11,7 +11,7 @@ from ocfuse.exceptions import OcfuseError
 from ocfuse.persistence import load, read_header
 from ocfuse.serve.batching import Batcher
 from ocfuse.serve.errors import ServeError
-from ocfuse.serve.logs import tell
+from ocfuse.serve.logs import fault, tell
 from ocfuse.serve.metrics import Metrics
 from ocfuse.serve.notes import noted
 from ocfuse.serve.scorers import RowScorer, Scorer, scorer_of
@@ -105,7 +105,10 @@ class Shelf:
         """Look for changed files until cancelled."""
         while True:
             await asyncio.sleep(self._settings.reload_seconds)
-            await self.reload()
+            try:
+                await self.reload()
+            except Exception as error:  # whatever a file does, the next one is looked for
+                tell("fault", level="error", **fault(error))
 
     async def reload(self) -> list[str]:
         """Load the models whose files have changed; return their names.
