@@ -1,0 +1,264 @@
+"""Numbers in a file that compiled code would follow out of the model's memory are refused."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+)
+from sklearn.neighbors import BallTree, KDTree, KernelDensity, LocalOutlierFactor, NearestNeighbors
+from sklearn.svm import SVC, OneClassSVM
+
+from ocfuse import load
+from ocfuse.exceptions import ModelFileError
+from ocfuse.persistence import save
+from tests.persistence.forging import attribute, change_array, forged, node_of
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+Y = (X[:, 0] > 0).astype(int)
+
+
+def refuse(path, why):
+    with pytest.raises(ModelFileError, match=f"cannot be rebuilt.*{why}"):
+        load(path)
+
+
+def set_field(field, at, value):
+    def change(nodes):
+        nodes[field][at] = value
+        return nodes
+
+    return change
+
+
+@pytest.fixture
+def forest(tmp_path):
+    model = IsolationForest(n_estimators=2, max_features=2, random_state=0).fit(X)
+    return save(model, tmp_path / "forest.ocf")
+
+
+@pytest.mark.parametrize(
+    ("field", "at", "value", "why"),
+    [
+        ("left_child", 0, 10**9, "no tree"),
+        ("left_child", 0, -5, "no tree"),
+        ("left_child", 0, 0, "no tree"),  # a cycle
+        ("right_child", 0, 1, "no tree"),  # a child of two
+        ("right_child", -1, 1, "leaf of a tree has a child"),
+        ("feature", 0, 2, "column that there is not"),
+        ("feature", 0, -1, "column that there is not"),
+    ],
+)
+def test_nodes_of_trees(forest, field, at, value, why):
+    def change(parts):
+        nodes = node_of(parts, "Tree")["content"]["content"]["nodes"]
+        change_array(parts, nodes, set_field(field, at, value))
+
+    refuse(forged(forest, change), why)
+
+
+def test_nodes_that_lead_back(forest):
+    def swapped(nodes):
+        """Exchange the children of the root and of its left child: all are reached, from behind."""
+        one, other = nodes["left_child"][:2].copy()
+        nodes["left_child"][0], nodes["left_child"][1] = other, one
+        return nodes
+
+    def change(parts):
+        change_array(parts, node_of(parts, "Tree")["content"]["content"]["nodes"], swapped)
+
+    refuse(forged(forest, change), "lead back")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("node_count", 10**6, "as many nodes as it says"),
+        ("node_count", 0, "as many nodes as it says"),
+        ("max_depth", 0, "not as deep as it says"),
+        ("max_depth", 10**12, "not as deep as it says"),
+    ],
+)
+def test_numbers_of_trees(forest, key, value, why):
+    def change(parts):
+        node_of(parts, "Tree")["content"]["content"][key] = told(value)
+
+    refuse(forged(forest, change), why)
+
+
+def told(value):
+    return {
+        "__class__": "str", "__module__": "builtins", "__loader__": "JsonNode",
+        "content": json.dumps(value),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("at", "value"), [(0, 10**6), (0, -1), (2, 10**9), (2, 0), (2, -1)])
+def test_arguments_of_trees(forest, at, value):
+    def change(parts):
+        node_of(parts, "Tree")["__reduce__"]["args"]["content"][at] = told(value)
+
+    refuse(forged(forest, change), "")
+
+
+def test_trees_that_ask_for_more_columns_than_they_get(forest):
+    def change(parts):
+        attribute(parts, "IsolationForest", "estimators_features_")["content"] = [
+            attribute(parts, "IsolationForest", "estimators_features_")["content"][0]
+        ]
+        node = attribute(parts, "IsolationForest", "estimators_features_")["content"][0]
+        change_array(parts, node, lambda features: features[:1])
+
+    refuse(forged(forest, change), "")
+
+
+@pytest.mark.parametrize("value", [1, -1, None, 2.5, "3"])
+@pytest.mark.parametrize("name", ["IsolationForest", "ExtraTreeRegressor"])
+def test_columns_of_forests(forest, name, value):
+    def change(parts):
+        for node in parts.nodes():
+            if node["__class__"] == name and "n_features_in_" in node["content"]["content"]:
+                node["content"]["content"]["n_features_in_"] = told(value)
+
+    refuse(forged(forest, change), "column")
+
+
+@pytest.mark.parametrize("model", [RandomForestClassifier(2), GradientBoostingClassifier(n_estimators=2)])
+def test_columns_of_other_forests(model, tmp_path):
+    path = save(model.fit(X, Y), tmp_path / "model.ocf")
+
+    def change(parts):
+        parts.schema["content"]["content"]["n_features_in_"] = told(2)
+
+    refuse(forged(path, change), "more columns")
+
+
+def test_boosting_of_several_classes(tmp_path):
+    model = GradientBoostingClassifier(n_estimators=2).fit(X, np.arange(40) % 3)
+    with pytest.raises(ValueError, match="boosting of several classes"):
+        save(model, tmp_path / "model.ocf")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("left", 10**6), ("right", 0), ("feature_idx", 3), ("feature_idx", -1), ("is_categorical", 1)],
+)
+def test_histogram_boosting(field, value, tmp_path):
+    model = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2).fit(X, Y)
+    path = save(model, tmp_path / "model.ocf")
+
+    def change(parts):
+        change_array(parts, attribute(parts, "TreePredictor", "nodes"), set_field(field, 0, value))
+
+    refuse(forged(path, change), "tree")
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("support_vectors_", lambda a: a[:-1]),
+        ("support_vectors_", lambda a: a[:, :2]),
+        ("_dual_coef_", lambda a: a[:, :-1]),
+        ("_dual_coef_", lambda a: np.vstack([a, a])),
+        ("_intercept_", lambda a: a[:0]),
+        ("_n_support", lambda a: a + 1),
+        ("_n_support", lambda a: np.array([-5, a.sum() + 5], dtype=a.dtype)),
+        ("support_", lambda a: a + 40),
+        ("support_", lambda a: -1 - a),
+        ("_probA", lambda a: np.zeros(2)),
+    ],
+)
+@pytest.mark.parametrize("model", [SVC(), OneClassSVM()], ids=lambda model: type(model).__name__)
+def test_support_vector_machines(model, key, change, tmp_path):
+    path = save(model.fit(X, Y), tmp_path / "model.ocf")
+    name = type(model).__name__
+    refuse(forged(path, lambda p: change_array(p, attribute(p, name, key), change)), "machine")
+
+
+@pytest.mark.parametrize("extra", ["_impl", "_sparse"])
+def test_support_vector_machines_that_say_what_they_are(extra, tmp_path):
+    path = save(OneClassSVM().fit(X), tmp_path / "model.ocf")
+
+    def change(parts):
+        content = node_of(parts, "OneClassSVM")["content"]
+        if extra not in content["content"]:
+            content["key_types"]["content"].append(content["key_types"]["content"][0])
+        content["content"][extra] = told("c_svc")
+
+    refuse(forged(path, change), "machine")
+
+
+@pytest.mark.parametrize("key", ["_fit_X", "n_samples_fit_", "n_features_in_"])
+def test_rows_of_neighbours(key, tmp_path):
+    path = save(NearestNeighbors(algorithm="brute").fit(X), tmp_path / "model.ocf")
+
+    def change(parts):
+        parts.schema["content"]["content"][key] = told(7)
+
+    refuse(forged(path, change), "neighbours")
+
+
+@pytest.mark.parametrize("kind", [KDTree, BallTree])
+def test_trees_of_neighbours_are_grown_again(kind, tmp_path):
+    """What a file says of nodes does not matter: they are made from the rows."""
+    name = {KDTree: "kd_tree", BallTree: "ball_tree"}[kind]
+    model = LocalOutlierFactor(5, novelty=True, algorithm=name, leaf_size=4).fit(X)
+    path = save(model, tmp_path / "model.ocf")
+
+    def change(parts):
+        state = node_of(parts, kind.__name__)["content"]["content"]
+        change_array(parts, state[1], lambda index: index + 10**9)
+        change_array(parts, state[2], set_field("idx_end", 0, 10**9))
+        change_array(parts, state[3], lambda bounds: bounds[:, :1])
+        state[6] = told(10**6)
+
+    loaded = load(forged(path, change))
+    np.testing.assert_array_equal(loaded.score_samples(X), model.score_samples(X))
+
+
+@pytest.mark.parametrize("at", [0, 4, 11, 12])
+def test_what_trees_of_neighbours_grow_from(at, tmp_path):
+    path = save(KernelDensity(leaf_size=4).fit(X), tmp_path / "model.ocf")
+
+    def change(parts):
+        node_of(parts, "KDTree")["content"]["content"][at] = told([1.0])
+
+    refuse(forged(path, change), "")
+
+
+def test_metrics(tmp_path):
+    options = {"metric": "mahalanobis", "metric_params": {"VI": np.eye(3)}, "algorithm": "ball_tree"}
+    path = save(LocalOutlierFactor(5, novelty=True, **options).fit(X), tmp_path / "model.ocf")
+
+    def change(parts):
+        state = node_of(parts, "MahalanobisDistance64")["content"]["content"]
+        change_array(parts, state[2], lambda matrix: matrix[:, :1])
+
+    refuse(forged(path, change), "not square")
+
+
+@pytest.mark.parametrize("value", [625, -1, 10**9, True, 1.0])
+def test_random_states(value, tmp_path):
+    model = IsolationForest(n_estimators=2, random_state=np.random.RandomState(0)).fit(X)
+    path = save(model, tmp_path / "model.ocf")
+
+    def change(parts):
+        node_of(parts, "RandomState")["content"]["content"]["state"]["content"]["pos"] = told(value)
+
+    refuse(forged(path, change), "random state is out of bounds")
+
+
+@pytest.mark.parametrize("key", ["bit_generator", "seed_seq"])
+def test_generators(key, tmp_path):
+    model = HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=2).fit(X, Y)
+    path = save(model, tmp_path / "model.ocf")
+    change = {"bit_generator": ("bit_generator", "Philox"), "seed_seq": ("pool_size", 10**5)}[key]
+
+    def forge(parts):
+        node_of(parts, "Generator")["content"][key]["content"][change[0]] = told(change[1])
+
+    refuse(forged(path, forge), "default_rng")
