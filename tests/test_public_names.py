@@ -18,6 +18,7 @@ import ocfuse.negatives
 import ocfuse.report
 import ocfuse.robots
 import ocfuse.scores
+import ocfuse.serve
 import ocfuse.solvers
 import ocfuse.stats
 import ocfuse.streaming
@@ -38,6 +39,7 @@ PACKAGES = [
     ocfuse.report,
     ocfuse.robots,
     ocfuse.scores,
+    ocfuse.serve,
     ocfuse.solvers,
     ocfuse.stats,
     ocfuse.streaming,

@@ -138,6 +138,7 @@ import uvicorn
 from ocfuse.serve.app import create_app
 from ocfuse.serve.settings import Settings
 model, events, port = sys.argv[1:]
+sys.stdin.readline()
 app = create_app(Settings(models={"plant": Path(model)}, events=Path(events)))
 uvicorn.run(app, port=int(port), log_level="warning")
 """
@@ -151,17 +152,27 @@ NORMAL = {
 
 
 class Service:
-    """A service of a real model, in a process of its own that can be killed."""
+    """A service of a real model, in a process of its own that can be killed.
+
+    The process of its next start waits at its side, with all that takes long to import.
+    """
 
     def __init__(self, folder, plant_folder):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.events = folder / "events.db"
-        self.arguments = [str(plant_folder / "model.ocf"), str(self.events), str(self.port)]
+        arguments = [plant_folder / "model.ocf", self.events, str(self.port)]
+        self.children = [
+            subprocess.Popen(
+                [sys.executable, "-c", SERVICE, *arguments], stdin=subprocess.PIPE, text=True
+            )
+            for _ in range(2)
+        ]
 
     def start(self):
-        self.child = subprocess.Popen([sys.executable, "-c", SERVICE, *self.arguments])
+        self.children[0].stdin.write("go\n")
+        self.children[0].stdin.flush()
         end = time.monotonic() + 120  # a busy machine takes its time
         while True:
             try:
@@ -172,8 +183,8 @@ class Service:
                 time.sleep(0.05)
 
     def kill(self):
-        self.child.send_signal(signal.SIGKILL)
-        self.child.wait()
+        with self.children.pop(0) as child:
+            child.send_signal(signal.SIGKILL)
 
     def stream(self):
         return connect(
@@ -241,7 +252,8 @@ def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, brow
         assert row.locator(".comments .text").all_inner_texts() == ["valve stuck"]
     finally:
         page.close()
-        service.kill()
+        while service.children:
+            service.kill()
     store = EventStore(service.events)
     assert [event.as_json() for event in store.list()] == listed["events"]
     store.close()

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -156,6 +157,30 @@ def test_token_tls_and_events_that_outlive_a_kill(model_files, tmp_path, certifi
     (kept,) = store.list()
     assert (kept.id, kept.stream, kept.state) == (event, "killed", "interrupted")
     store.close()
+
+
+def test_a_request_that_never_ends_is_closed(make_service):
+    """Headers that drip in keep no connection for ever; streams and slow answers are kept."""
+    service = make_service({"seconds": 0.5}, reload_seconds=0)
+    server = Server(service, print)
+    listening = open_socket(Settings({"m": Path("m")}, port=0))
+    thread = threading.Thread(target=server.run, args=[[listening]], daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    host, port = listening.getsockname()
+    with (
+        socket.create_connection((host, port)) as slow,
+        connect(f"ws://{host}:{port}/v1/stream") as stream,
+    ):
+        json.loads(stream.recv())
+        slow.settimeout(20)
+        slow.sendall(b"POST /v1/score HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        with suppress(ConnectionResetError):
+            assert slow.recv(100) == b""
+        assert tell(stream, row=NORMAL)["type"] == "score"
+    server.should_exit = True
+    thread.join()
 
 
 def test_signals_are_a_wish(service):

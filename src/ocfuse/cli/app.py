@@ -18,6 +18,8 @@ from ocfuse.exceptions import MissingPackageError, OcfuseError, OcfuseWarning
 
 #: If set, errors come with their traceback.
 TRACEBACK_VARIABLE = "OCFUSE_TRACEBACK"
+#: Extras that bring packages, where it is not the one of the command line itself.
+EXTRAS = dict.fromkeys(("fastapi", "prometheus_client", "starlette", "uvicorn"), "serve")
 
 EPILOG = (
     "Exit codes: 0 fine, 1 anomalies found with --fail-on-anomaly or --fail-above, 2 wrong usage "
@@ -115,8 +117,9 @@ def _understood(error: Exception) -> Exception:
     package = str(getattr(error, "name", "")).split(".")[0]
     if not isinstance(error, ModuleNotFoundError) or package == "ocfuse":
         return error
+    extra = EXTRAS.get(package, "tool")
     return MissingPackageError(
-        f"{package} is needed for this command. Install it with: pip install 'ocfuse[tool]'"
+        f"{package} is needed for this command. Install it with: pip install 'ocfuse[{extra}]'"
     )
 
 

@@ -13,7 +13,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.batching import Batcher
 from ocfuse.serve.decoding import JSONRow
 from ocfuse.serve.errors import ServeError, unusable
-from ocfuse.serve.models import Served
+from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.notes import noted
 from ocfuse.serve.scorers import Cells, FloatArray, RowScorer, RunScorer, shares
 
@@ -105,8 +105,8 @@ class RowFeed:
             part = rows[begin : begin + self._batcher.most_rows]
             scores = await self._batcher.score(part)
             columns = zip(part, scores.score, scores.p_value, scores.is_anomaly, strict=True)
-            for cells, *values in columns:
-                found.append(Scored(*values, why=partial(self._why, cells)))
+            for cells, score, p_value, flag in columns:
+                found.append(Scored(score, p_value, flag, why=partial(self._why, cells)))
         return found
 
     def _why(self, cells: Cells) -> Why:
@@ -169,9 +169,7 @@ def feed_of(served: Served, executor: Executor) -> Feed:
     scorer = served.scorer
     if isinstance(scorer, RunScorer):
         return RunFeed(scorer, executor)
-    if served.batcher is None:
-        raise ValueError("A model of rows has a batcher.")
-    return RowFeed(scorer, served.batcher, executor)
+    return RowFeed(scorer, batcher_of(served), executor)
 
 
 def _why(

@@ -213,9 +213,8 @@ def responses(schema: dict[str, Any], *codes: int) -> dict[int | str, dict[str, 
     dict
         What FastAPI takes for ``responses``.
     """
-    refused = {
+    refused: dict[int | str, dict[str, Any]] = {
         code: {"description": REFUSALS[code], "content": {JSON: {"schema": ERROR}}}
         for code in sorted({401, 408, 421, 429, 500, *codes})
     }
-    fine = {200: {"description": "The answer.", "content": {JSON: {"schema": schema}}}}
-    return {**fine, **refused}
+    return {200: {"description": "The answer.", "content": {JSON: {"schema": schema}}}, **refused}

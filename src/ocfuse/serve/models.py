@@ -181,6 +181,13 @@ class Shelf:
         tell("model_loaded", model=served.name, version=served.version)
 
 
+def batcher_of(served: Served) -> Batcher:
+    """Return what joins the rows of requests to a model of rows."""
+    if served.batcher is None:
+        raise TypeError("Rows of a run are not joined with those of others.")
+    return served.batcher
+
+
 def _mark(path: Path) -> Mark:
     found = path.stat()
     return found.st_mtime_ns, found.st_size, found.st_ino

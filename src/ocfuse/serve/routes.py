@@ -3,10 +3,10 @@
 import asyncio
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
@@ -20,10 +20,13 @@ from ocfuse.serve.errors import JSONAnswer, ServeError, unusable
 from ocfuse.serve.forms import responses
 from ocfuse.serve.live import Live, Sample
 from ocfuse.serve.metrics import CONTENT_TYPE_LATEST, Metrics
-from ocfuse.serve.models import Served, Shelf
+from ocfuse.serve.models import Served, Shelf, batcher_of
 from ocfuse.serve.notes import noted
 from ocfuse.serve.scorers import RowScorer, RunScorer, Scores, features_of
 from ocfuse.serve.settings import Limits
+from ocfuse.tables.frames import Frame
+
+T = TypeVar("T")
 
 #: Bytes from which on a body is decoded in another thread, so that others need not wait.
 LARGE_BODY = 32 * 1024
@@ -120,26 +123,27 @@ class Desk:
 
     async def _scores(self, served: Served, rows: Rows) -> Scores:
         scorer = served.scorer
-        if isinstance(scorer, RunScorer) or served.batcher is None:
+        if isinstance(scorer, RunScorer):
             return await self._elsewhere(partial(_scored_runs, scorer, rows))
+        batcher = batcher_of(served)
         notes: list[str] = []
         cells = scorer.plain(rows) if isinstance(rows, list) else None
         if cells is None:
             features, notes = await self._elsewhere(partial(_features, scorer, rows))
-            if len(features) > served.batcher.most_rows:
-                scores: Scores = await self._elsewhere(partial(scorer.score, features))
+            if len(features) > batcher.most_rows:
+                scores = await self._elsewhere(partial(scorer.score, features))
                 scores.notes.extend(notes)
                 return scores
             cells = scorer.cells_of(features)
         if not cells:
             return Scores([], [], [], notes)
-        if len(cells) > served.batcher.most_rows:
+        if len(cells) > batcher.most_rows:
             return await self._elsewhere(partial(scorer.score_cells, cells))
-        scores = await served.batcher.score(cells)
+        scores = await batcher.score(cells)
         scores.notes.extend(notes)
         return scores
 
-    async def _elsewhere(self, task: Any) -> Any:
+    async def _elsewhere(self, task: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, task)
 
     def _check_chosen(self, at: Sequence[int] | None, n_rows: int) -> None:
@@ -265,7 +269,7 @@ def _decoded(body: bytes, kind: str, limits: Limits) -> Rows:
         return decode(body, kind, limits)
 
 
-def _features(scorer: RowScorer, rows: Rows) -> Any:
+def _features(scorer: RowScorer, rows: Rows) -> tuple[Frame, list[str]]:
     with noted() as notes:
         features = scorer.read(rows)
     return features, notes

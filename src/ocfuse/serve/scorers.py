@@ -102,7 +102,7 @@ class RowScorer:
     def _plain(self, row: JSONRow) -> Cells | None:
         try:
             if type(row) is dict:
-                cells = self._cells(row)
+                cells: Cells = self._cells(row)
                 if not row.keys() <= self._known:
                     return None
             elif len(row) == len(self.names):
@@ -273,8 +273,8 @@ def _array_scorer(detector: FusedDetector) -> RowScorer:
             "for it. Fit a StreamTable with context."
         )
     encoder = detector.encoder_
-    names = getattr(detector, "feature_names_in_", None)
-    is_named = names is not None
+    is_named = hasattr(detector, "feature_names_in_")
+    names = detector.feature_names_in_ if is_named else numbered_names(detector.n_features_in_)
     codes = iter(encoder.codes_)
     columns = [
         Column(
@@ -285,10 +285,7 @@ def _array_scorer(detector: FusedDetector) -> RowScorer:
             categories=list(next(codes)) if is_text else [],
         )
         for name, is_text, is_complete in zip(
-            names if is_named else numbered_names(detector.n_features_in_),
-            encoder.categorical_,
-            encoder.complete_,
-            strict=True,
+            names, encoder.categorical_, encoder.complete_, strict=True
         )
     ]
     return RowScorer(detector, Schema(columns), is_named)

@@ -5,6 +5,8 @@ import ipaddress
 import signal
 import socket
 import ssl
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +22,8 @@ BACKLOG = 2048
 KEEP_ALIVE = 30
 #: Milliseconds after which a peer that takes nothing any more is given up, where that is known.
 SILENCE_MS = 60_000
+#: Ticks of the server between looks at its connections.
+TICKS = 5
 #: Seconds between the questions whether a stream is still there, and for their answers.
 PING_SECONDS = 20.0
 
@@ -40,12 +44,33 @@ class Server(uvicorn.Server):
         self.service, self.announce = service, announce
         #: The signal that asked for the end.
         self.signal = 0
+        self._idle: dict[Any, tuple[Any, float]] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and announce the address."""
         await super().startup(sockets)
         if self.started and sockets:
             self.announce(address_of(sockets[0], self.service.settings))
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after connections, ten times a second."""
+        if counter % TICKS == 0:
+            self._close_idle(time.monotonic())
+        return await super().on_tick(counter)
+
+    def _close_idle(self, now: float) -> None:
+        """Close connections on which no request is complete for too long, headers included."""
+        idle = {}
+        for connection in self.server_state.connections:
+            cycle = getattr(connection, "cycle", connection)  # a stream has none
+            if cycle is not None and not getattr(cycle, "response_complete", False):
+                continue
+            last, since = self._idle.get(connection, (cycle, now))
+            idle[connection] = cycle, since if last is cycle else now
+        self._idle = idle
+        for connection, (_, since) in idle.items():
+            if now - since > self.service.settings.limits.seconds:
+                connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close the door, let streams and requests finish, and end."""
@@ -57,6 +82,9 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Take signals as a wish for an end; unlike its base, do not raise them again."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread may set handlers
+            return
         before = {
             number: signal.signal(number, self.handle_exit)
             for number in (signal.SIGINT, signal.SIGTERM)

@@ -102,7 +102,9 @@ class SlowMean:
     def distance(self, rest: Rest) -> FloatArray:
         """Return how far channels are from training; above 1 is more than chance explains."""
         away, limit = np.abs(self.mean - rest.centre), self._limit(rest)
-        return np.divide(away, limit, out=np.where(away > 0, np.inf, 0.0), where=limit > 0)
+        ratio: FloatArray = np.where(away > 0, np.inf, 0.0)
+        np.divide(away, limit, out=ratio, where=limit > 0)
+        return ratio
 
     def _limit(self, rest: Rest) -> FloatArray:
         n = np.maximum(self.n_behind, 1.0)

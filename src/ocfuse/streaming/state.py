@@ -81,9 +81,7 @@ class StreamState:
         self.age += len(rows)
         return joined
 
-    def note(
-        self, scores: FloatArray, rows: FloatArray, context: FloatArray | None = None
-    ) -> None:
+    def note(self, scores: FloatArray, rows: FloatArray, context: FloatArray | None = None) -> None:
         """Remember the last score, what it was made of, and how long ago it was."""
         known = np.flatnonzero(~np.isnan(scores))
         if len(known):
