@@ -1,13 +1,8 @@
-"""Bytes at the door of `ocfuse fit` and `ocfuse score`: a table, or an error in words.
-
-``python -m benchmarks.hardening.csv_door FOLDER`` runs atheris (a coverage-guided fuzzer) on
-what is in the folder, with the options of libFuzzer: ``-max_total_time=300``.
-"""
+"""Bytes at the door of `ocfuse fit` and `ocfuse score`: a table, or an error in words."""
 
 import io
-import sys
 import warnings
-from typing import Any
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -27,20 +22,14 @@ TRAINED = pd.DataFrame(
 CHUNKS = (1, 2, 7, 10_000)
 
 
-def read(content: bytes, chunk_rows: int) -> pd.DataFrame:
-    """Return the table in some bytes, as the command reads standard input."""
-    chunks = list(open_source(io.BytesIO(content), chunk_rows=chunk_rows))
+def read(content: bytes, chunk_rows: int) -> tuple[str, pd.DataFrame]:
+    """Return how the table in some bytes is written, and the table, as the command reads it."""
+    source = open_source(io.BytesIO(content), chunk_rows=chunk_rows)
+    chunks = list(source.frames())
     assert all(0 < len(chunk) <= chunk_rows for chunk in chunks)
-    return pd.concat(chunks, ignore_index=True) if chunks else pd.DataFrame()
-
-
-def said(content: bytes, chunk_rows: int) -> str | pd.DataFrame:
-    """Return the table, or what the user is told."""
-    try:
-        return read(content, chunk_rows)
-    except OcfuseError as error:
-        assert len(str(error).split()) > 4, error
-        return str(error)
+    assert all(list(chunk.columns) == source.columns for chunk in chunks)
+    table = pd.concat(chunks, ignore_index=True) if chunks else pd.DataFrame(columns=source.columns)
+    return source.description, table
 
 
 def knock(content: bytes) -> str:
@@ -48,13 +37,15 @@ def knock(content: bytes) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", OcfuseWarning)
-        whole = said(content, CHUNKS[-1])
-        parts = said(content, CHUNKS[content[-1] % 4 if content else 0])
-        if isinstance(whole, str) or isinstance(parts, str):
+        try:
+            how, whole = read(content, CHUNKS[-1])
+            how_in_parts, parts = read(content, CHUNKS[content[-1] % 4])
+        except OcfuseError as error:
+            assert len(str(error).split()) > 4, error
             return "refused"
-        # What is told from the first lines may be told from fewer of them.
-        if list(whole.columns) == list(parts.columns) and len(whole):
-            assert len(whole) == len(parts)
+        # How a table is written may be told from fewer lines if they come in small chunks.
+        if how == how_in_parts:
+            pd.testing.assert_frame_equal(whole, parts)
         return _used(whole)
 
 
@@ -67,31 +58,14 @@ def _used(table: pd.DataFrame) -> str:
     except OcfuseError:
         features = None
     try:
-        known = Schema.infer(TRAINED)
-        unusable = known.unusable_rows(table)
-        known.features_of(table[~unusable])
+        unusable = _trained().unusable_rows(table)
+        _trained().features_of(table[~unusable])
         assert unusable.dtype == np.bool_
     except OcfuseError:
         return "read"
     return "read" if features is None else "used"
 
 
-def main() -> None:
-    """Hand the door over to atheris."""
-    atheris = __import__("atheris")
-
-    def knock_once(content: Any) -> None:
-        knock(content)
-
-    atheris.instrument_func(knock_once)
-    for name, module in list(sys.modules.items()):
-        if name.startswith("ocfuse.tables.") and module is not None:
-            for function in vars(module).values():
-                if getattr(function, "__module__", None) == name and hasattr(function, "__code__"):
-                    atheris.instrument_func(function)
-    atheris.Setup(sys.argv, knock_once)
-    atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    main()
+@cache
+def _trained() -> Schema:
+    return Schema.infer(TRAINED)

@@ -57,6 +57,18 @@ def test_compressed(write, name):
     assert source.bytes_read == source.n_bytes
 
 
+def test_a_compressed_line_without_end(write, monkeypatch):
+    monkeypatch.setattr("ocfuse.tables.lines.LONGEST_LINE", 1000)
+    path = write("t.csv.gz", gzip.compress(b"a,b\n" + b"1" * 10**6))
+    with pytest.raises(TableError, match=r"t\.csv\.gz has a line of more than 1,000 bytes"):
+        open_source(path)
+
+
+def test_a_quote_is_no_separator(write):
+    """Python 3.13 would not have it."""
+    assert open_source(write("t.csv", b'sep="\n1\n')).columns == ['sep="']
+
+
 def test_western_letters_are_read_with_a_warning(write):
     path = write("t.csv", ROWS.encode("latin-1"))
     with pytest.warns(TableWarning, match=r"t\.csv is not in UTF-8 \(line 1\).*Windows-1252"):

@@ -17,7 +17,7 @@ THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 #: Numbers with marks for thousands as well as decimals: 1.234,56 or 1,234.56.
 GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:[.' ]\d{3})+,|(?:[,' ]\d{3})+\.)\d+")
 #: First line by which spreadsheets are told the separator.
-SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+SEPARATOR_LINE = re.compile(r'"?sep=([^"])"?', re.IGNORECASE)
 #: Lines above the column names that are looked for; share of rows of the same width that shows
 #: where the table begins, and share from which on the first line is taken for its names.
 MOST_PREAMBLE, ALIKE, HALF = 10, 0.9, 0.5

@@ -12,6 +12,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from ocfuse.exceptions import TableError, TableWarning
 
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 FALLBACK = "cp1252"
+#: Bytes of the longest line that is decompressed.
+LONGEST_LINE = 2**26
 #: How files that are no text begin, and what they are.
 NO_TEXT = {
     b"\x1f\x8b": "is compressed. Give it a name that ends in .gz, or decompress it",
@@ -66,9 +69,19 @@ class Lines:
                 yield from self._decoded(self._counted(file))
                 return
             with gzip.open(file) as plain:
-                for line in self._decoded(plain):
+                for line in self._decoded(self._bounded(plain)):
                     self.bytes_read = file.tell()
                     yield line
+
+    def _bounded(self, plain: Any) -> Iterator[bytes]:
+        """Yield lines; a small file could hold one that takes all memory."""
+        for raw in iter(partial(plain.readline, LONGEST_LINE + 1), b""):
+            if len(raw) > LONGEST_LINE:
+                raise TableError(
+                    f"{self.name} has a line of more than {LONGEST_LINE:,} bytes, which no table "
+                    "has. Decompress the file and look at it."
+                )
+            yield raw
 
     def _counted(self, stream: Any) -> Iterator[bytes]:
         self.bytes_read = 0
