@@ -29,39 +29,10 @@ from benchmarks.hardening.parts import (
 Random = np.random.Generator
 
 #: Names that must never be looked up, or never be called.
-HOSTILE = (
-    "os.system posix.system builtins.eval builtins.exec builtins.open builtins.compile "
-    "builtins.__import__ subprocess.Popen subprocess.call shutil.rmtree importlib.import_module "
-    "numpy.load numpy.fromfile numpy.memmap numpy.save numpy.frompyfunc scipy.io.loadmat "
-    "ctypes.CDLL pickle.loads joblib.load socket.socket webbrowser.open antigravity.geohash "
-    "sklearn.utils._joblib.delayed sklearn.datasets._openml.fetch_openml sklearn.utils.parallel.Parallel "
-    "ocfuse.persistence.model.load ocfuse.persistence.model.save ocfuse.files.write_atomically "
-    "ocfuse.cli.app.run ocfuse.vision.stored.FeatureStore ocfuse.vision.video.Video "
-    "functools.partial operator.methodcaller operator.attrgetter types.FunctionType types.CodeType "
-    "code.InteractiveInterpreter builtins.type builtins.object builtins.super builtins.bytearray"
-).split()
+HOSTILE = ["os.system", "posix.system", "builtins.eval", "builtins.exec", "builtins.open", "builtins.compile", "builtins.__import__", "subprocess.Popen", "subprocess.call", "shutil.rmtree", "importlib.import_module", "numpy.load", "numpy.fromfile", "numpy.memmap", "numpy.save", "numpy.frompyfunc", "scipy.io.loadmat", "ctypes.CDLL", "pickle.loads", "joblib.load", "socket.socket", "webbrowser.open", "antigravity.geohash", "sklearn.utils._joblib.delayed", "sklearn.datasets._openml.fetch_openml", "sklearn.utils.parallel.Parallel", "ocfuse.persistence.model.load", "ocfuse.persistence.model.save", "ocfuse.files.write_atomically", "ocfuse.cli.app.run", "ocfuse.vision.stored.FeatureStore", "ocfuse.vision.video.Video", "functools.partial", "operator.methodcaller", "operator.attrgetter", "types.FunctionType", "types.CodeType", "code.InteractiveInterpreter", "builtins.type", "builtins.object", "builtins.super", "builtins.bytearray"]
 #: Names that may be built, in places where they do not belong.
-KNOWN = (
-    "ocfuse.ensemble.detector.FusedDetector ocfuse.detectors.neighbours.KNN "
-    "ocfuse.detectors.forest.Forest ocfuse.detectors.forest.Trees ocfuse.detectors.gram.Reference "
-    "ocfuse.nearest.search.Search ocfuse.fusion.rules.SumRule ocfuse.scores.normalise.MinMax "
-    "ocfuse.exceptions.OcfuseError ocfuse.features.FeatureEncoder ocfuse.tables.schema.Schema "
-    "ocfuse.vision.backbone.OnnxBackbone ocfuse.vision.torched.TorchBackbone "
-    "sklearn.tree._tree.Tree sklearn.neighbors._kd_tree.KDTree sklearn.neighbors._ball_tree.BallTree "
-    "sklearn.ensemble._iforest.IsolationForest sklearn.svm._classes.OneClassSVM "
-    "sklearn.svm._classes.SVC sklearn.metrics._dist_metrics.MahalanobisDistance64 "
-    "sklearn.metrics._dist_metrics.SEuclideanDistance64 sklearn.pipeline.Pipeline "
-    "sklearn.preprocessing._function_transformer.FunctionTransformer numpy.float64 numpy.ndarray "
-    "numpy.log1p builtins.list builtins.dict builtins.tuple builtins.str builtins.set builtins.map "
-    "collections.OrderedDict sklearn._loss._loss.CyHuberLoss sklearn.linear_model._sgd_fast.Hinge "
-    "numpy.random.mtrand.RandomState sklearn.cluster._kmeans.KMeans"
-).split()
-LOADERS = (
-    "ObjectNode DictNode ListNode TupleNode SetNode JsonNode NdArrayNode TypeNode FunctionNode "
-    "TreeNode LossNode PartialNode MethodNode OperatorFuncNode ConstructorFromReduceNode BytesNode "
-    "BytearrayNode SliceNode DTypeNode MaskedArrayNode RandomStateNode RandomGeneratorNode "
-    "SparseMatrixNode DefaultDictNode CachedNode QuantileForestNode NoSuchNode"
-).split()
+KNOWN = ["ocfuse.ensemble.detector.FusedDetector", "ocfuse.detectors.neighbours.KNN", "ocfuse.detectors.forest.Forest", "ocfuse.detectors.forest.Trees", "ocfuse.detectors.gram.Reference", "ocfuse.nearest.search.Search", "ocfuse.fusion.rules.SumRule", "ocfuse.scores.normalise.MinMax", "ocfuse.exceptions.OcfuseError", "ocfuse.features.FeatureEncoder", "ocfuse.tables.schema.Schema", "ocfuse.vision.backbone.OnnxBackbone", "ocfuse.vision.torched.TorchBackbone", "sklearn.tree._tree.Tree", "sklearn.neighbors._kd_tree.KDTree", "sklearn.neighbors._ball_tree.BallTree", "sklearn.ensemble._iforest.IsolationForest", "sklearn.svm._classes.OneClassSVM", "sklearn.svm._classes.SVC", "sklearn.metrics._dist_metrics.MahalanobisDistance64", "sklearn.metrics._dist_metrics.SEuclideanDistance64", "sklearn.pipeline.Pipeline", "sklearn.preprocessing._function_transformer.FunctionTransformer", "numpy.float64", "numpy.ndarray", "numpy.log1p", "builtins.list", "builtins.dict", "builtins.tuple", "builtins.str", "builtins.set", "builtins.map", "collections.OrderedDict", "sklearn._loss._loss.CyHuberLoss", "sklearn.linear_model._sgd_fast.Hinge", "numpy.random.mtrand.RandomState", "sklearn.cluster._kmeans.KMeans"]
+LOADERS = ["ObjectNode", "DictNode", "ListNode", "TupleNode", "SetNode", "JsonNode", "NdArrayNode", "TypeNode", "FunctionNode", "TreeNode", "LossNode", "PartialNode", "MethodNode", "OperatorFuncNode", "ConstructorFromReduceNode", "BytesNode", "BytearrayNode", "SliceNode", "DTypeNode", "MaskedArrayNode", "RandomStateNode", "RandomGeneratorNode", "SparseMatrixNode", "DefaultDictNode", "CachedNode", "QuantileForestNode", "NoSuchNode"]
 JSON = (
     "null", "true", "0", "-1", "1", "7", "2147483648", "9223372036854775807", "-9223372036854775808",
     "1e308", "1e-320", "-0.0", "NaN", "Infinity", "1e999", '""', '"x"', '"../../etc/passwd"', "[]",
@@ -277,8 +248,18 @@ def _reload(rng: Random, parts: Parts) -> None:
 def _call(rng: Random, parts: Parts) -> None:
     """Ask for a call of a class or a function, in each way there is."""
     module, _, name = _pick(rng, (*HOSTILE, *KNOWN)).rpartition(".")
-    text = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": '"id"'}
-    args = {"__class__": "tuple", "__module__": "builtins", "__loader__": "TupleNode", "content": [text]}
+    text = {
+        "__class__": "str",
+        "__module__": "builtins",
+        "__loader__": "JsonNode",
+        "content": '"id"',
+    }
+    args = {
+        "__class__": "tuple",
+        "__module__": "builtins",
+        "__loader__": "TupleNode",
+        "content": [text],
+    }
     none = {**text, "content": "{}"}
     function = {"__class__": name, "__module__": module, "__loader__": "FunctionNode"}
     call = _pick(rng, (
@@ -333,7 +314,10 @@ def _same_number(rng: Random, parts: Parts) -> None:
 
 def _only_number(rng: Random, parts: Parts) -> None:
     node = _node(rng, parts)
-    _become(node, {"__id__": node.get("__id__") if rng.random() < 0.5 else _node(rng, parts).get("__id__")})
+    _become(
+        node,
+        {"__id__": node.get("__id__") if rng.random() < 0.5 else _node(rng, parts).get("__id__")},
+    )
 
 
 def _odd_number(rng: Random, parts: Parts) -> None:
@@ -347,7 +331,9 @@ def _drop(rng: Random, parts: Parts) -> None:
 
 def _content(rng: Random, parts: Parts) -> None:
     node = _node(rng, parts)
-    node[_pick(rng, list(node))] = _pick(rng, (None, 7, -1, "x", [], {}, [7], {"a": 7}, True, 1e308))
+    node[_pick(rng, list(node))] = _pick(
+        rng, (None, 7, -1, "x", [], {}, [7], {"a": 7}, True, 1e308)
+    )
 
 
 def _lengths(rng: Random, parts: Parts) -> None:
@@ -367,11 +353,18 @@ def _attributes(rng: Random, parts: Parts) -> None:
         if rng.random() < 0.5:
             content[one], content[other] = content[other], content[one]
         else:
-            content[_pick(rng, ("__class__", "__dict__", "score_samples", "_impl", "fit", ""))] = content.pop(one)
+            content[_pick(rng, ("__class__", "__dict__", "score_samples", "_impl", "fit", ""))] = (
+                content.pop(one)
+            )
 
 
 def _deep(rng: Random, parts: Parts) -> None:
-    inner: Any = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": []}
+    inner: Any = {
+        "__class__": "list",
+        "__module__": "builtins",
+        "__loader__": "ListNode",
+        "content": [],
+    }
     for _ in range(int(_pick(rng, (50, 200)))):
         inner = {**inner, "content": [inner]}
     _become(_node(rng, parts), inner)
@@ -426,7 +419,9 @@ def _numbers(rng: Random, parts: Parts) -> None:
     with np.errstate(all="ignore"):
         if field.dtype.kind in "iu":
             info = np.iinfo(field.dtype)
-            field[at] = np.clip(_pick(rng, (*NUMBERS, len(flat), -2)), info.min, min(info.max, 2**62))
+            field[at] = np.clip(
+                _pick(rng, (*NUMBERS, len(flat), -2)), info.min, min(info.max, 2**62)
+            )
         elif field.dtype.kind == "f":
             field[at] = _pick(rng, REALS)
         elif field.dtype.kind == "b":
@@ -454,7 +449,9 @@ def _typed(rng: Random, parts: Parts) -> None:
     name = _array(rng, parts)
     array = from_npy(parts.entries[name])
     if array.dtype.names is None:
-        kind = _pick(rng, ("f2", "f4", ">f8", "i1", "i4", "i8", "u8", "?", "U5", "S3", "c16", "M8[s]"))
+        kind = _pick(
+            rng, ("f2", "f4", ">f8", "i1", "i4", "i8", "u8", "?", "U5", "S3", "c16", "M8[s]")
+        )
         with np.errstate(all="ignore"):
             parts.entries[name] = to_npy(array.astype(kind))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ocfuse import FusedDetector, load
 from ocfuse.exceptions import OcfuseError, OcfuseWarning
-from tests.hardening.tables import SHAPES, arrays, frames
+from tests.hardening.tables import arrays, frames
 
 FEW = ((0, 3), (2, 2), (12, 3), (30, 2), (6, 1000))
 

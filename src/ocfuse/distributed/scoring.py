@@ -37,7 +37,7 @@ from ocfuse.exceptions import (
     TableError,
     TableWarning,
 )
-from ocfuse.files import UNFINISHED, naming, natural, replacing
+from ocfuse.files import naming, natural, replacing
 from ocfuse.optional import needed
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import TableDetector

@@ -45,7 +45,9 @@ LOSSES = {
 
 
 def _full_names(names: dict[str, str]) -> frozenset[str]:
-    return frozenset(f"sklearn.{module}.{name}" for module in names for name in names[module].split())
+    return frozenset(
+        f"sklearn.{module}.{name}" for module in names for name in names[module].split()
+    )
 
 
 #: What fitted estimators of scikit-learn hold that is no estimator.
