@@ -40,7 +40,7 @@ def hunted(folder: Path, first: int, end: int) -> list[dict[str, Any]]:
     if done.returncode:
         seed = lines[-1] if lines else "none"
         found.append({"seed": seed, "model": "?", "kind": "?", "ended": "crash", "seconds": 0.0,
-                      "message": f"exit status {done.returncode}: {done.stderr[-2000:]}"})  # fmt: skip
+                      "message": f"exit {done.returncode}: {done.stderr[-2000:]}"})  # fmt: skip
     return found
 
 

@@ -29,13 +29,123 @@ from benchmarks.hardening.parts import (
 Random = np.random.Generator
 
 #: Names that must never be looked up, or never be called.
-HOSTILE = ["os.system", "posix.system", "builtins.eval", "builtins.exec", "builtins.open", "builtins.compile", "builtins.__import__", "subprocess.Popen", "subprocess.call", "shutil.rmtree", "importlib.import_module", "numpy.load", "numpy.fromfile", "numpy.memmap", "numpy.save", "numpy.frompyfunc", "scipy.io.loadmat", "ctypes.CDLL", "pickle.loads", "joblib.load", "socket.socket", "webbrowser.open", "antigravity.geohash", "sklearn.utils._joblib.delayed", "sklearn.datasets._openml.fetch_openml", "sklearn.utils.parallel.Parallel", "ocfuse.persistence.model.load", "ocfuse.persistence.model.save", "ocfuse.files.write_atomically", "ocfuse.cli.app.run", "ocfuse.vision.stored.FeatureStore", "ocfuse.vision.video.Video", "functools.partial", "operator.methodcaller", "operator.attrgetter", "types.FunctionType", "types.CodeType", "code.InteractiveInterpreter", "builtins.type", "builtins.object", "builtins.super", "builtins.bytearray"]
+HOSTILE = [
+    "os.system",
+    "posix.system",
+    "builtins.eval",
+    "builtins.exec",
+    "builtins.open",
+    "builtins.compile",
+    "builtins.__import__",
+    "subprocess.Popen",
+    "subprocess.call",
+    "shutil.rmtree",
+    "importlib.import_module",
+    "numpy.load",
+    "numpy.fromfile",
+    "numpy.memmap",
+    "numpy.save",
+    "numpy.frompyfunc",
+    "scipy.io.loadmat",
+    "ctypes.CDLL",
+    "pickle.loads",
+    "joblib.load",
+    "socket.socket",
+    "webbrowser.open",
+    "antigravity.geohash",
+    "sklearn.utils._joblib.delayed",
+    "sklearn.datasets._openml.fetch_openml",
+    "sklearn.utils.parallel.Parallel",
+    "ocfuse.persistence.model.load",
+    "ocfuse.persistence.model.save",
+    "ocfuse.files.write_atomically",
+    "ocfuse.cli.app.run",
+    "ocfuse.vision.stored.FeatureStore",
+    "ocfuse.vision.video.Video",
+    "functools.partial",
+    "operator.methodcaller",
+    "operator.attrgetter",
+    "types.FunctionType",
+    "types.CodeType",
+    "code.InteractiveInterpreter",
+    "builtins.type",
+    "builtins.object",
+    "builtins.super",
+    "builtins.bytearray",
+]
 #: Names that may be built, in places where they do not belong.
-KNOWN = ["ocfuse.ensemble.detector.FusedDetector", "ocfuse.detectors.neighbours.KNN", "ocfuse.detectors.forest.Forest", "ocfuse.detectors.forest.Trees", "ocfuse.detectors.gram.Reference", "ocfuse.nearest.search.Search", "ocfuse.fusion.rules.SumRule", "ocfuse.scores.normalise.MinMax", "ocfuse.exceptions.OcfuseError", "ocfuse.features.FeatureEncoder", "ocfuse.tables.schema.Schema", "ocfuse.vision.backbone.OnnxBackbone", "ocfuse.vision.torched.TorchBackbone", "sklearn.tree._tree.Tree", "sklearn.neighbors._kd_tree.KDTree", "sklearn.neighbors._ball_tree.BallTree", "sklearn.ensemble._iforest.IsolationForest", "sklearn.svm._classes.OneClassSVM", "sklearn.svm._classes.SVC", "sklearn.metrics._dist_metrics.MahalanobisDistance64", "sklearn.metrics._dist_metrics.SEuclideanDistance64", "sklearn.pipeline.Pipeline", "sklearn.preprocessing._function_transformer.FunctionTransformer", "numpy.float64", "numpy.ndarray", "numpy.log1p", "builtins.list", "builtins.dict", "builtins.tuple", "builtins.str", "builtins.set", "builtins.map", "collections.OrderedDict", "sklearn._loss._loss.CyHuberLoss", "sklearn.linear_model._sgd_fast.Hinge", "numpy.random.mtrand.RandomState", "sklearn.cluster._kmeans.KMeans"]
-LOADERS = ["ObjectNode", "DictNode", "ListNode", "TupleNode", "SetNode", "JsonNode", "NdArrayNode", "TypeNode", "FunctionNode", "TreeNode", "LossNode", "PartialNode", "MethodNode", "OperatorFuncNode", "ConstructorFromReduceNode", "BytesNode", "BytearrayNode", "SliceNode", "DTypeNode", "MaskedArrayNode", "RandomStateNode", "RandomGeneratorNode", "SparseMatrixNode", "DefaultDictNode", "CachedNode", "QuantileForestNode", "NoSuchNode"]
+KNOWN = [
+    "ocfuse.ensemble.detector.FusedDetector",
+    "ocfuse.detectors.neighbours.KNN",
+    "ocfuse.detectors.forest.Forest",
+    "ocfuse.detectors.forest.Trees",
+    "ocfuse.detectors.gram.Reference",
+    "ocfuse.nearest.search.Search",
+    "ocfuse.fusion.rules.SumRule",
+    "ocfuse.scores.normalise.MinMax",
+    "ocfuse.exceptions.OcfuseError",
+    "ocfuse.features.FeatureEncoder",
+    "ocfuse.tables.schema.Schema",
+    "ocfuse.vision.backbone.OnnxBackbone",
+    "ocfuse.vision.torched.TorchBackbone",
+    "sklearn.tree._tree.Tree",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neighbors._ball_tree.BallTree",
+    "sklearn.ensemble._iforest.IsolationForest",
+    "sklearn.svm._classes.OneClassSVM",
+    "sklearn.svm._classes.SVC",
+    "sklearn.metrics._dist_metrics.MahalanobisDistance64",
+    "sklearn.metrics._dist_metrics.SEuclideanDistance64",
+    "sklearn.pipeline.Pipeline",
+    "sklearn.preprocessing._function_transformer.FunctionTransformer",
+    "numpy.float64",
+    "numpy.ndarray",
+    "numpy.log1p",
+    "builtins.list",
+    "builtins.dict",
+    "builtins.tuple",
+    "builtins.str",
+    "builtins.set",
+    "builtins.map",
+    "collections.OrderedDict",
+    "sklearn._loss._loss.CyHuberLoss",
+    "sklearn.linear_model._sgd_fast.Hinge",
+    "numpy.random.mtrand.RandomState",
+    "sklearn.cluster._kmeans.KMeans",
+]
+LOADERS = [
+    "ObjectNode",
+    "DictNode",
+    "ListNode",
+    "TupleNode",
+    "SetNode",
+    "JsonNode",
+    "NdArrayNode",
+    "TypeNode",
+    "FunctionNode",
+    "TreeNode",
+    "LossNode",
+    "PartialNode",
+    "MethodNode",
+    "OperatorFuncNode",
+    "ConstructorFromReduceNode",
+    "BytesNode",
+    "BytearrayNode",
+    "SliceNode",
+    "DTypeNode",
+    "MaskedArrayNode",
+    "RandomStateNode",
+    "RandomGeneratorNode",
+    "SparseMatrixNode",
+    "DefaultDictNode",
+    "CachedNode",
+    "QuantileForestNode",
+    "NoSuchNode",
+]
 JSON = (
-    "null", "true", "0", "-1", "1", "7", "2147483648", "9223372036854775807", "-9223372036854775808",
-    "1e308", "1e-320", "-0.0", "NaN", "Infinity", "1e999", '""', '"x"', '"../../etc/passwd"', "[]",
+    "null", "true", "0", "-1", "1", "7", "2147483648", "9223372036854775807",
+    "-9223372036854775808", "1e308", "1e-320", "-0.0", "NaN", "Infinity",
+    "1e999", '""', '"x"', '"../../etc/passwd"', "[]",
     "{}", "[[1]]", '{"a": 1}', "not json", "9" * 5000, "[" * 3000 + "]" * 3000, '"\\ud800"',
 )  # fmt: skip
 NUMBERS = (0, -1, 1, 2**31 - 1, 2**31, -(2**63), 2**63 - 1, 255, 1000)
@@ -200,8 +310,9 @@ def _nested(rng: Random, parts: Parts) -> bytes:
 
 
 def _other_schema(rng: Random, parts: Parts) -> bytes:
-    text = _pick(rng, (b"", b"{}", b"[]", b"null", b"7", b"\xff\xfe{", b"[" * 10**5, pickle.dumps(Bomb()),
-                       b'{"__loader__": "ObjectNode"}', b'{"a":' * 5000 + b"1" + b"}" * 5000))  # fmt: skip
+    text = _pick(rng, (b"", b"{}", b"[]", b"null", b"7", b"\xff\xfe{", b"[" * 10**5,
+                       pickle.dumps(Bomb()), b'{"__loader__": "ObjectNode"}',
+                       b'{"a":' * 5000 + b"1" + b"}" * 5000))  # fmt: skip
     return zipped([*parts.entries.items(), (SCHEMA, text)])
 
 
@@ -395,8 +506,8 @@ def _protocol(rng: Random, parts: Parts) -> None:
 
 SCHEMAS: tuple[Callable[[Random, Parts], None], ...] = (
     _rename, _rename, _exchange_names, _odd_name, _reload, _call, _call, _key_types, _value, _value,
-    _number, _number, _number, _swap, _swap, _same_number, _only_number, _odd_number, _drop, _content,
-    _lengths, _attributes, _deep, _doubling, _file, _protocol,
+    _number, _number, _number, _swap, _swap, _same_number, _only_number, _odd_number, _drop,
+    _content, _lengths, _attributes, _deep, _doubling, _file, _protocol,
 )  # fmt: skip
 
 
@@ -458,11 +569,13 @@ def _typed(rng: Random, parts: Parts) -> None:
 
 def _header(rng: Random, parts: Parts) -> None:
     name = _array(rng, parts)
-    shape = _pick(rng, ("(10000000000,)", "(-1,)", "(2, -8)", "(0, 99999999999)", "(1.5,)", "7", "()",
+    shape = _pick(rng, ("(10000000000,)", "(-1,)", "(2, -8)", "(0, 99999999999)", "(1.5,)", "7",
+                        "()",
                         "(" + "1," * 70 + ")", "(18446744073709551615, 2)", "(True,)"))  # fmt: skip
     kind = _pick(rng, ("'<f8'", "'|O'", "'|V0'", "'<U0'", "'<U999999999'", "[('a', '|O')]", "'bad'",
                        "[('a', '<f8', (999999999,))]", "'<f8'", "__import__('os')"))  # fmt: skip
-    text = f"{{'descr': {kind}, 'fortran_order': {_pick(rng, ('True', 'False', '2'))}, 'shape': {shape}}}"
+    order = _pick(rng, ("True", "False", "2"))
+    text = f"{{'descr': {kind}, 'fortran_order': {order}, 'shape': {shape}}}"
     parts.entries[name] = headed(text, rng.bytes(int(rng.integers(0, 64))))
 
 
