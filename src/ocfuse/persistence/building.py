@@ -146,7 +146,7 @@ class Builder:
 
     def _tuple(self, node: Node) -> Any:
         items = self._all(node["content"])
-        kind = tuple if _name(node) == "builtins.tuple" else _found(node)
+        kind: Any = tuple if _name(node) == "builtins.tuple" else _found(node)
         if kind is not tuple and len(kind._fields) != len(items):
             raise ValueError(f"{_name(node)} has other fields")
         return tuple.__new__(kind, items)
