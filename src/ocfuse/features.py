@@ -224,7 +224,7 @@ def check_table(X: Any) -> Any:
 
 def _checked(X: Any) -> FloatArray:
     """Return an array of numbers; say what else was given."""
-    if np.iscomplexobj(X):
+    if isinstance(X, np.ndarray) and np.iscomplexobj(X):
         raise InvalidTypeError(
             "Complex data not supported. Give real and imaginary parts, or size and angle, as "
             "columns of their own."

@@ -8,6 +8,7 @@ import ocfuse
 PACKAGE = Path(ocfuse.__file__).parent
 #: Where the time of day is told, and nothing is reckoned with it.
 STAMPS = {
+    "alone.py",
     "bench/facts.py",
     "cli/streamtelling.py",
     "cli/videomarks.py",
