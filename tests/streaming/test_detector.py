@@ -59,6 +59,16 @@ class TestScores:
         assert_same(one, whole)
         assert_same(np.concatenate(chunks), whole)
 
+    def test_what_the_last_score_was_made_of_is_remembered(self, stream):
+        X, time = normal(40, 1), np.arange(40.0)
+        assert fresh(stream).state_.features is None
+        scores = stream.score_chunk(X, time)
+        features = stream.state_.features
+        assert features.shape == (1, len(stream.feature_names_))
+        assert_same(stream.detector_.score_samples(features), scores[-1:])
+        assert np.isnan(stream.score_one(X[0], 3.0))  # too late to count
+        assert stream.state_.features is None
+
     def test_no_score_while_windows_fill(self, stream):
         scores = stream.score_run(normal(40, 2))
         assert np.isnan(scores[:WARM_UP]).all()

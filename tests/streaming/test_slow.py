@@ -88,3 +88,20 @@ def test_runs_that_differ_make_it_patient():
     X = levels + 0.1 * np.random.default_rng(6).normal(size=(800, 1))
     by_run = Rest(X, [slice(i, i + 100) for i in range(0, 800, 100)])
     assert by_run.unrest[0] > 30 * X.var()
+
+
+def test_distance_is_above_one_where_a_channel_has_left():
+    train = autocorrelated(2000, 0, 0.5)
+    rest = Rest(train, [slice(0, len(train))])
+    slow = SlowMean(50, rest.spread)
+    shifted = autocorrelated(400, 1, 0.5) + np.array([0, 0, 3, 5])
+    for sample in shifted:
+        slow.follow(sample)
+    np.testing.assert_array_equal(slow.distance(rest) > 1, slow.has_left(rest))
+    assert slow.has_left(rest).tolist() == [False, False, True, True]
+    constant = Rest(np.zeros((20, 1)), [slice(0, 20)])
+    still = SlowMean(5, constant.spread)
+    still.follow(np.zeros(1))
+    assert still.distance(constant) == 0
+    still.follow(np.ones(1))
+    assert still.distance(constant) == np.inf
