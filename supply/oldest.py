@@ -6,7 +6,6 @@ from supply.pins import lowest, pins, project
 AROUND = (
     "hypothesis",
     "numpydoc",
-    "polars",
     "pybind11",
     "pytest",
     "pytest-xdist",
@@ -17,7 +16,10 @@ AROUND = (
 def requirements() -> list[str]:
     """Return exact versions of the core, of the extra `tool` and of what is around them."""
     about, pinned = project(), pins()
-    promised = lowest([*about["dependencies"], *about["optional-dependencies"]["tool"]])
+    extras = about["optional-dependencies"]
+    # frames of today are unknown to the scikit-learn of then
+    frames = [line for line in extras["dev"] if line.startswith("polars")]
+    promised = lowest([*about["dependencies"], *extras["tool"], *frames])
     return [*promised, *(f"{name}=={pinned[name]}" for name in AROUND)]
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from copy import copy
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
+from scipy.linalg import solve_triangular
 
+from ocfuse.detectors.eigen import eigenpairs
 from ocfuse.detectors.moments import Basis, FloatArray, IntArray, LeftOutBlock, Moments
 from ocfuse.detectors.spectrum import RANK_TOLERANCE, SPARE, excess, heights, resolution
 from ocfuse.detectors.sphere import SoftSphere
@@ -41,7 +42,7 @@ class LandmarkSpectrum:
         self._centre = sums.total / sums.n
         self.mean = float(self._centre @ self._centre)
         centred = sums.products - sums.n * np.outer(self._centre, self._centre)
-        values, vectors = eigh(centred, driver="evd", overwrite_a=True, check_finite=False)
+        values, vectors = eigenpairs(centred, overwrite=True)
         self.values: FloatArray = np.maximum(values[::-1], 0.0)
         self._vectors: FloatArray = vectors[:, ::-1]
 
@@ -140,7 +141,7 @@ class LandmarkInverse:
 
     def __init__(self, sums: Moments, noise: float) -> None:
         self._noise = noise
-        values, vectors = eigh(sums.products, driver="evd", check_finite=False)
+        values, vectors = eigenpairs(sums.products)
         self._shares: FloatArray = 1.0 / (np.maximum(values, 0.0) + noise)
         self._rotation = sums.basis.weights(vectors)
         self.alpha: FloatArray = self._rotation @ (self._shares * (vectors.T @ sums.total))

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, lapack
+from scipy.linalg import lapack
+
+from ocfuse.detectors.eigen import eigenpairs
 
 FloatArray = NDArray[np.float64]
 
@@ -161,7 +163,7 @@ def centred_spectrum(K: FloatArray, subspace: int | float) -> Spectrum:
 
 
 def _solve_fully(spectrum: Spectrum, Kc: FloatArray) -> None:
-    values, vectors = eigh(Kc, driver="evd", overwrite_a=True, check_finite=False)
+    values, vectors = eigenpairs(Kc, overwrite=True)
     spectrum.values = _descending(values)
     spectrum.vectors = vectors[:, ::-1]
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, svd
+from scipy.linalg import svd
 
+from ocfuse.detectors.eigen import eigenpairs
 from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Reference
 from ocfuse.threads import few_threads, one_thread
 
@@ -170,7 +171,7 @@ def _principal(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the positive eigenvalues of the covariance, and directions as rows."""
     n, m = rows.shape
     if n > m:
-        values, vectors = eigh(rows.T @ rows / n, driver="evd", check_finite=False)
+        values, vectors = eigenpairs(rows.T @ rows / n)
         is_positive = values > ROUNDING * m * max(values[-1], SMALLEST_VARIANCE)
         return values[is_positive], np.ascontiguousarray(vectors.T[is_positive])
     _, singular, directions = svd(rows, full_matrices=False, check_finite=False)
