@@ -70,7 +70,9 @@ def _end(number: int, frame: Any) -> None:
 def _is_forbidden(event: str, arguments: tuple[Any, ...]) -> bool:
     if event == "open":
         mode, flags = arguments[1], arguments[2]
-        return bool(mode and set(str(mode)) & set("wax+")) or bool(flags & (os.O_WRONLY | os.O_RDWR))
+        return bool(mode and set(str(mode)) & set("wax+")) or bool(
+            flags & (os.O_WRONLY | os.O_RDWR)
+        )
     if event == "import":
         return str(arguments[0]).split(".")[0] not in IMPORTED | sys.stdlib_module_names
     if event == "exec":

@@ -68,7 +68,19 @@ LAYOUTS = {
     "list": lambda X: X.tolist(),
     "frame": lambda X: pd.DataFrame(X),
 }
-SHAPES = ((0, 3), (1, 3), (2, 2), (3, 1), (5, 4), (12, 1), (12, 3), (30, 2), (30, 6), (6, 1000), (8, 0))
+SHAPES = (
+    (0, 3),
+    (1, 3),
+    (2, 2),
+    (3, 1),
+    (5, 4),
+    (12, 1),
+    (12, 3),
+    (30, 2),
+    (30, 6),
+    (6, 1000),
+    (8, 0),
+)
 
 
 @st.composite
@@ -117,6 +129,8 @@ def frames(draw):
         "constant": [1.0] * n,
     }
     common = ("number", "whole", "flag", "text", "category", "unused category", "nullable")
-    names = draw(st.lists(st.sampled_from((*common * 3, *columns)), min_size=1, max_size=5))
+    names = draw(
+        st.lists(st.sampled_from((*common * 3, *columns)), min_size=1, max_size=5, unique=True)
+    )
     frame = pd.concat([pd.Series(columns[name], name=name) for name in names], axis=1)
     return frame

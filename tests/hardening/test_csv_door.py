@@ -9,7 +9,22 @@ from hypothesis import strategies as st
 from benchmarks.hardening.csv_door import knock
 
 CASES = sorted((Path(__file__).parent / "csv").glob("*.csv"))
-WORDS = ("flow", "kind", "when", "1", "2,5", "a", "", '"', "NA", "sep=;", "2024-03-01", "\0", "é", "\ufeff")
+WORDS = (
+    "flow",
+    "kind",
+    "when",
+    "1",
+    "2,5",
+    "a",
+    "",
+    '"',
+    "NA",
+    "sep=;",
+    "2024-03-01",
+    "\0",
+    "é",
+    "\ufeff",
+)
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)

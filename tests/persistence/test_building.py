@@ -1,4 +1,4 @@
-"""The reader of descriptions: no class is called, nothing multiplies, nothing lies about its size."""
+"""The reader of descriptions: no class is called, nothing multiplies or lies about its size."""
 
 import functools
 import json
@@ -76,7 +76,9 @@ def again(held, tmp_path, *trusted):
     ],
     ids=lambda call: call["__loader__"],
 )
-@pytest.mark.parametrize("name", [OURS, ("system", "os"), ("IsolationForest", "sklearn.ensemble._iforest")])
+@pytest.mark.parametrize(
+    "name", [OURS, ("system", "os"), ("IsolationForest", "sklearn.ensemble._iforest")]
+)
 def test_no_class_is_called(path, call, name):
     node = {"__class__": name[0], "__module__": name[1], **call}
     with pytest.raises(UntrustedTypeError, match=f"{name[1]}.{name[0]}"):
@@ -84,7 +86,11 @@ def test_no_class_is_called(path, call, name):
 
 
 def test_names_of_functions_among_ours(path):
-    node = {"__class__": "write_atomically", "__module__": "ocfuse.files", "__loader__": "ObjectNode"}
+    node = {
+        "__class__": "write_atomically",
+        "__module__": "ocfuse.files",
+        "__loader__": "ObjectNode",
+    }
     with pytest.raises(UntrustedTypeError, match="write_atomically"):
         load(forged(path, put(node)))
 
@@ -138,8 +144,14 @@ def test_an_array_that_is_used_twice(path):
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000,)}", "cannot have the shape"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (0, 10000000000)}", "cannot have the shape"),
+        (
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000,)}",
+            "cannot have the shape",
+        ),
+        (
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 10000000000)}",
+            "cannot have the shape",
+        ),
         ("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}", "cannot have the shape"),
         ("{'descr': '<f8', 'fortran_order': False, 'shape': (100,)}", "as many bytes as its shape"),
         ("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "not of numbers or text"),
@@ -199,7 +211,9 @@ def test_names_do_not_steer_the_terminal(path):
 
 
 def test_many_strangers(path):
-    nodes = [{"__class__": f"C{i}", "__module__": "a", "__loader__": "ObjectNode"} for i in range(50)]
+    nodes = [
+        {"__class__": f"C{i}", "__module__": "a", "__loader__": "ObjectNode"} for i in range(50)
+    ]
     with pytest.raises(UntrustedTypeError, match="and 30 more"):
         load(forged(path, put({**LIST, "content": nodes})))
 
@@ -236,7 +250,13 @@ def test_object_arrays_of_another_shape(tmp_path):
 
 
 def test_arrays_keep_layout_and_may_be_written(tmp_path):
-    for array in (np.asfortranarray(X), X.astype(">f4"), X[:0], np.float32(3), np.array(["a", "ü"])):
+    for array in (
+        np.asfortranarray(X),
+        X.astype(">f4"),
+        X[:0],
+        np.float32(3),
+        np.array(["a", "ü"]),
+    ):
         found = again(array, tmp_path)
         np.testing.assert_array_equal(found, array)
         assert type(found) is type(array)
@@ -332,8 +352,13 @@ def test_a_tuple_with_other_fields(tmp_path):
 
 def test_losses_are_made_from_numbers(tmp_path):
     path = save(FeatureEncoder().fit(X), tmp_path / "model.ocf")
-    node = {"__class__": "Hinge", "__module__": "sklearn.linear_model._sgd_fast",
-            "__loader__": "LossNode", "content": TEXT, "__reduce__": {"args": ARGUMENTS}}  # fmt: skip
+    node = {
+        "__class__": "Hinge",
+        "__module__": "sklearn.linear_model._sgd_fast",
+        "__loader__": "LossNode",
+        "content": TEXT,
+        "__reduce__": {"args": ARGUMENTS},
+    }
     with pytest.raises(ModelFileError, match="something else than numbers"):
         load(forged(path, put(node)))
 

@@ -127,7 +127,9 @@ def test_columns_of_forests(forest, name, value):
     refuse(forged(forest, change), "column")
 
 
-@pytest.mark.parametrize("model", [RandomForestClassifier(2), GradientBoostingClassifier(n_estimators=2)])
+@pytest.mark.parametrize(
+    "model", [RandomForestClassifier(2), GradientBoostingClassifier(n_estimators=2)]
+)
 def test_columns_of_other_forests(model, tmp_path):
     path = save(model.fit(X, Y), tmp_path / "model.ocf")
 
@@ -231,7 +233,11 @@ def test_what_trees_of_neighbours_grow_from(at, tmp_path):
 
 
 def test_metrics(tmp_path):
-    options = {"metric": "mahalanobis", "metric_params": {"VI": np.eye(3)}, "algorithm": "ball_tree"}
+    options = {
+        "metric": "mahalanobis",
+        "metric_params": {"VI": np.eye(3)},
+        "algorithm": "ball_tree",
+    }
     path = save(LocalOutlierFactor(5, novelty=True, **options).fit(X), tmp_path / "model.ocf")
 
     def change(parts):

@@ -36,9 +36,7 @@ def check_tree(arguments: tuple[Any, ...], state: Mapping[str, Any]) -> None:
     _require(len(nodes) == state["node_count"] > 0, "a tree has not as many nodes as it says")
     _require(bool((right[~inner] == -1).all()), "a leaf of a tree has a child")
     _require(_are_below(feature[inner], n_features), "a tree asks for a column that there is not")
-    _require(
-        state["max_depth"] == _depth(left, right, inner), "a tree is not as deep as it says"
-    )
+    _require(state["max_depth"] == _depth(left, right, inner), "a tree is not as deep as it says")
 
 
 def check_predictor(state: Mapping[str, Any]) -> None:

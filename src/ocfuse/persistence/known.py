@@ -11,8 +11,8 @@ from ocfuse.persistence.header import PACKAGE
 
 #: Parts of module names that no model needs; importing such a module may do anything.
 NEVER_IMPORTED = frozenset(
-    "tests conftest _testing externals datasets experimental "  # of scikit-learn
-    "bench cli distributed report robots serve".split()  # ours
+    {"tests", "conftest", "_testing", "externals", "datasets", "experimental"}  # of scikit-learn
+    | {"bench", "cli", "distributed", "report", "robots", "serve"}  # ours
 )
 #: Packages of scikit-learn whose compiled code follows fitted arrays that nobody has checked.
 UNCHECKED = frozenset({"cluster", "feature_extraction", "manifold"})
@@ -45,7 +45,9 @@ LOSSES = {
 
 
 def _full_names(names: dict[str, str]) -> frozenset[str]:
-    return frozenset(f"sklearn.{module}.{name}" for module in names for name in names[module].split())
+    return frozenset(
+        f"sklearn.{module}.{name}" for module in names for name in names[module].split()
+    )
 
 
 #: What fitted estimators of scikit-learn hold that is no estimator.

@@ -180,8 +180,8 @@ def _refuse_strangers(survey: Survey, vouched_for: set[str], source: Path) -> No
         more = f" and {len(strangers) - MOST_NAMES} more" if len(strangers) > MOST_NAMES else ""
         raise UntrustedTypeError(
             f"{source.name} holds types that are neither ours nor known parts of scikit-learn's "
-            f"estimators: {', '.join(names)}{more}. Nothing was loaded. If you trust where the file "
-            f"comes from, use load(path, trusted={names!r})."
+            f"estimators: {', '.join(names)}{more}. Nothing was loaded. If you trust where the "
+            f"file comes from, use load(path, trusted={names!r})."
         )
 
 
