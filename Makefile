@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-torch test-oldest check format dist audit check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy bench-paper docs clean
+.PHONY: help demo test test-torch check format check-native bench-solvers bench-members bench-estimator bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-accuracy bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -122,6 +122,16 @@ bench-accuracy: $(STAMP)  ## compare everything on 34 data sets (hours; resumes)
 bench-paper: $(STAMP)  ## compute every table of the paper again, beside its figures (resumes)
 	.venv/bin/ocfuse bench paper --out benchmarks/results/paper --jobs 2
 	$(RUN) -m benchmarks.paper
+
+fuzz: $(STAMP) fuzz-csv  ## mutated model files and bytes at the door of tables (minutes)
+	$(RUN) -m benchmarks.hardening
+
+# What is found stays in build/fuzz, and is where the next run begins. Nothing is printed but faults.
+FUZZ_SECONDS ?= 300
+fuzz-csv: $(STAMP)  ## bytes at the door of tables, FUZZ_SECONDS=300 of them
+	@mkdir -p build/fuzz
+	$(RUN) -m benchmarks.hardening.fuzz_csv build/fuzz tests/hardening/csv \
+	    -max_total_time=$(FUZZ_SECONDS) -max_len=900 -timeout=60 -artifact_prefix=build/fuzz/ -verbosity=0
 
 docs: $(STAMP) .venv/.docs  ## build the documentation into build/docs
 	$(RUN) -m sphinx -W --keep-going -q docs build/docs

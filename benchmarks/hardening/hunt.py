@@ -15,8 +15,9 @@ import numpy as np
 
 from benchmarks.hardening.guard import Guard, Overtime, limit
 from benchmarks.hardening.models import WEIGHTS, ask
-from benchmarks.hardening.mutations import KINDS, KNOWN, mutant
+from benchmarks.hardening.mutations import KINDS, mutant
 from benchmarks.hardening.parts import Parts
+from benchmarks.hardening.words import KNOWN
 from ocfuse import load
 from ocfuse.exceptions import ModelFileError, OcfuseError
 from ocfuse.persistence.known import is_known_class

@@ -39,8 +39,9 @@ def hunted(folder: Path, first: int, end: int) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in lines if line.startswith("{")]
     if done.returncode:
         seed = lines[-1] if lines else "none"
-        found.append({"seed": seed, "model": "?", "kind": "?", "ended": "crash", "seconds": 0.0,
-                      "message": f"exit {done.returncode}: {done.stderr[-2000:]}"})  # fmt: skip
+        message = f"exit status {done.returncode}: {done.stderr[-2000:]}"
+        crash = {"seed": seed, "model": "?", "kind": "?", "ended": "crash", "message": message}
+        found.append({**crash, "seconds": 0.0})
     return found
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from ocfuse.persistence.header import sealed, split
 
 Node = dict[str, Any]
+Random = np.random.Generator
 SCHEMA = "schema.json"
 
 
@@ -87,3 +88,8 @@ def headed(header: str, data: bytes) -> bytes:
     line = header.encode("latin1")
     line += b" " * (-(10 + len(line) + 1) % 64) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(line)) + line + data
+
+
+def pick(rng: Random, choices: Any) -> Any:
+    """Return one of some things."""
+    return choices[int(rng.integers(len(choices)))]

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(native.kernel is None, reason="the kernel is not
 NUMBERS = np.arange(4, dtype=np.int32)
 SQUARES = np.zeros(4, dtype=np.float32)
 TABLE = np.zeros((4, 2))
+LARGEST = np.iinfo(np.int64).max
 
 
 def own_members(n):
@@ -72,6 +73,8 @@ def test_wrong_products_are_refused(changes):
         (TABLE, TABLE, (np.array([0, 1, 1, 2, 4]), np.arange(4)), 2),
         (TABLE, TABLE, (np.array([0, 1, 2, 3, 5]), np.arange(4)), 2),
         (TABLE, TABLE, own_members(4), 5),
+        # differences of these overflow, and come out as 1 or more
+        (TABLE, TABLE, (np.array([0, LARGEST, -LARGEST - 1, -1, 4]), np.arange(4)), 2),
     ],
 )
 def test_wrong_tables_are_refused(X, Y, members, k):

@@ -129,6 +129,8 @@ def frames(draw):
         "constant": [1.0] * n,
     }
     common = ("number", "whole", "flag", "text", "category", "unused category", "nullable")
-    names = draw(st.lists(st.sampled_from((*common * 3, *columns)), min_size=1, max_size=5))
+    names = draw(
+        st.lists(st.sampled_from((*common * 3, *columns)), min_size=1, max_size=5, unique=True)
+    )
     frame = pd.concat([pd.Series(columns[name], name=name) for name in names], axis=1)
     return frame

@@ -1,4 +1,4 @@
-"""The reader of descriptions: no class is called, nothing multiplies, no size is a lie."""
+"""The reader of descriptions: no class is called, nothing multiplies or lies about its size."""
 
 import functools
 import json
@@ -352,9 +352,13 @@ def test_a_tuple_with_other_fields(tmp_path):
 
 def test_losses_are_made_from_numbers(tmp_path):
     path = save(FeatureEncoder().fit(X), tmp_path / "model.ocf")
-    node = {"__class__": "Hinge", "__module__": "sklearn.linear_model._sgd_fast",
-            "__loader__": "LossNode", "content": TEXT,
-            "__reduce__": {"args": ARGUMENTS}}  # fmt: skip
+    node = {
+        "__class__": "Hinge",
+        "__module__": "sklearn.linear_model._sgd_fast",
+        "__loader__": "LossNode",
+        "content": TEXT,
+        "__reduce__": {"args": ARGUMENTS},
+    }
     with pytest.raises(ModelFileError, match="something else than numbers"):
         load(forged(path, put(node)))
 
