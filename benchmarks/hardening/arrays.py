@@ -111,7 +111,8 @@ def _header(rng: Random, parts: Parts) -> None:
             "__import__('os')",
         ),
     )
-    text = f"{{'descr': {kind}, 'fortran_order': {pick(rng, ('True', 'False', '2'))}, 'shape': {shape}}}"
+    order = pick(rng, ("True", "False", "2"))
+    text = f"{{'descr': {kind}, 'fortran_order': {order}, 'shape': {shape}}}"
     parts.entries[name] = headed(text, rng.bytes(int(rng.integers(0, 64))))
 
 

@@ -6,6 +6,7 @@ import pytest
 import ocfuse
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN
+from ocfuse.ensemble import explaining
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion import CompetenceFusion, LocalLpFusion
 from ocfuse.metrics import auc

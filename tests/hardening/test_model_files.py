@@ -46,6 +46,7 @@ ACTS = {
 }
 WATCHED = """
 import os, pickle, socket, subprocess
+from benchmarks.hardening.guard import Guard
 guard = Guard()
 with guard.watching() as acts:
     try:
