@@ -22,7 +22,7 @@ from ocfuse.ensemble import rates
 from ocfuse.ensemble.costs import count_costs
 
 #: Memory is planned with so much to spare.
-MARGIN = 1.25
+MARGIN = 1.15
 #: What a mean ratio counts beside the worst.
 SHARE_OF_MEAN = 1.0
 KINDS = ("fit", "score", "peak", "model")

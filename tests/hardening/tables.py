@@ -31,7 +31,7 @@ def _special(rng, n, m):
 
 def _one_column_constant(rng, n, m):
     X = rng.normal(size=(n, m))
-    X[:, 0] = 7.0
+    X[:, :1] = 7.0
     return X
 
 
