@@ -1,6 +1,7 @@
 """What one operation and one byte of `ocfuse.ensemble.costs` cost.
 
-Provisional: 20 sizes were measured on a busy machine, for 47 the plans of earlier rates stand in.
+Provisional: 20 sizes were measured on a busy machine, for 47 the plans of earlier rates stand in;
+the bytes of "start" were set by hand.
 ``python -m benchmarks.scale plan`` and then ``python -m benchmarks.scale.rates``, on a quiet
 machine, write this file anew, from measurements alone.
 """
