@@ -429,7 +429,7 @@ def test_all_unusable_columns_are_named():
 
 def test_a_whole_number_beyond_floats_is_infinite():
     with pytest.raises(InvalidInputError, match=r"hold infinity: a\."):
-        FeatureEncoder().fit(pd.DataFrame({"a": [10**400, 1], "b": ["x", "y"]}))
+        FeatureEncoder().fit(pd.DataFrame({"a": [10**400, 1], "b": ["x", "y"]}, dtype=object))
 
 
 def test_repeated_names_are_refused():

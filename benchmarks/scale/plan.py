@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.report import Report, Table, Target, number
 from benchmarks.scale.child import CACHE, FOLDER, run_child
-from benchmarks.scale.probe import FAMILIES
+from benchmarks.scale.probe import FAMILIES, search
 from ocfuse.bench.definition import code_digest, definition_key, package_sources
 from ocfuse.ensemble.costs import Job
 from ocfuse.ensemble.plan import Plan, job_of, make_plan
@@ -23,24 +23,24 @@ SMALL = 30e6
 
 @dataclass(frozen=True)
 class Size:
-    """A pool and a shape; `data` as in `task.Task`, so many groups, and what `tune` is."""
+    """A pool and a shape; `data` as in `task.Task`, so many groups, and norms tried."""
 
     pool: str
     n: int
     m: int
     data: str = "features"
     groups: int | None = None
-    tune: str | None = None
+    tried: int = 0
 
     @property
     def job(self) -> Job:
-        return job_of((self.n, self.m), groups=self.groups, tune=self.tune)
+        return job_of((self.n, self.m), groups=self.groups, tune=search(self.tried))
 
     def __str__(self) -> str:
         others = [
             *([] if self.data == "features" else [self.data]),
             *([] if self.groups is None else [f"{self.groups} groups"]),
-            *([] if self.tune is None else [f"tune={self.tune!r}"]),
+            *([f"{self.tried} settings"] if self.tried else []),
         ]
         return ", ".join([f"{self.pool}, {self.n:,} x {self.m}", *others])
 
@@ -65,10 +65,13 @@ LEARNED = (
         Size("default", n, m, groups=8)
         for n, m in [(300, 150), (1_000, 20), (2_500, 20), (5_000, 256), (10_000, 64)]
     ),
+    Size("neighbours", 4_000, 50, groups=8),
     Size("light", 20_000, 128, groups=20),
     Size("wide", 2_500, 30, groups=8),
-    *(Size("light", n, m, tune="pseudo-negatives") for n, m in [(2_000, 20), (20_000, 256)]),
-    Size("default", 1_000, 64, tune="stability"),
+    Size("light", 2_000, 20, tried=100),
+    Size("light", 20_000, 256, tried=9),
+    Size("few rows", 10_000, 100, tried=50),
+    Size("default", 1_000, 64, tried=9),
 )
 #: Sizes that they are judged by.
 JUDGED = (
@@ -84,7 +87,7 @@ JUDGED = (
     Size("paper", 10_000, 30),
     Size("default", 1_500, 40, groups=10),
     Size("default", 10_000, 100, groups=10),
-    Size("default", 4_000, 100, tune="pseudo-negatives"),
+    Size("default", 4_000, 100, tried=20),
 )
 QUICK = (Size("default", 300, 50), Size("light", 1_000, 64, groups=5))
 

@@ -18,9 +18,11 @@ from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.marginal import Marginal
 from ocfuse.detectors.whitened import Whitened
+from ocfuse.tuning import Search
 
 #: Members one family at a time, so that their costs can be told apart.
 FAMILIES: dict[str, Any] = {
+    "few rows": [KNN(5, max_samples=500)],
     "kernel": [KPCA(landmarks=1000)],
     "sphere": [SVDD(landmarks=1000)],
     "process": [OneClassGP("ratio", landmarks=1000)],
@@ -37,15 +39,18 @@ ENOUGH_SECONDS, MOST_FITS = 2.0, 4
 N_TEST = 2000
 
 
-def measure(
-    pool: str, n: int, m: int, data: str, groups: int | None, tune: str | None
-) -> dict[str, Any]:
+def search(tried: int) -> Search | None:
+    """Return a search among so many norms; None for none."""
+    return Search(grid={"p": np.geomspace(1.05, 10, tried)}) if tried else None
+
+
+def measure(pool: str, n: int, m: int, data: str, groups: int | None, tried: int) -> dict[str, Any]:
     if data == "planted":
         drawn = planted(n, N_TEST)
         X, fresh = drawn.X, drawn.test
     else:
         X, fresh = features_and_fresh(n, N_TEST, m)
-    detector = FusedDetector(FAMILIES.get(pool, pool), random_state=0, tune=tune)
+    detector = FusedDetector(FAMILIES.get(pool, pool), random_state=0, tune=search(tried))
     runs = None if groups is None else np.arange(n) % groups
     # what the first fit of a process loads is not counted
     FusedDetector("light", random_state=0).fit(X[:50]).score_samples(X[:50])

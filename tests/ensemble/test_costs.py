@@ -7,6 +7,7 @@ from ocfuse.detectors import GMM, KNN, KPCA, LOF, SVDD, Marginal, OneClassGP
 from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.landmarks import MOST_KEPT
 from ocfuse.detectors.pools import POOLS, make_pool
+from ocfuse.detectors.training import MOST_DISTANCES as DISTANCES_AT_ONCE
 from ocfuse.detectors.whitened import Whitened
 from ocfuse.ensemble import rates
 from ocfuse.ensemble.costs import Job, count_costs
@@ -50,6 +51,13 @@ def test_neighbours_and_views_are_counted_once():
 def test_neighbours_of_other_rows_are_others():
     both = counted(KNN(5), KNN(5, max_samples=500))
     assert both.peak["square"] == 8 * (1_000**2 + 500**2)
+
+
+def test_rows_that_are_not_learned_from_are_scored_in_blocks():
+    few, many = (counted(KNN(5, max_samples=500), n=n) for n in (1_000, 10**6))
+    assert few.peak["outside"] == 8 * 500 * 500
+    assert many.peak["outside"] == 8 * DISTANCES_AT_ONCE
+    assert counted(KNN(5)).peak["outside"] == 0
 
 
 def test_kernels_of_one_width_are_kept_once():

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ocfuse import FusedDetector, load
-from ocfuse.exceptions import OcfuseError, OcfuseWarning
+from ocfuse.exceptions import InvalidInputError, OcfuseError, OcfuseWarning
 from tests.hardening.tables import arrays, frames
 
-FEW = ((0, 3), (2, 2), (12, 3), (30, 2), (6, 1000))
+FEW = ((0, 3), (2, 2), (12, 3), (30, 2), (6, 100))
 
 
 def profile(n):
@@ -80,7 +80,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("models")
 
 
-@profile(60)
+@profile(45)
 @given(X=arrays())
 def test_arrays_with_the_light_pool(folder, X):
     check("light", X, folder)
@@ -98,8 +98,31 @@ def test_arrays_with_the_default_pool(folder, X):
     check("default", X, folder)
 
 
-@profile(15)
+@profile(5)
 @given(X=arrays(((12, 3), (30, 2))), seed=st.integers(0, 100))
 def test_labels(folder, X, seed):
     labels = np.random.default_rng(seed).choice([1, 1, 1, 0, -1], size=len(X))
     check("light", X, folder, labels)
+
+
+def test_many_more_columns_than_rows(folder):
+    """Rows of two kinds lie in the directions of a mixture, all but for rounding errors."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, 1000))[rng.integers(2, size=6)]
+    check_promises(fitted("light", X), X, folder)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((0, 3)), "0 sample"),
+        (np.zeros((3, 0)), "0 feature"),
+        ([[1.0], [np.inf]], "infinity"),
+        (np.array([[np.inf], [-np.inf]], dtype="f4"), "infinity"),
+        ([[1j], [2j]], "Complex data not supported. Give real and imaginary parts"),
+        ([1.0, 2.0], "Reshape your data"),
+    ],
+)
+def test_what_is_no_table_of_numbers(X, message):
+    with pytest.raises(InvalidInputError, match=message):
+        FusedDetector("light").fit(X)

@@ -27,6 +27,7 @@ from ocfuse.detectors.mixture import (
 )
 from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.detectors.svdd import SVDD
+from ocfuse.detectors.training import MOST_DISTANCES as DISTANCES_AT_ONCE
 from ocfuse.detectors.viewed import Viewed
 from ocfuse.detectors.whitened import Mahalanobis
 from ocfuse.detectors.whitening import Whitening
@@ -72,12 +73,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a member learns: rows, columns, the view, and folds, none in closed form."""
+    """Where a member learns: rows, those outside, columns, folds (0 in closed form), the view."""
 
     rows: int
+    outside: int
     columns: int
-    view: str
     folds: int
+    view: str = RAW
 
     def fits(self, power: int = 1) -> float:
         """Return how many times the work is done that grows with a power of the rows."""
@@ -291,8 +293,10 @@ def _is_ours_and_sound(member: Any) -> bool:
 def _place(member: Any, job: Job, n_folds: int) -> Place:
     rows, m = member.rows_of(job.n_rows), job.n_columns
     if job.n_groups is not None:
-        return Place(rows, m, RAW, min(n_folds, job.n_groups))
-    return Place(rows, m, RAW, 0 if knows_closed_form(member, rows, m) else min(n_folds, rows))
+        folds = min(n_folds, job.n_groups)
+    else:
+        folds = 0 if knows_closed_form(member, rows, m) else min(n_folds, rows)
+    return Place(rows, job.n_rows - rows, m, folds)
 
 
 def _count_parts(counts: Counts, place: Place) -> None:
@@ -342,6 +346,9 @@ def _count_square(counts: Counts, place: Place) -> None:
         counts.fit["square"] += place.fits(2) * n * n * (m + EXTRA)
         counts.score["square"] += n * (m + EXTRA)
         counts.peak["square"] += place.held * NUMBER * n * n
+        # rows that are not learned from are scored, block by block
+        held = NUMBER * min(place.outside * n, DISTANCES_AT_ONCE)
+        counts.peak["outside"] = max(counts.peak["outside"], held)
 
 
 def _count_frame(counts: Counts, d: int, job: Job) -> None:

@@ -62,6 +62,7 @@ PEAK = {
     "landmark work": 2.65,
     "landmarks": 1.31,
     "neighbours": 4.29,
+    "outside": 0.9,
     "rows": 3.05,
     "score": 53.2,
     "search": 0,

@@ -218,7 +218,8 @@ class Schema:
             return None if found is None else found[0]
         times, lost = found
         shown = times.map(str).mask(times.isna(), None).mask(lost, table[times.name].astype(str))
-        return shown.astype("str")
+        # pandas before 3 would make a word of what is missing
+        return shown.astype("str").where(shown.notna())
 
     def files_of(self, frame: Any) -> Series | None:
         """Return the files of the rows of a folder, or None if there is no such column."""
