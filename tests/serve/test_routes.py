@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ocfuse import load
+from ocfuse.serve import Keep
 from ocfuse.serve.logs import Lines
 from tests.cli.cases import with_anomalies
 from tests.serve.asking import ask, client_of, refusal, rows
@@ -190,10 +191,24 @@ def test_logs_hold_no_values(service, caplog):
     assert "secret" not in json.dumps(lines)
 
 
+def test_events_that_cannot_be_written_are_told(make_service, tmp_path):
+    service = make_service(events=tmp_path / "events.db", keep=Keep(events=7))
+    assert service.events.keep.events == 7
+    assert b"ocfuse_unwritten_events 0.0" in ask(service, "/metrics").content
+    service.events._database.connection.execute("PRAGMA max_page_count = 1")
+    for time in range(50):
+        service.events.begin("plant", f"line-{time}", time=float(time), score=-1.0)
+    assert ask(service, "/readyz").json() == {"status": "ready", "events": "waiting"}
+    waiting = service.events.n_unwritten
+    assert waiting > 0
+    assert f"ocfuse_unwritten_events {waiting}.0".encode() in ask(service, "/metrics").content
+    service.events._database.connection.execute("PRAGMA max_page_count = 1000000")
+
+
 def test_health(make_service):
     service = make_service()
     assert ask(service, "/healthz").json() == {"status": "ok"}
-    assert ask(service, "/readyz").json() == {"status": "ready"}
+    assert ask(service, "/readyz").json() == {"status": "ready", "events": "written"}
     asyncio.run(service.drain())
     assert refusal(ask(service, "/readyz"), 503) == "not_ready"
     assert ask(service, "/healthz").status_code == 200

@@ -221,4 +221,4 @@ def test_an_address_that_is_taken():
 def test_help_names_the_limits(run_command):
     code, out, _ = run_command("serve", "--help")
     assert code == 0
-    assert all(word in out for word in ("--max-rows", "--token-file", "--tls-cert", "--batch-rows"))
+    assert all(word in out for word in ("--max-rows", "--token-file", "--tls-cert", "--keep-days"))

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.serve.keeping import Keep
 from ocfuse.serve.names import named_models
 from ocfuse.serve.settings import Limits, Settings, is_loopback, read_token
 
@@ -54,6 +55,13 @@ def test_tls_needs_both_files():
 def test_limits_are_above_zero():
     with pytest.raises(InvalidInputError, match="rows"):
         Limits(rows=0)
+
+
+def test_what_is_kept_is_above_zero():
+    assert Keep().days is None
+    for bounds in ({"days": 0.0}, {"events": 0}, {"picture_bytes": -1}, {"days": float("nan")}):
+        with pytest.raises(InvalidInputError, match=next(iter(bounds))):
+            Keep(**bounds)
 
 
 def test_names_of_models():

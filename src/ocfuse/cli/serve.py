@@ -10,6 +10,7 @@ from ocfuse.cli.targets import refuse_overwriting
 
 #: Headings of the help.
 SAFETY, LIMITS, BATCHES = "Safety", "Limits for one client", "Batches"
+EVENTS = "Events of streams"
 #: Bytes of a megabyte.
 MB = 2**20
 
@@ -30,8 +31,21 @@ def serve_command(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     events: Annotated[
-        Path | None, typer.Option(help="File to keep the events of streams in (SQLite).")
+        Path | None,
+        typer.Option(help="File to keep events in (SQLite).", rich_help_panel=EVENTS),
     ] = None,
+    keep_days: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, help="Days to keep an event; by default for ever.", rich_help_panel=EVENTS
+        ),
+    ] = None,
+    keep_events: Annotated[
+        int, typer.Option(min=1, help="Events to keep.", rich_help_panel=EVENTS)
+    ] = 100_000,
+    keep_pictures: Annotated[
+        float, typer.Option(min=0.001, help="Megabytes of their pictures.", rich_help_panel=EVENTS)
+    ] = 256.0,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -129,6 +143,7 @@ def serve_command(
         reload_seconds=reload,
         drain_seconds=drain,
         events=events,
+        keep=serving.Keep(keep_days, keep_events, round(keep_pictures * MB)),
         publish_scores=show_requests,
     )
     raise typer.Exit(serving.run(settings, json=json, quiet=quiet))

@@ -6,13 +6,13 @@ from functools import partial
 
 from ocfuse.cli.codes import ExitCode
 from ocfuse.cli.output import json_line, print_at_once, warn
-from ocfuse.serve import Limits, Settings, create_app
+from ocfuse.serve import Keep, Limits, Settings, create_app
 from ocfuse.serve.logs import write_lines
 from ocfuse.serve.names import named_models
 from ocfuse.serve.server import run_server
 from ocfuse.serve.settings import is_loopback, read_token
 
-__all__ = ["Limits", "Settings", "named_models", "read_token", "run"]
+__all__ = ["Keep", "Limits", "Settings", "named_models", "read_token", "run"]
 
 #: What a token on a network needs.
 PLAIN = (

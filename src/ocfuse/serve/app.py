@@ -66,7 +66,8 @@ class Service:
         self._executor = ThreadPoolExecutor(settings.threads, "score")
         self.shelf = Shelf(settings, self._executor, self.metrics)
         self.shelf.load()
-        self.live, self.events = Live(), EventStore(settings.events)
+        self.live, self.events = Live(), EventStore(settings.events, settings.keep)
+        self.metrics.watch_events(lambda: self.events.n_unwritten)
         self.streams = Streams()
         self.app = self._made()
         self._door: ASGIApp = Observed(Guard(self.app, settings), self.metrics)
@@ -118,7 +119,7 @@ class Service:
             self.metrics,
             self.live if settings.publish_scores else None,
         )
-        app.include_router(api_router(desk))
+        app.include_router(api_router(desk, self.events))
         app.include_router(dashboard_router(self.live, self.events, token=settings.token))
         self._add_stream(app)
         return app

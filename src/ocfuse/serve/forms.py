@@ -194,6 +194,19 @@ STATUS: dict[str, Any] = {
     "example": {"status": "ok"},
 }
 
+READY: dict[str, Any] = {
+    "type": "object",
+    "required": ["status", "events"],
+    "properties": {
+        "status": {"type": "string"},
+        "events": {
+            "enum": ["written", "waiting"],
+            "description": "Waiting, if the file of events cannot be written; scoring goes on.",
+        },
+    },
+    "example": {"status": "ready", "events": "written"},
+}
+
 #: The name of a model, as an argument.
 NAME_PATTERN = rf"^[A-Za-z0-9._-]{{1,{LONGEST_NAME}}}$"
 

@@ -7,9 +7,10 @@ import sqlite3
 import threading
 import time as clock
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.database import Database
 from ocfuse.serve.event import Event
 from ocfuse.serve.live import Source
@@ -43,6 +44,12 @@ class Keep:
     days: float | None = None
     events: int = 100_000
     picture_bytes: int = 256 * 1024**2
+
+    def __post_init__(self) -> None:
+        for name in (bound.name for bound in fields(self)):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidInputError(f"What is kept, {name}, must be above 0. Got {value!r}.")
 
 
 class EventKeeper:
@@ -96,6 +103,12 @@ class EventKeeper:
                 f"written: {self._failure}. {len(self._unwritten.events)} wait{lost}. Scoring "
                 "goes on; free some room or repair the folder, and they are written."
             )
+
+    @property
+    def n_unwritten(self) -> int:
+        """How many events are in memory only, as they could not be written."""
+        with self._lock:
+            return 0 if self._failure is None else len(self._unwritten.events)
 
     def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back, from any thread, after every change; return what ends that."""

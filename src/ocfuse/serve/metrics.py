@@ -1,5 +1,7 @@
 """What a service counts, for Prometheus."""
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
@@ -26,6 +28,8 @@ class Metrics:
         Open streams.
     events : Counter
         Events that streams began, by model.
+    unwritten_events : Gauge
+        Events that are in memory only, as their file cannot be written.
     refused_rows : Counter
         Rows of streams that could not be scored, by model.
     loads, loaded : Counter, Gauge
@@ -79,6 +83,11 @@ class Metrics:
         self.events = Counter(
             "ocfuse_events", "Events that streams began.", ("model",), registry=registry
         )
+        self.unwritten_events = Gauge(
+            "ocfuse_unwritten_events",
+            "Events in memory only, as their file cannot be written.",
+            registry=registry,
+        )
         self.refused_rows = Counter(
             "ocfuse_refused_stream_rows",
             "Rows of streams that could not be scored.",
@@ -101,6 +110,10 @@ class Metrics:
     def exposition(self) -> bytes:
         """Return all in the text format of Prometheus."""
         return generate_latest(self.registry)
+
+    def watch_events(self, count: Callable[[], int]) -> None:
+        """Ask for the number of unwritten events whenever counters are read."""
+        self.unwritten_events.set_function(count)
 
     def count_rows(self, model: str, way: str, flags: list[bool]) -> None:
         """Take note of scored rows."""

@@ -17,6 +17,7 @@ from ocfuse.explain import Explanation
 from ocfuse.serve import forms
 from ocfuse.serve.decoding import JSON, Rows, decode
 from ocfuse.serve.errors import JSONAnswer, ServeError, unusable
+from ocfuse.serve.events import EventStore
 from ocfuse.serve.forms import responses
 from ocfuse.serve.live import Live, Sample
 from ocfuse.serve.metrics import CONTENT_TYPE_LATEST, Metrics
@@ -171,13 +172,15 @@ class Desk:
             self._n_shown += 1
 
 
-def api_router(desk: Desk) -> APIRouter:
+def api_router(desk: Desk, events: EventStore) -> APIRouter:
     """Return the routes for programs.
 
     Parameters
     ----------
     desk : Desk
         Answers.
+    events : EventStore
+        What is asked whether events can be written.
 
     Returns
     -------
@@ -228,11 +231,11 @@ def api_router(desk: Desk) -> APIRouter:
         shelf = desk.shelf
         return JSONAnswer({"models": [_described(shelf, shelf.get(n)) for n in shelf.names]})
 
-    _add_health(router, desk)
+    _add_health(router, desk, events)
     return router
 
 
-def _add_health(router: APIRouter, desk: Desk) -> None:
+def _add_health(router: APIRouter, desk: Desk, events: EventStore) -> None:
     @router.get(
         "/healthz", summary="Tell that the service lives", responses=responses(forms.STATUS)
     )
@@ -243,13 +246,14 @@ def _add_health(router: APIRouter, desk: Desk) -> None:
     @router.get(
         "/readyz",
         summary="Tell whether requests are taken",
-        responses=responses(forms.STATUS, 503),
+        responses=responses(forms.READY, 503),
     )
     async def readyz(request: Request) -> Response:
         """Answer 200 once all models are loaded, and 503 when the service is to stop."""
         if not desk.shelf.is_ready or getattr(request.app.state, "is_closing", False):
             raise ServeError(503, "not_ready", "The service starts or stops.")
-        return JSONAnswer({"status": "ready"})
+        told = "written" if events.trouble is None else "waiting"
+        return JSONAnswer({"status": "ready", "events": told})
 
     @router.get(
         "/metrics",

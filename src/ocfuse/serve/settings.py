@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.serve.keeping import Keep
 from ocfuse.serve.names import check_name
 
 #: Where the token is looked for, unless a file is named.
@@ -90,6 +91,8 @@ class Settings:
         How long what is under way may take once the service is to stop.
     events : Path or None
         File of the events of streams; None keeps them in memory.
+    keep : Keep
+        How many events, and for how long.
     publish_scores : bool
         Whether the dashboard also shows rows that came by ``/v1/score``.
     """
@@ -107,6 +110,7 @@ class Settings:
     reload_seconds: float = 1.0
     drain_seconds: float = 10.0
     events: Path | None = None
+    keep: Keep = field(default_factory=Keep)
     publish_scores: bool = False
 
     def __post_init__(self) -> None:
