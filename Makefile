@@ -33,7 +33,7 @@ demo: $(STAMP)  ## learn, score, explain and write a report on a small data set 
 	@.venv/bin/ocfuse demo
 
 test: check  ## check, then run all tests and doctests
-	$(RUN) -m pytest -n 2 --dist loadfile
+	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # torch is large, and nothing but a rival and other people's networks needs it.
 NEED_TORCH := tests/vision/test_torched.py tests/vision/test_lite0.py \

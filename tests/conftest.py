@@ -11,6 +11,22 @@ from ocfuse.tables import TableDetector, open_source
 from tests.cli.cases import plant, with_anomalies
 
 DATA = os.environ.get("OCFUSE_DATA")
+#: What takes longest, begun first, so that no process is left alone with it in the end.
+LONG = (
+    "tests/test_install.py",
+    "tests/ensemble/test_plan.py",
+    "tests/end_to_end/test_installed.py",
+    "tests/ensemble/test_guarantees.py",
+    "tests/report/test_browser.py",
+    "tests/serve/test_dashboard_browser.py",
+    "tests/hardening/test_model_files.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Bring the long files to the front; the order of the others stays."""
+    rank = {name: i for i, name in enumerate(LONG)}
+    items.sort(key=lambda item: rank.get(item.nodeid.split("::")[0], len(LONG)))
 
 
 @pytest.fixture

@@ -90,10 +90,20 @@ def test_kernel_is_built_where_there_is_a_compiler():
     assert native.is_available(), native.describe()
 
 
+@pytest.fixture
+def quick_compiler(tmp_path):
+    """Return a compiler that optimises nothing, which takes most of its time."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    script = tmp_path / "quick"
+    script.write_text(f'#!/bin/sh\nexec "{compiler}" "$@" -O0\n')
+    script.chmod(0o755)
+    return {"CC": str(script), "CXX": str(script)}
+
+
 @needs_compiler
-def test_wheel_with_kernel(sdist, tmp_path):
+def test_wheel_with_kernel(sdist, tmp_path, quick_compiler):
     source = Path(shutil.copytree(sdist, tmp_path / "source"))
-    site, _ = build_wheel(source, tmp_path / "wheel")
+    site, _ = build_wheel(source, tmp_path / "wheel", **quick_compiler)
     code = (
         "import ocfuse; from ocfuse.solvers import solve; ocfuse.show_versions()\n"
         "print(ocfuse.__file__, solve([[0.2, 0.1]], [1], 2, backend='native').w.tolist())"

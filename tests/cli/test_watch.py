@@ -217,6 +217,7 @@ def test_ctrl_c_and_a_row_told_before_the_next_comes(plant_folder, rows):
         done.stdin.flush()
         assert done.stdout.readline().startswith(f"normal  row {i}  part P0000{i}")
     done.send_signal(signal.SIGINT)
+    done.wait(60)  # before its input ends, which would end it as well
     _, err = done.communicate()
     assert done.returncode == 130
     assert err == "2 rows, 0 alarms, 0 left out\n"

@@ -121,15 +121,15 @@ def test_the_order_of_the_training_rows_changes_nothing(X, queries, fitted):
 
 
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
-@pytest.mark.parametrize("with_labels", [False, True])
-def test_the_order_changes_nothing_in_wide_tables_with_glitches(with_labels):
+@pytest.mark.parametrize(("members", "with_labels"), [("light", False), ("default", True)])
+def test_the_order_changes_nothing_in_wide_tables_with_glitches(members, with_labels):
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(60, 60))
     rows[:2] *= 1e3
     y = np.r_[np.full(50, np.nan), -np.ones(10)] if with_labels else np.full(60, np.nan)
     order = rng.permutation(60)
-    first = FusedDetector(random_state=0).fit(rows, y)
-    second = FusedDetector(random_state=0).fit(rows[order], y[order])
+    first = FusedDetector(members, random_state=0).fit(rows, y)
+    second = FusedDetector(members, random_state=0).fit(rows[order], y[order])
     np.testing.assert_array_equal(first.training_scores_[order], second.training_scores_)
     assert first.offset_ == second.offset_
 
