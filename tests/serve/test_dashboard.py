@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from ocfuse.serve import dashboard
+from ocfuse.serve import looking
 from ocfuse.serve.looking import FIRST_EVENTS, LONGEST_MESSAGE, REFUSED, TRY_LATER, UNKNOWN_TOKEN
 from ocfuse.serve.origin import is_own
 from ocfuse.serve.pagefiles import FILES
@@ -358,7 +358,11 @@ def test_samples_of_the_chosen_stream(watched, look_on):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "null", '{"type": "watch"}', "[" * 2000, "x" * (LONGEST_MESSAGE + 1)]
+    "text",
+    [
+        *("", "[]", "null", '{"type": "watch"}', b'{"type": "hello"}'),
+        *("[" * 2000, "x" * (LONGEST_MESSAGE + 1)),
+    ],
 )
 def test_what_is_no_hello_is_refused(look_on, watched, text):
     with look_on() as socket:
@@ -375,17 +379,28 @@ def test_unknown_messages_end_the_connection(look_on):
 
 
 def test_viewers_are_counted_and_forgotten(look_on, watched, monkeypatch):
-    monkeypatch.setattr(dashboard, "MOST_VIEWERS", 1)
+    monkeypatch.setattr(looking, "MOST_VIEWERS", 1)
     with look_on() as socket:
         hello(socket)
         receive(socket, "sources")
         assert watched.live.has_viewers
         with look_on() as second:
+            hello(second)
             assert closed_with(second) == TRY_LATER
     wait_for(lambda: not watched.live.has_viewers)
     with look_on() as socket:
         hello(socket)
         receive(socket, "welcome")
+
+
+def test_strangers_keep_no_page_out(look_on, monkeypatch):
+    monkeypatch.setattr(looking, "MOST_STRANGERS", 2)
+    with look_on() as first, look_on() as second, look_on() as page:
+        assert closed_with(first) == REFUSED
+        hello(page)
+        receive(page, "welcome")
+        hello(second)  # who was slow, but not the slowest
+        receive(second, "welcome")
 
 
 def test_trouble_is_told(client, look_on, watched, monkeypatch):

@@ -33,6 +33,7 @@ def test_json():
     rows = [{"a": 1, "b": "x", "c": None, "d": True}, [1, 2.5]]
     assert decode(json.dumps({"rows": rows}).encode(), JSON, LIMITS) == rows
     assert decode(json.dumps(rows).encode(), JSON, LIMITS) == rows
+    assert decode(b"\xef\xbb\xbf[]", JSON, LIMITS) == []
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,9 @@ def test_json():
         (b'[{"a": -Infinity}]', 400, "not_json"),
         (b"[" + b"1" * 5000 + b"]", 400, "not_json"),
         (b"\xff\xfe[", 400, "not_json"),
+        ("[]".encode("utf-16"), 400, "not_json"),
+        (b'[{"a": 1, "a": 2}]', 422, "named_twice"),
+        (b'{"rows": [], "rows": [{}]}', 422, "named_twice"),
         (b"[[[[[1]]]]]", 422, "nested_too_deep"),
         (b"[" * 100_000, 422, "nested_too_deep"),
         (b'{"a":' * 100_000, 422, "nested_too_deep"),
@@ -158,6 +162,15 @@ def test_a_dictionary_may_not_repeat_long_texts():
     limits = Limits(body_bytes=2**20)
     assert len(arrow(table)) < limits.body_bytes
     assert refused(arrow(table), ARROW, limits) == (413, "cells_too_large")
+
+
+@pytest.mark.parametrize("column", [pa.nulls(5000), pa.array([True, None] * 2500)])
+def test_cells_that_take_no_bytes_are_counted(column):
+    """They do take some in a data frame."""
+    wide = arrow(pa.table({f"c{j}": column for j in range(200)}))
+    limits = Limits(body_bytes=2**20)
+    assert len(wide) < limits.body_bytes
+    assert refused(wide, ARROW, limits) == (413, "cells_too_large")
 
 
 @given(st.data())

@@ -115,6 +115,45 @@ def test_long_bodies(make_service):
     assert refusal(answer, 413) == "body_too_large"
 
 
+def test_bodies_of_notes(make_service):
+    small = make_service({"body_bytes": 200})
+
+    async def pieces():
+        for _ in range(10):
+            yield b" " * 100
+
+    async def commented():
+        async with client_of(small) as client:
+            said = {"Content-Type": "application/json"}
+            return await client.post("/v1/events/1/comment", content=pieces(), headers=said)
+
+    assert refusal(asyncio.run(commented()), 413) == "body_too_large"
+    packed = {"Content-Encoding": "gzip"}
+    answer = ask(small, "/v1/events/1/comment", {"text": "x"}, headers=packed)
+    assert refusal(answer, 415) == "compressed"
+
+
+def test_a_client_that_leaves_is_no_fault(service, caplog):
+    """It is counted, and nobody is called for it."""
+    path = "/v1/score"
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b""}
+    messages = [{"type": "http.request", "body": b"{", "more_body": True},
+                {"type": "http.disconnect"}]  # fmt: skip
+    sent = []
+
+    async def receive():
+        return messages.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(service({**scope, "headers": headers}, receive, send))
+    assert [record.about["status"] for record in caplog.records if record.msg == "request"] == [499]
+    assert not [record for record in caplog.records if record.msg == "fault"]
+
+
 def test_rows_columns_and_nesting(make_service):
     small = make_service({"rows": 2, "columns": 6, "nesting": 3})
     assert refusal(ask(small, "/v1/score", {"rows": rows(3)}), 413) == "too_many_rows"
@@ -193,7 +232,13 @@ def test_answers_say_what_browsers_must_not_do(service):
 
 
 def test_paths_lead_nowhere(service):
-    for path in ("/../../etc/passwd", "/static/../settings.py", "/static/%2e%2e/app.py", "/v1/"):
+    for path in (
+        "/../../etc/passwd",
+        "/static/../settings.py",
+        "/static/%2e%2e/app.py",
+        "/v1/",
+        "/v1/model/",
+    ):
         assert refusal(ask(service, httpx.URL(f"http://127.0.0.1{path}")), 404) == "not_found"
     answer = ask(service, "/v1/model?model=..%2F..%2Fetc%2Fpasswd")
     assert refusal(answer, 422) == "bad_argument"

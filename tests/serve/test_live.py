@@ -34,6 +34,13 @@ def test_a_viewer_gets_the_samples_of_its_stream_in_order():
     assert live.sources == [("pump", "line"), ("pump", "other")]
 
 
+def test_pictures_do_not_wait_for_viewers():
+    live = Live()
+    viewer = watching(live)
+    live.publish(sample(0, thumbnail=b"picture"))
+    assert [s.thumbnail for s in live.drain(viewer)] == [None]
+
+
 def test_who_opens_late_sees_the_last_minutes():
     live = Live(seconds=600, most=1000)
     for i in range(5):

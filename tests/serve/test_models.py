@@ -9,6 +9,8 @@ import pytest
 
 from ocfuse import load
 from ocfuse.exceptions import ModelFileError
+from ocfuse.persistence import read_header
+from ocfuse.serve import models
 from tests.serve.asking import ask, client_of, rows
 
 
@@ -132,3 +134,38 @@ def test_a_service_does_not_start_without_its_models(make_service, tmp_path, mod
         make_service(models={"bad": tmp_path / "bad.ocf"})
     with pytest.raises(FileNotFoundError):
         make_service(models={"none": tmp_path / "none.ocf"})
+
+
+def test_a_file_that_is_replaced_while_it_is_loaded(changing, model_files, other_file, monkeypatch):
+    """Version and content are of the same file, and the last one is served."""
+    service, path = changing
+    replace(path, other_file)
+
+    def slowly(found):
+        model = load(found)
+        if model.detector_.offset_ == load(other_file).detector_.offset_:
+            monkeypatch.setattr(models, "load", load)
+            replace(path, model_files["plant"])
+        return model
+
+    monkeypatch.setattr(models, "load", slowly)
+    asyncio.run(service.shelf.reload())
+    asyncio.run(service.shelf.reload())
+    served = service.shelf.get()
+    assert served.version == read_header(path).sha256[: models.VERSION_LETTERS]
+    assert served.scorer.offset == load(path).detector_.offset_
+
+
+def test_a_load_that_fails_for_want_of_memory_is_tried_again(changing, other_file, monkeypatch):
+    service, path = changing
+
+    def fail(found):
+        raise MemoryError
+
+    replace(path, other_file)
+    monkeypatch.setattr(models, "load", fail)
+    assert asyncio.run(service.shelf.reload()) == []
+    assert ask(service, "/v1/model").json()["newer_file_failed"]
+    assert ask(service, "/v1/score", {"rows": rows()}).status_code == 200
+    monkeypatch.undo()
+    assert asyncio.run(service.shelf.reload()) == ["plant"]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -196,8 +197,10 @@ def test_events_that_cannot_be_written_are_told(make_service, tmp_path):
     assert service.events.keep.events == 7
     assert b"ocfuse_unwritten_events 0.0" in ask(service, "/metrics").content
     service.events._database.connection.execute("PRAGMA max_page_count = 1")
-    for time in range(50):
+    for time in range(500):
         service.events.begin("plant", f"line-{time}", time=float(time), score=-1.0)
+        if service.events.trouble is not None:
+            break
     assert ask(service, "/readyz").json() == {"status": "ready", "events": "waiting"}
     waiting = service.events.n_unwritten
     assert waiting > 0
@@ -219,3 +222,64 @@ def test_rows_of_requests_are_shown_if_asked(make_service):
     ask(service, "/v1/score", {"rows": rows(3)})
     assert service.live.sources == [("plant", "requests")]
     assert make_service().live.sources == []
+
+
+def test_too_little_memory_is_the_fault_of_one_request(make_service, monkeypatch):
+    service = make_service()
+    batcher = service.shelf.get("plant").batcher
+    score, large = batcher._score, 1e6
+
+    def scored(block):
+        if any(cells[0] == large for cells in block):
+            raise MemoryError("cannot allocate")
+        return score(block)
+
+    monkeypatch.setattr(batcher, "_score", scored)
+    (row,) = rows(1)
+
+    async def asked():
+        async with client_of(service) as client:
+            bodies = [{"rows": [row | {"pressure": p}]} for p in (0.1, large, 0.2)]
+            return await asyncio.gather(*(client.post("/v1/score", json=b) for b in bodies))
+
+    first, failed, last = asyncio.run(asked())
+    assert (first.status_code, last.status_code) == (200, 200)
+    assert refusal(failed, 500) == "internal"
+    assert "allocate" not in failed.text
+    assert ask(service, "/v1/score", {"rows": [row]}).status_code == 200
+
+
+def test_usual_rows_do_not_wait_for_long_works(make_service):
+    """A load or an explanation takes its time; rows are scored meanwhile."""
+    service = make_service(threads=2)
+
+    async def asked():
+        release = threading.Event()
+        for _ in range(4):
+            asyncio.get_running_loop().run_in_executor(service._executor, release.wait, 20)
+        async with client_of(service) as client:
+            try:
+                post = client.post("/v1/score", json={"rows": rows(1)})
+                return await asyncio.wait_for(post, 10)
+            finally:
+                release.set()
+
+    assert asyncio.run(asked()).status_code == 200
+
+
+def test_refusals_are_short(service):
+    answer = ask(service, "/v1/score", {"rows": [{"x" * 100_000: 1}]})
+    assert refusal(answer, 422) == "unusable_rows"
+    assert len(answer.text) < 3000
+
+
+def test_messages_of_others_quote_nothing():
+    """asyncio tells what an error says, which may be a value of a row."""
+    for text in (
+        "Task exception was never retrieved\nfuture: <Task exception=ValueError('a-secret')>",
+        "Exception in callback told('a-secret')",
+    ):
+        record = logging.LogRecord("asyncio", logging.ERROR, "", 0, text, (), None)
+        line = json.loads(Lines().format(record))
+        assert "secret" not in str(line)
+        assert line["event"] == text.partition("\n")[0].partition("(")[0]

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from ocfuse import load
 from ocfuse.exceptions import InvalidInputError, ModelFileError
+from ocfuse.serve.errors import ServeError
+from ocfuse.serve.feeds import RowFeed
 from ocfuse.serve.notes import noted
 from ocfuse.serve.scorers import scorer_of
 from tests.cli.cases import plant, with_anomalies
@@ -19,7 +21,8 @@ cells = (
     | st.floats(-5, 5)
     | st.sampled_from(["on", " on ", "off", "new", "1.5", "", "NaN", 10**400, 1e308, float("inf")])
 )
-names = st.sampled_from(["pressure", "temperature", "mode", "part", "when", "other"])
+NAMES = ["pressure", "temperature", "mode", "part", "when", "other"]
+names = st.sampled_from(NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +102,33 @@ def test_what_is_no_model_of_rows_is_refused(model_files):
     detector.context_scale_ = "something"
     with pytest.raises(ModelFileError, match="context"):
         scorer_of(detector)
+
+
+@given(given=st.lists(st.fixed_dictionaries(dict.fromkeys(NAMES, cells)), min_size=1, max_size=8))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rows_of_streams_are_read_together_as_alone(plain, given):
+    feed = RowFeed(scorer_of(plain), None, None)
+
+    def told(found):
+        return [one.content if isinstance(one, ServeError) else repr(one) for one in found]
+
+    alone = [feed._read([row])[0][0] for row in given]
+    assert told(feed._read(given)[0]) == told(alone)
+
+
+def test_a_bad_row_is_found_in_few_steps(plain, monkeypatch):
+    scorer = scorer_of(plain)
+    read, sizes = scorer.read, []
+    monkeypatch.setattr(scorer, "read", lambda rows: sizes.append(len(rows)) or read(rows))
+    odd = [row | {"other": 1} for row in rows(256)]
+    feed = RowFeed(scorer, None, None)
+    assert not any(isinstance(one, ServeError) for one in feed._read(odd)[0])
+    assert sizes == [256]
+    odd[77]["pressure"] = None
+    found, notes = feed._read(odd)
+    assert [i for i, one in enumerate(found) if isinstance(one, ServeError)] == [77]
+    assert len(sizes) < 30
+    sizes.clear()
+    feed._read([row | {"pressure": None} for row in odd])
+    assert len(sizes) < 1.3 * len(odd)
+    assert len(notes) == 1

@@ -19,6 +19,7 @@ from websockets.sync.client import connect
 from ocfuse import load
 from ocfuse.cli.codes import ExitCode
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.serve import server as module
 from ocfuse.serve.events import EventStore
 from ocfuse.serve.server import Server, open_socket
 from ocfuse.serve.settings import Settings
@@ -28,6 +29,10 @@ from tests.serve.asking import ASKED, rows
 OPENSSL = shutil.which("openssl")
 NORMAL = {"pressure": 0.0, "temperature": 20.0, "mode": "on"}
 ODD = NORMAL | {"temperature": 60.0}
+UPGRADE = (
+    b"GET /v1/live HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
 
 
 class Serving:
@@ -159,8 +164,8 @@ def test_token_tls_and_events_that_outlive_a_kill(model_files, tmp_path, certifi
     store.close()
 
 
-def test_a_request_that_never_ends_is_closed(make_service):
-    """Headers that drip in keep no connection for ever; streams and slow answers are kept."""
+def test_who_keeps_a_connection_for_nothing_is_closed(make_service, monkeypatch):
+    """Headers that drip in or have no end, and pings whose answers nobody reads."""
     service = make_service({"seconds": 0.5}, reload_seconds=0)
     server = Server(service, print)
     listening = open_socket(Settings({"m": Path("m")}, port=0))
@@ -179,6 +184,19 @@ def test_a_request_that_never_ends_is_closed(make_service):
         with suppress(ConnectionResetError):
             assert slow.recv(100) == b""
         assert tell(stream, row=NORMAL)["type"] == "score"
+        with socket.create_connection((host, port)) as wordy, suppress(ConnectionError):
+            wordy.settimeout(20)
+            wordy.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 200_000)
+            assert b" 400 " in wordy.recv(100)
+        monkeypatch.setattr(module, "MOST_UNREAD", 50_000)
+        pings = (b"\x89\xfd" + bytes(4) + b"p" * 125) * 500
+        with socket.create_connection((host, port)) as deaf:
+            deaf.settimeout(20)
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.sendall(UPGRADE)
+            with pytest.raises(OSError, match=r"reset|pipe"):  # noqa: PT012
+                for _ in range(1000):
+                    deaf.sendall(pings)
     server.should_exit = True
     thread.join()
 
@@ -196,6 +214,7 @@ def test_signals_are_a_wish(service):
 
 def test_what_does_not_start(run_command, model_files, tmp_path, monkeypatch):
     monkeypatch.delenv("OCFUSE_TOKEN", raising=False)
+    monkeypatch.setattr("ocfuse.cli.serving.write_lines", lambda **more: None)
     plant = model_files["plant"]
     (tmp_path / "bad.pem").write_text("nonsense")
     for words, expected in (

@@ -1,10 +1,12 @@
 """Rows in, scores and alarms out, over a real connection."""
 
+import asyncio
 import base64
 import json
 import socket
 import time
 from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +15,10 @@ from websockets.sync.client import connect
 
 from ocfuse import load
 from ocfuse.serve.app import create_app
+from ocfuse.serve.feeds import RunFeed
+from ocfuse.serve.metrics import Metrics
 from ocfuse.serve.settings import Limits, Settings
+from ocfuse.serve.stream import Streams
 from tests.cli.cases import plant
 from tests.serve.asking import ASKED
 from tests.serve.conftest import sensors
@@ -274,3 +279,77 @@ def test_samples_are_shown(open_stream, running):
     assert (sample.score, sample.time, sample.seq) == (told["score"], 12.5, 20)
     assert sample.contributions
     assert sample.drift < 1
+
+
+def test_pages_take_no_stream_from_others(running, open_stream):
+    """Strangers may knock there: the page says who it is in its first message."""
+    with ExitStack() as opened:
+        for _ in range(2 * LIMITS.streams):
+            opened.enter_context(connect(f"ws://{running.address}/v1/live"))
+        assert tell(open_stream(), row=NORMAL)["type"] == "score"
+
+
+def test_two_who_come_back_at_once_take_turns():
+    """One of them is the stream in the end, and never both."""
+
+    class Told:
+        served = around = SimpleNamespace(name="plant", metrics=Metrics())
+        name, at_work, most = "same", 0, 0
+
+        def __init__(self):
+            self.is_over, self.asked = asyncio.Event(), asyncio.Event()
+
+        def stop(self, code, reason):
+            self.asked.set()
+
+        async def run(self):
+            Told.at_work += 1
+            Told.most = max(Told.most, Told.at_work)
+            await self.asked.wait()
+            await asyncio.sleep(0)
+            Told.at_work -= 1
+            self.is_over.set()
+
+    async def come_back():
+        streams, tasks = Streams(), []
+        for _ in range(4):
+            tasks.append(asyncio.create_task(streams.run(Told())))
+            await asyncio.sleep(0 if len(tasks) > 1 else 0.01)
+        await asyncio.sleep(0.01)
+        assert (len(streams), Told.at_work) == (1, 1)
+        await streams.close(1.0)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(come_back())
+    assert Told.most == 1
+
+
+def test_a_clock_that_jumps_back(open_stream, running):
+    """Rows are taken in the order they come, and no event ends before it begins."""
+    stream = open_stream("stream=clock")
+    times = {"begin": 1000.0, None: 10.0, "end": 500.0}
+    told = [tell(stream, row=row, time=moment)
+            for row, moment in zip((ODD, ODD, NORMAL), times.values(), strict=True)]  # fmt: skip
+    assert [one["alarm"] for one in told] == list(times)
+    (kept,) = events_of(running, "clock")
+    assert (kept.state, kept.begin, kept.end, kept.n_samples) == ("ended", 1000.0, 1000.0, 2)
+    run = sensors("new", 3).drop(columns="file").to_dict("records")[:20]
+    back = tell(open_stream("model=runs"), rows=run, times=[float(-i) for i in range(20)])
+    on = tell(open_stream("model=runs"), rows=run, times=[float(i) for i in range(20)])
+    assert back == on
+
+
+def test_too_little_memory_ends_one_stream_only(open_stream, running, monkeypatch):
+    stream, other = open_stream("model=runs"), open_stream()
+
+    def fail(*given):
+        raise MemoryError("cannot allocate")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(RunFeed, "_score", fail)
+        stream.send(json.dumps({"row": {"flow": 1, "current": 1}}))
+        with pytest.raises(ConnectionClosed) as caught:
+            receive(stream)
+    assert (caught.value.rcvd.code, caught.value.rcvd.reason) == (1011, "")
+    assert tell(other, row=NORMAL)["type"] == "score"
+    assert tell(open_stream("model=runs"), row={"flow": 1, "current": 1})["type"] == "score"

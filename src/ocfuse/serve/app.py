@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, WebSocket
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,6 +34,8 @@ WebSocket `/v1/stream?model=...&stream=...` takes rows as messages, `{"row": {..
 """
 #: Codes of refusals that are no errors of ours.
 CODES = {400: "not_json", 404: "not_found", 405: "wrong_method"}
+#: Status of a request whose client left before all of it had come.
+GONE = 499
 #: Characters of the name of a stream.
 LONGEST_STREAM = 100
 
@@ -63,8 +65,9 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.metrics = settings, Metrics()
-        self._executor = ThreadPoolExecutor(settings.threads, "score")
-        self.shelf = Shelf(settings, self._executor, self.metrics)
+        self._executor = ThreadPoolExecutor(settings.threads, "work")
+        self._kernels = ThreadPoolExecutor(settings.threads, "score")
+        self.shelf = Shelf(settings, self._executor, self._kernels, self.metrics)
         self.shelf.load()
         self.live, self.events = Live(), EventStore(settings.events, settings.keep)
         self.metrics.watch_events(lambda: self.events.n_unwritten)
@@ -83,7 +86,8 @@ class Service:
 
     def close(self) -> None:
         """Close the file of events, and score nothing more."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        for executor in (self._kernels, self._executor):
+            executor.shutdown(wait=True, cancel_futures=True)
         self.events.close()
 
     @asynccontextmanager
@@ -109,6 +113,7 @@ class Service:
             lifespan=self._lifespan,
             docs_url=None,  # its page would come from elsewhere
             redoc_url=None,
+            redirect_slashes=False,  # the address would be made of what the client calls us
         )
         _answer_errors(app)
         settings = self.settings
@@ -178,10 +183,14 @@ def _answer_errors(app: FastAPI) -> None:
         where = ".".join(str(part) for part in found["loc"])
         return answer(ServeError(422, "bad_argument", f"{where}: {found['msg']}."))
 
+    async def gone(request: Request, error: Any) -> Response:
+        return Response(status_code=GONE)  # nobody reads it: for the log and the counters
+
     async def failed(request: Request, error: Exception) -> Response:
         return answer(internal())
 
     app.add_exception_handler(ServeError, refused)
     app.add_exception_handler(HTTPException, unknown)
     app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(Exception, failed)

@@ -18,6 +18,8 @@ from ocfuse.tables.frames import Frame, require_distinct
 HEADER_TYPE, HEADER, COMPRESSION, DATA = 1, 2, 3, 1
 #: Kinds of messages that carry buffers.
 DICTIONARY_BATCH, RECORD_BATCH = 2, 3
+#: Bytes of a cell in a data frame at least; in the stream it may take a bit, or nothing.
+CELL_BYTES = 8
 
 
 def read_arrow(body: bytes, most_rows: int, most_columns: int, most_bytes: int) -> Frame:
@@ -61,7 +63,8 @@ def _read(reader: Any, most_rows: int, most_bytes: int) -> Any:
                 413, "too_many_rows", f"At most {most_rows} rows are allowed. Send them in parts."
             )
         batch.validate(full=True)  # before any offset of a stranger is followed
-        n_bytes += batch.nbytes + sum(_repeated_bytes(column) for column in batch.columns)
+        n_bytes += max(batch.nbytes, CELL_BYTES * batch.num_rows * batch.num_columns)
+        n_bytes += sum(_repeated_bytes(column) for column in batch.columns)
         if n_bytes > most_bytes:
             raise ServeError(
                 413, "cells_too_large", "The cells take too much memory. Send rows in parts."

@@ -12,7 +12,7 @@ from ocfuse.serve.eventforms import Acknowledgement, Comment, EventForm, EventLi
 from ocfuse.serve.events import EventStore
 from ocfuse.serve.forms import responses
 from ocfuse.serve.live import Live
-from ocfuse.serve.looking import MOST_VIEWERS, TRY_LATER, Look
+from ocfuse.serve.looking import Look, Lookers
 from ocfuse.serve.pagefiles import HEADERS, PageFiles
 
 #: What is sent with data: they are kept nowhere else.
@@ -71,20 +71,12 @@ def _file(files: PageFiles, name: str, request: Request) -> Response:
 
 
 def _add_socket(router: APIRouter, live: Live, events: EventStore, token: str | None) -> None:
-    looks: set[Look] = set()
+    lookers = Lookers()
 
     @router.websocket("/v1/live")
     async def look_on(socket: WebSocket) -> None:
         await socket.accept()
-        if len(looks) >= MOST_VIEWERS:
-            await socket.close(TRY_LATER, "Too many pages look on. Come back later.")
-            return
-        look = Look(socket, live, events, token)
-        looks.add(look)
-        try:
-            await look.run()
-        finally:
-            looks.remove(look)
+        await lookers.run(Look(socket, live, events, token))
 
 
 def _add_lists(router: APIRouter, events: EventStore) -> None:
@@ -165,7 +157,7 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
 def _add_notes(router: APIRouter, events: EventStore) -> None:
     documented: dict[str, Any] = {
         "response_model": EventForm,
-        "responses": _refusals(400, 403, 404, 413, 422),
+        "responses": _refusals(400, 403, 404, 413, 415, 422),
     }
 
     @router.post(

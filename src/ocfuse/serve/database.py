@@ -304,7 +304,7 @@ def _claim(path: Path) -> sqlite3.Connection:
     if not path.parent.is_dir():
         raise InvalidInputError(f"There is no folder {path.parent} for events. Create it first.")
     guard = sqlite3.connect(
-        path.with_name(f"{path.name}.lock"),
+        f"{path.resolve()}.lock",  # one lock for one file, whatever links lead to it
         timeout=0,
         isolation_level=None,
         check_same_thread=False,

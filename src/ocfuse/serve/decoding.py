@@ -93,7 +93,10 @@ _CELLS = frozenset({float, int, str, bool, type(None)})
 
 
 def parse_json(body: bytes, limits: Limits) -> Any:
-    """Return what JSON says; numbers that JSON does not know, and deep nesting, are refused."""
+    """Return what JSON says, in UTF-8 and without doubt.
+
+    Refused are numbers that JSON does not know, names that are given twice, and deep nesting.
+    """
     if _is_deep(body, limits.nesting):
         raise ServeError(
             422,
@@ -101,17 +104,28 @@ def parse_json(body: bytes, limits: Limits) -> Any:
             f"Lists and objects may be {limits.nesting} deep inside each other. Rows are 3 deep.",
         )
     try:
-        return json.loads(body, parse_constant=_refuse_constant)
+        text = body.decode("utf-8-sig")
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_to_object)
     except (ValueError, RecursionError):
         raise ServeError(
             400,
             "not_json",
-            "The content is no JSON. NaN and infinity are not known to JSON: use null for a gap.",
+            "The content is no JSON in UTF-8. NaN and infinity are not known to JSON: use null for "
+            "a gap.",
         ) from None
 
 
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(word)
+
+
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ServeError(
+            422, "named_twice", "An object has two values of the same name: which one is meant?"
+        )
+    return found
 
 
 def _is_deep(body: bytes, most: int) -> bool:

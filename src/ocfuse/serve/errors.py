@@ -3,16 +3,21 @@
 import json
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ocfuse.exceptions import InvalidInputError
 
+#: Characters of a refusal: what it quotes of a request may be long.
+LONGEST_MESSAGE = 2000
 #: What happened inside is for the log alone.
 INTERNAL = "The service failed on this request. Its log says more under the id of the request."
 
 
-class ServeError(Exception):
+class ServeError(HTTPException):
     """Refuse a request.
+
+    It is one of the framework's own, which lets it through wherever a body is read.
 
     Parameters
     ----------
@@ -29,9 +34,8 @@ class ServeError(Exception):
     def __init__(
         self, status: int, code: str, message: str, headers: dict[str, str] | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(status, message, headers)
         self.status, self.code, self.message = status, code, message
-        self.headers = headers or {}
 
     @property
     def content(self) -> dict[str, Any]:
@@ -41,7 +45,10 @@ class ServeError(Exception):
 
 def unusable(error: InvalidInputError) -> ServeError:
     """Return the refusal of rows that do not fit the model."""
-    return ServeError(422, "unusable_rows", " ".join(str(error).split()))
+    words = " ".join(str(error).split())
+    if len(words) > LONGEST_MESSAGE:
+        words = f"{words[:LONGEST_MESSAGE]}..."
+    return ServeError(422, "unusable_rows", words)
 
 
 def internal() -> ServeError:

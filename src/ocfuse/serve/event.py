@@ -10,7 +10,7 @@ MOST_MEMBERS = 8
 #: Times from this one on are seconds since 1970; earlier ones, of a clock of the stream's own.
 FIRST_DATE = 1e8
 #: What a spreadsheet would take for a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 COLUMNS = (
     *("id", "model", "stream", "state", "begin", "end", "seconds", "lowest_score", "threshold"),

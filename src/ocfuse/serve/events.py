@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import logging
 import math
 import time as clock
@@ -193,8 +194,6 @@ class EventStore(EventKeeper):
         """
         with self._lock:
             event = self._sources.get(sample.source)
-            if event not in self._open:
-                event = None
             if sample.alarm == "begin":
                 if event is not None:
                     self.end(event, state="interrupted")
@@ -202,7 +201,6 @@ class EventStore(EventKeeper):
             if event is None:
                 return None
             if sample.alarm == "end":
-                del self._sources[sample.source]
                 self.end(event, sample.time)
             else:
                 self.update(
@@ -362,12 +360,15 @@ class EventStore(EventKeeper):
     def changes(self, after: int, limit: int = 200) -> Events:
         """Return events that have changed since a number, in the order of their changes."""
         with self._lock:
-            found = self._database.read("change > ?", [_small(after)], "change", limit)
-            stored = [event for event in found if event.id not in self._unwritten.events]
-            if len(found) == limit and stored:
-                return stored
-            waiting = [event for event in self._unwritten.events.values() if event.change > after]
-        return (stored + sorted(waiting, key=lambda event: event.change))[:limit]
+            waiting = self._unwritten.events  # newer than what the file says of them
+            stored = self._database.read(
+                "change > ? AND id NOT IN (SELECT value FROM json_each(?))",
+                [_small(after), json.dumps([*waiting])],
+                "change",
+                limit,
+            )
+            later = [event for event in waiting.values() if event.change > after]
+        return sorted(stored + later, key=lambda event: event.change)[:limit]
 
     def thumbnail(self, event: int) -> tuple[str, bytes] | None:
         """Return type and bytes of the picture of an event; None if it has none."""

@@ -17,6 +17,9 @@ from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.notes import noted
 from ocfuse.serve.scorers import Cells, FloatArray, RowScorer, RunScorer, shares
 
+#: Rows that are read one by one if one of them is bad: more may be bad, too.
+FEW_ROWS = 8
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -90,14 +93,20 @@ class RowFeed:
         return [errors[i] if i in errors else next(scored) for i in range(len(rows))], notes
 
     def _read(self, rows: list[JSONRow]) -> tuple[list[Cells | ServeError], list[str]]:
-        found: list[Cells | ServeError] = []
         with noted() as notes:
-            for row in rows:
-                try:
-                    found += self._scorer.cells_of(self._scorer.read([row]))
-                except InvalidInputError as error:
-                    found.append(unusable(error))
+            found = self._read_some(rows)
         return found, notes
+
+    def _read_some(self, rows: list[JSONRow]) -> list[Cells | ServeError]:
+        """Read rows at once, or else in halves, and few of them one by one."""
+        try:
+            return [*self._scorer.cells_of(self._scorer.read(rows))]
+        except InvalidInputError as error:
+            if len(rows) == 1:
+                return [unusable(error)]
+        size = len(rows) // 2 if len(rows) > FEW_ROWS else 1
+        parts = [rows[i : i + size] for i in range(0, len(rows), size)]
+        return [one for part in parts for one in self._read_some(part)]
 
     async def _score(self, rows: list[Cells]) -> list[Scored]:
         found: list[Scored] = []

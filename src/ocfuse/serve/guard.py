@@ -62,6 +62,8 @@ class Guard:
                     f"{self.limits.requests} requests are being answered. Try again soon.",
                     {"Retry-After": "1"},
                 )
+            if b"content-encoding" in headers:
+                raise ServeError(415, "compressed", "The body must not be compressed.")
             body = _Body(receive, self.limits.body_bytes)
             body.check_length(headers.get(b"content-length"))
         except ServeError as error:
@@ -83,9 +85,10 @@ class Guard:
             await answer(late)(scope, receive, send)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_counted = scope["path"] not in OPEN_PATHS  # strangers there must keep no stream out
         try:
             self._admit(scope, dict(scope["headers"]))
-            if self.n_streams >= self.limits.streams:
+            if is_counted and self.n_streams >= self.limits.streams:
                 raise ServeError(
                     429,
                     "too_many_streams",
@@ -95,11 +98,11 @@ class Guard:
         except ServeError as error:
             await refuse_stream(error, scope, receive, send)
             return
-        self.n_streams += 1
+        self.n_streams += is_counted
         try:
             await self.app(scope, receive, send)
         finally:
-            self.n_streams -= 1
+            self.n_streams -= is_counted
 
     def _admit(self, scope: Scope, headers: Headers) -> None:
         """Refuse strangers, and pages of other sites that act through a user's browser."""

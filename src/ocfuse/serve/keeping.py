@@ -147,6 +147,7 @@ class EventKeeper:
         else:
             self._open.pop(event.id, None)
             self._written.pop(event.id, None)
+            self._sources = {key: id for key, id in self._sources.items() if id != event.id}
         self._unwritten.put(event)
         self._write()
         return event
@@ -154,7 +155,6 @@ class EventKeeper:
     def _interrupt(self, events: list[Event]) -> None:
         for event in events:
             self._record(replace(event, state="interrupted"))
-        self._sources.clear()
 
     def _write(self) -> None:
         if self.is_closed or clock.monotonic() < self._retry_at:

@@ -156,8 +156,6 @@ class History:
     def add(self, sample: Sample, now: float) -> None:
         """Keep a sample."""
         self.last = now
-        if sample.thumbnail is not None:
-            sample = replace(sample, thumbnail=None)
         if self._kept and sample.alarm is None:
             since, latest = self._kept[-1]
             if latest.alarm is None and now - since < self.seconds / self.most:
@@ -212,8 +210,10 @@ class Live:
             return sorted(self._histories)
 
     def publish(self, sample: Sample) -> None:
-        """Remember a sample, and let it wait for those who look on."""
+        """Remember a sample, and let it wait for those who look on; its picture is for events."""
         now = time.monotonic()
+        if sample.thumbnail is not None:
+            sample = replace(sample, thumbnail=None)
         with self._lock:
             is_new = sample.source not in self._histories
             if is_new:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import sys
 import traceback
 from datetime import datetime, timezone
@@ -26,12 +27,18 @@ class Lines(logging.Formatter):
         content: dict[str, Any] = {
             "time": when.isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": _words(record),
         }
         content |= getattr(record, "about", {})
         if record.exc_info and record.exc_info[1] is not None:
             content |= fault(record.exc_info[1])
         return json.dumps(content, default=str)
+
+
+def _words(record: logging.LogRecord) -> str:
+    """Return what happened; of messages of others no more than may quote nothing."""
+    words = record.getMessage()
+    return words if record.name.startswith(LOGGER.name) else re.split("[\n(<]", words)[0].strip()
 
 
 def tell(event: str, /, *, level: str = "info", **about: Any) -> None:
@@ -66,6 +73,7 @@ def write_lines(only_errors: bool = False) -> None:
         ("ocfuse.serve", logging.WARNING if only_errors else logging.INFO),
         ("uvicorn.error", logging.WARNING),
         ("asyncio", logging.ERROR),
+        ("concurrent.futures", logging.ERROR),
     ):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

@@ -29,8 +29,8 @@ BEAT = 2.0
 PATIENCE = 15.0
 #: Latest events that a new page is sent, and changes sent at once.
 FIRST_EVENTS, MOST_CHANGES = 200, 200
-#: Pages at a time.
-MOST_VIEWERS = 100
+#: Pages at a time, and connections that have not said yet who they are.
+MOST_VIEWERS, MOST_STRANGERS = 100, 32
 #: Characters of a message of a page.
 LONGEST_MESSAGE = 4096
 #: Codes that a connection is closed with.
@@ -63,13 +63,29 @@ class Look:
         self._watched: Source | None = None
         self._sources: list[Source] | None = None
         self._trouble: str | None = None
+        self._first: asyncio.Task[dict[str, Any] | None] | None = None
 
-    async def run(self) -> None:
-        """Serve the page until it leaves."""
+    async def greet(self) -> dict[str, Any] | None:
+        """Return the first message of a page that may look on; close other connections."""
+        hello = await self._said_first()
+        if hello is None or hello.get("type") != "hello":
+            await self.close(REFUSED, "Say hello first.")
+            return None
+        given = hello.get("token")
+        known = given.encode("utf-8", "replace") if isinstance(given, str) else b""
+        if self.token is not None and not hmac.compare_digest(known, self.token.encode()):
+            await self.close(UNKNOWN_TOKEN, "A token is needed.")
+            return None
+        return hello
+
+    def give_way(self) -> None:
+        """Wait no longer for the first message: somebody else has come."""
+        if self._first is not None:
+            self._first.cancel()
+
+    async def run(self, hello: dict[str, Any]) -> None:
+        """Serve a page that has said hello until it leaves."""
         with suppress(WebSocketDisconnect, asyncio.TimeoutError, RuntimeError):
-            hello = await self._greet()
-            if hello is None:
-                return
             viewer = self.live.join(self._notify)
             stop = self.events.listen(self._notify)
             try:
@@ -78,18 +94,29 @@ class Look:
                 stop()
                 self.live.leave(viewer)
 
-    async def _greet(self) -> dict[str, Any] | None:
-        """Return the first message of the page, or close the connection."""
-        hello = _read(await asyncio.wait_for(self.socket.receive_text(), PATIENCE))
-        if hello is None or hello.get("type") != "hello":
-            await self.socket.close(REFUSED, "Say hello first.")
+    async def close(self, code: int, reason: str) -> None:
+        """Part from a page, unless it has left already."""
+        with suppress(WebSocketDisconnect, RuntimeError):
+            await self.socket.close(code, reason)
+
+    async def _said_first(self) -> dict[str, Any] | None:
+        """Return the first message; None if it is none, or does not come in time."""
+        self._first = asyncio.create_task(self._heard())
+        try:
+            await asyncio.wait([self._first], timeout=PATIENCE)
+            has_come = self._first.done() and not self._first.cancelled()
+            return self._first.result() if has_come else None
+        except WebSocketDisconnect:
             return None
-        given = hello.get("token")
-        known = given.encode("utf-8", "replace") if isinstance(given, str) else b""
-        if self.token is not None and not hmac.compare_digest(known, self.token.encode()):
-            await self.socket.close(UNKNOWN_TOKEN, "A token is needed.")
-            return None
-        return hello
+        finally:
+            self._first.cancel()
+
+    async def _heard(self) -> dict[str, Any] | None:
+        """Return the next message of the page, or None for what is none."""
+        message = await self.socket.receive()
+        if message["type"] != "websocket.receive":
+            raise WebSocketDisconnect
+        return _read(message.get("text") or "")
 
     async def _serve(self, viewer: Viewer, hello: dict[str, Any]) -> None:
         self._wanted = _source(hello.get("source"))
@@ -121,7 +148,7 @@ class Look:
 
     async def _listen(self) -> None:
         while True:
-            message = _read(await self.socket.receive_text())
+            message = await self._heard()
             if message is None or message.get("type") != "watch":
                 await self.socket.close(REFUSED, "Unknown message.")
                 return
@@ -179,6 +206,37 @@ class Look:
     def _notify(self) -> None:
         with suppress(RuntimeError):  # the service is stopping
             self._loop.call_soon_threadsafe(self._wake.set)
+
+
+class Lookers:
+    """The pages that look on, and who has not said yet to be one.
+
+    Strangers keep nobody out: who has been silent for longest gives way to who comes.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[Look] = set()
+        self._strangers: dict[Look, None] = {}  # in the order they came
+
+    async def run(self, look: Look) -> None:
+        """Serve a page until it leaves."""
+        if len(self._strangers) >= MOST_STRANGERS:
+            next(iter(self._strangers)).give_way()
+        self._strangers[look] = None
+        try:
+            hello = await look.greet()
+        finally:
+            del self._strangers[look]
+        if hello is None:
+            return
+        if len(self._known) >= MOST_VIEWERS:
+            await look.close(TRY_LATER, "Too many pages look on. Come back later.")
+            return
+        self._known.add(look)
+        try:
+            await look.run(hello)
+        finally:
+            self._known.remove(look)
 
 
 def _read(text: str) -> dict[str, Any] | None:

@@ -59,13 +59,18 @@ class Shelf:
     settings : Settings
         Files of the models.
     executor : Executor
-        Where models are loaded and rows are scored.
+        Where models are loaded.
+    kernels : Executor
+        Where blocks of rows are scored: they wait for nothing that takes longer.
     metrics : Metrics
         Is told what happens.
     """
 
-    def __init__(self, settings: Settings, executor: Executor, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: Settings, executor: Executor, kernels: Executor, metrics: Metrics
+    ) -> None:
         self._settings, self._executor, self._metrics = settings, executor, metrics
+        self._kernels = kernels
         self._current: dict[str, Served] = {}
         self._marks: dict[str, Mark] = {}
         self._failed: set[str] = set()
@@ -131,11 +136,13 @@ class Shelf:
             if mark == self._marks.get(name):
                 return None
             self._marks[name] = mark
-            if read_header(path).sha256.startswith(self._current[name].version):
+            if _version(path) == self._current[name].version:
                 self._failed.discard(name)
                 return None
             return self._read(name, path)
-        except (OcfuseError, OSError) as error:
+        except Exception as error:  # whatever a file does, the model stays as it is
+            if not isinstance(error, OcfuseError | OSError):  # such as too little memory
+                self._marks.pop(name, None)  # not the file's fault: it is tried again
             if name not in self._failed:
                 self._failed.add(name)
                 self._metrics.loads.labels(name, "failed").inc()
@@ -143,14 +150,17 @@ class Shelf:
             return None
 
     def _read(self, name: str, path: Path) -> Served:
+        version = _version(path)
         with noted() as notes:
             model = load(path)
+        if _version(path) != version:  # replaced meanwhile: which of the two was read?
+            return self._read(name, path)
         for note in notes:
             tell("model_note", level="warning", model=name, note=note)
         scorer = scorer_of(model)
         return Served(
             name,
-            read_header(path).sha256[:VERSION_LETTERS],
+            version,
             scorer,
             self._batcher(name, scorer),
             dict(getattr(model, "card_", {})),
@@ -169,7 +179,7 @@ class Shelf:
 
         settings = self._settings
         return Batcher(
-            scorer.score_cells, self._executor, settings.batch_rows, settings.batch_seconds, told
+            scorer.score_cells, self._kernels, settings.batch_rows, settings.batch_seconds, told
         )
 
     def _replace(self, served: Served) -> None:
@@ -188,6 +198,10 @@ def batcher_of(served: Served) -> Batcher:
     return served.batcher
 
 
+def _version(path: Path) -> str:
+    return read_header(path).sha256[:VERSION_LETTERS]
+
+
 def _mark(path: Path) -> Mark:
     found = path.stat()
     return found.st_mtime_ns, found.st_size, found.st_ino
@@ -196,4 +210,4 @@ def _mark(path: Path) -> Mark:
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
-    return str(error)
+    return str(error) if isinstance(error, OcfuseError) else type(error).__name__

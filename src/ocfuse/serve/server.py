@@ -24,6 +24,10 @@ KEEP_ALIVE = 30
 SILENCE_MS = 60_000
 #: Ticks of the server between looks at its connections.
 TICKS = 5
+#: Bytes of all headers of a request.
+HEADER_BYTES = 64 * 2**10
+#: Bytes that may wait for a stream that does not read: scores wait for room, answers to pings not.
+MOST_UNREAD = 8 * 2**20
 #: Seconds between the questions whether a stream is still there, and for their answers.
 PING_SECONDS = 20.0
 
@@ -56,6 +60,7 @@ class Server(uvicorn.Server):
         """Look after connections, ten times a second."""
         if counter % TICKS == 0:
             self._close_idle(time.monotonic())
+            self._close_deaf()
         return await super().on_tick(counter)
 
     def _close_idle(self, now: float) -> None:
@@ -70,6 +75,13 @@ class Server(uvicorn.Server):
         self._idle = idle
         for connection, (_, since) in idle.items():
             if now - since > self.service.settings.limits.seconds:
+                connection.transport.abort()
+
+    def _close_deaf(self) -> None:
+        """Close streams that ask and ask, and do not read."""
+        for connection in list(self.server_state.connections):
+            is_stream = not hasattr(connection, "cycle")
+            if is_stream and connection.transport.get_write_buffer_size() > MOST_UNREAD:
                 connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -169,6 +181,8 @@ def _config(service: Service) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         lifespan="on",
+        http="h11",  # unlike others it has a bound for headers
+        h11_max_incomplete_event_size=HEADER_BYTES,
         ws="websockets-sansio",
         ws_max_size=settings.limits.message_bytes,
         ws_ping_interval=PING_SECONDS,

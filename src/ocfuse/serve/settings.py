@@ -84,7 +84,8 @@ class Settings:
         How long a row may wait for others while nothing is being scored. The rows that
         come while others are scored wait for these in any case.
     threads : int
-        Blocks of rows that are scored at a time.
+        Blocks of rows that are scored at a time; and as many other works, such as
+        explanations.
     reload_seconds : float
         How often to look for a changed model file; 0 never looks.
     drain_seconds : float

@@ -378,8 +378,7 @@ class Streams:
     async def run(self, stream: Stream) -> None:
         """Run a stream; one of the same name before it must give way, as its client is back."""
         key = stream.served.name, stream.name
-        before = self._open.get(key)
-        if before is not None:
+        while (before := self._open.get(key)) is not None:  # others may come back, too
             before.stop(POLICY, "another connection took over this stream")
             await before.is_over.wait()
         if self._is_closed:
