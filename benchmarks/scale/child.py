@@ -22,6 +22,13 @@ CACHE = FOLDER.parent / ".bench-cache" / "scale"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 #: Lets the allocator of the C library keep what it has, in one heap that never shrinks.
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
+#: Parts of the package that fits and scores depend on.
+LEARNING = (
+    *("compiled", "detectors", "ensemble", "features.py", "fusion", "memory.py", "nearest"),
+    *("negatives", "scores", "solvers", "threads.py", "tuning"),
+)
+#: What only plans does not change what is measured.
+PLANNING = {"costs.py", "plan.py", "rates.py", "room.py"}
 #: How a failure begins that is one of time or memory.
 LIMIT = "more than"
 Found = dict[str, Any]
@@ -66,13 +73,18 @@ def run_child(
     return found
 
 
+def learning_sources() -> list[Path]:
+    """Return the sources that fits and scores depend on."""
+    return [path for path in package_sources(LEARNING) if path.name not in PLANNING]
+
+
 @cache
 def code_of(is_ours: bool) -> str:
     """Return a digest of the code that results depend on."""
     paths = [FOLDER / "scale" / name for name in ("data.py", "task.py")]
     packages = ["numpy", "scipy", "scikit-learn"]
     if is_ours:
-        paths += [FOLDER / "scale" / "systems.py", *package_sources()]
+        paths += [FOLDER / "scale" / "systems.py", *learning_sources()]
     else:
         paths += [FOLDER / "scale" / "rivals.py", FOLDER / "scale" / "ensembles.py"]
         packages += ["pyod"]

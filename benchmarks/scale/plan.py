@@ -6,17 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.report import Report, Table, Target, number
-from benchmarks.scale.child import CACHE, FOLDER, run_child
+from benchmarks.scale.child import CACHE, FOLDER, learning_sources, run_child
 from benchmarks.scale.probe import FAMILIES, search
-from ocfuse.bench.definition import code_digest, definition_key, package_sources
+from ocfuse.bench.definition import code_digest, definition_key
 from ocfuse.ensemble.costs import Job
 from ocfuse.ensemble.plan import Plan, job_of, make_plan
 from ocfuse.files import write_atomically
 
 #: Planned memory may be so many times what was needed, seconds so many times off.
 MEMORY, SECONDS = 2.0, 3.0
-#: What only plans does not change what is measured.
-PLANNING = {"costs.py", "plan.py", "rates.py", "room.py"}
 #: Peaks below this are mostly what the interpreter does with its memory.
 SMALL = 30e6
 
@@ -128,8 +126,8 @@ def measured(size: Size) -> dict[str, Any]:
 
 def _code() -> str:
     scale = FOLDER / "scale"
-    own = [path for path in package_sources() if path.name not in PLANNING]
-    return code_digest([scale / "probe.py", scale / "data.py", scale / "task.py", *own])
+    own = [scale / name for name in ("probe.py", "data.py", "task.py")]
+    return code_digest([*own, *learning_sources()])
 
 
 def plan_of(size: Size) -> Plan:
