@@ -165,7 +165,7 @@ def _described(archive: Archive, source: Path) -> tuple[Any, Survey]:
         ) from error
     if type(protocol) is not int or protocol != PROTOCOL:
         raise ModelFileError(
-            f"{source.name} is described by protocol {protocol!r} of skops. This version of ocfuse "
+            f"{source.name} is described by protocol {_harmless(repr(protocol))} of skops. This version of ocfuse "
             f"reads protocol {PROTOCOL}."
         )
     if loader != "ObjectNode":
