@@ -199,6 +199,9 @@ def test_newer_format(path):
     rewrite_header(path, format=FORMAT + 1, ocfuse="9.9")
     with pytest.raises(ModelFileError, match=r"format 2, written by ocfuse 9\.9.*Upgrade"):
         load(path)
+    rewrite_header(path, ocfuse="\x1b[2J")
+    with pytest.raises(ModelFileError, match=r"format 2, written by ocfuse \?\."):
+        load(path)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +232,8 @@ def test_a_format_that_is_no_number_from_1_on(path, number):
         {"sha256": 1},
         {"more": 1},
         {"sklearn": ["1", "9"]},
+        {"ocfuse": "\x1b[2J"},
+        {"sklearn": "1" * 1000},
     ],
 )
 def test_fields_of_the_wrong_type(path, changes):

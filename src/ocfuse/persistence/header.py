@@ -112,16 +112,16 @@ def _parse(line: bytes, source: Path) -> Header:
         raise ModelFileError(f"{source.name} is damaged: its header cannot be read.") from None
     if type(number) is not int or number < 1:
         raise ModelFileError(f"{source.name} is damaged: its format is not a number from 1 on.")
-    if not all(_is_version(fields.get(name)) for name in ("ocfuse", "sklearn")):
-        raise ModelFileError(f"{source.name} is damaged: its header names no versions.")
     if number > FORMAT:
+        written = fields.get("ocfuse") if _is_version(fields.get("ocfuse")) else "?"
         raise ModelFileError(
-            f"{source.name} has format {number}, written by ocfuse {fields['ocfuse']}. "
+            f"{source.name} has format {number}, written by ocfuse {written}. "
             f"This is ocfuse {running(PACKAGE)}, which reads formats up to {FORMAT}. "
             "Upgrade ocfuse."
         )
     expected = Header.__annotations__
-    if {name: type(value) for name, value in fields.items()} != expected:
+    complete = {name: type(value) for name, value in fields.items()} == expected
+    if not complete or not all(_is_version(fields[name]) for name in ("ocfuse", "sklearn")):
         raise ModelFileError(f"{source.name} is damaged: its header is not complete.")
     return Header(**fields)
 

@@ -165,8 +165,8 @@ def _described(archive: Archive, source: Path) -> tuple[Any, Survey]:
         ) from error
     if type(protocol) is not int or protocol != PROTOCOL:
         raise ModelFileError(
-            f"{source.name} is described by protocol {_harmless(repr(protocol))} of skops. This version of ocfuse "
-            f"reads protocol {PROTOCOL}."
+            f"{source.name} is described by protocol {_harmless(repr(protocol))} of skops. "
+            f"This version of ocfuse reads protocol {PROTOCOL}."
         )
     if loader != "ObjectNode":
         raise ModelFileError(f"{source.name} holds no model. Expected a fitted estimator.")
