@@ -144,13 +144,6 @@ def test_numbers_of_other_forests(model, key, value, why, tmp_path):
     refuse(forged(path, change), why)
 
 
-def test_forests_of_other_things_than_trees(forest):
-    def change(parts):
-        attribute(parts, "IsolationForest", "estimators_")["content"][1] = told(None)
-
-    refuse(forged(forest, change), "not of trees alone")
-
-
 def test_arrays_that_many_trees_share(tmp_path):
     """A tree copies its arrays: many small parts could make much of a large one."""
     path = save(KernelDensity(leaf_size=4).fit(X), tmp_path / "model.ocf")

@@ -28,6 +28,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import OneClassSVM
+from sklearn.tree import DecisionTreeClassifier
 
 from ocfuse import load
 from ocfuse.exceptions import (
@@ -126,7 +127,9 @@ def scores(model):
         SGDClassifier("log_loss", random_state=0),
         make_pipeline(StandardScaler(), OneClassSVM()),
         CalibratedClassifierCV(LogisticRegression(), cv=2),
-        VotingClassifier([("linear", LogisticRegression())], voting="soft"),
+        VotingClassifier(
+            [("linear", LogisticRegression()), ("tree", DecisionTreeClassifier())], voting="soft"
+        ),
         GaussianProcessRegressor(),
         MLPRegressor(
             hidden_layer_sizes=(3,), solver="adam", tol=10, n_iter_no_change=1, random_state=0

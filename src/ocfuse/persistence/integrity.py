@@ -98,7 +98,8 @@ def _check_trees(attributes: Mapping[str, Any]) -> None:
     n_columns = _n_columns(attributes)
     columns = attributes.get("estimators_features_") or [range(n_columns)] * len(trees)
     for tree, own in zip(trees, columns, strict=True):
-        _require(isinstance(tree, Tree), "a forest is not of trees alone")
+        if not isinstance(tree, Tree):  # a vote may be one of trees and others
+            continue
         _require(tree.n_features <= min(len(own), n_columns), "a tree asks for more columns")
         # A forest makes room for as many numbers per row as it says itself.
         told = (attributes.get(name) for name in ("n_outputs_", "n_classes_"))
