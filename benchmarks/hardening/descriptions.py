@@ -193,7 +193,8 @@ def _multiplying(rng: Random, parts: Parts) -> None:
     text = {**value, "content": pick(rng, (f'"{"x" * width}"', str([0] * width))), "__id__": -1}
     shape = {**value, "__class__": "tuple", "__loader__": "TupleNode"}
     shape["content"] = [{**value, "content": str(side)} for side in (n, width)]
-    texts = {**array, "type": "json", "shape": shape, "content": [text] * n}
+    again = {**text, "content": "0"}
+    texts = {**array, "type": "json", "shape": shape, "content": [text, *[again] * (n - 1)]}
     file = pick(rng, [name for name in parts.entries if name.endswith(".npy")])
     data = {**array, "type": "numpy", "file": file, "__id__": -2}
     masked = {"__class__": "MaskedArray", "__module__": "numpy.ma", "__loader__": "MaskedArrayNode"}

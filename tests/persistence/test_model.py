@@ -1,5 +1,6 @@
 """Model files: complete or not written, checked before anything is built, no code run."""
 
+import ast
 import importlib
 import json
 import pickle
@@ -16,6 +17,8 @@ from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
     IsolationForest,
     RandomForestClassifier,
     VotingClassifier,
@@ -27,7 +30,7 @@ from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from sklearn.svm import OneClassSVM
+from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 from ocfuse import load
@@ -143,6 +146,20 @@ def test_scikit_learn_estimators_need_no_trust(estimator, tmp_path):
     model = estimator.fit(X, Y)
     loaded = load(save(model, tmp_path / "model.ocf"))
     np.testing.assert_array_equal(scores(loaded), scores(model))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [GradientBoostingClassifier(n_estimators=2), HistGradientBoostingClassifier(max_iter=2), SVC()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_other_estimators_need_the_names_that_the_error_tells(estimator, tmp_path):
+    model = estimator.fit(X, np.arange(40) % 3)
+    path = save(model, tmp_path / "model.ocf")
+    with pytest.raises(UntrustedTypeError) as caught:
+        load(path)
+    names = ast.literal_eval(str(caught.value).partition("trusted=")[2].removesuffix(")."))
+    np.testing.assert_array_equal(scores(load(path, trusted=names)), scores(model))
 
 
 @pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])

@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import IsolationForest
+from sklearn.ensemble._forest import BaseForest
 from sklearn.metrics import DistanceMetric
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import OneClassSVM
+from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
 
 #: Numbers in the state of the Mersenne twister.
@@ -77,11 +82,9 @@ def check_attributes(kind: type, attributes: Mapping[str, Any]) -> None:
         )
     if not kind.__module__.startswith("sklearn."):
         return
-    for name, check in CHECKS.items():
-        if name in attributes:
+    for known, name, check in CHECKS:
+        if issubclass(kind, known) and name in attributes:
             check(attributes)
-    if issubclass(kind, OneClassSVM) and "_dual_coef_" in attributes:
-        _check_machine(attributes)
 
 
 def _check_own_tree(attributes: Mapping[str, Any]) -> None:
@@ -92,14 +95,13 @@ def _check_own_tree(attributes: Mapping[str, Any]) -> None:
 
 def _check_trees(attributes: Mapping[str, Any]) -> None:
     """Refuse trees that would get fewer columns from their forest than they ask for."""
-    trees = [getattr(one, "__dict__", {}).get("tree_") for one in attributes["estimators_"]]
-    if not any(isinstance(tree, Tree) for tree in trees):
-        return
+    trees: list[Any] = [
+        getattr(one, "__dict__", {}).get("tree_") for one in attributes["estimators_"]
+    ]
     n_columns = _n_columns(attributes)
     columns = attributes.get("estimators_features_") or [range(n_columns)] * len(trees)
     for tree, own in zip(trees, columns, strict=True):
-        if not isinstance(tree, Tree):  # a vote may be one of trees and others
-            continue
+        _require(isinstance(tree, Tree), "a forest is not of trees alone")
         _require(tree.n_features <= min(len(own), n_columns), "a tree asks for more columns")
         # A forest makes room for as many numbers per row as it says itself.
         told = (attributes.get(name) for name in ("n_outputs_", "n_classes_"))
@@ -128,8 +130,6 @@ def _check_machine(attributes: Mapping[str, Any]) -> None:
 
 def _check_categories(attributes: Mapping[str, Any]) -> None:
     """Refuse codes of categories that would be written beyond their columns."""
-    if "_n_features_outs" not in attributes:
-        return  # codes are numbers, not columns
     categories, dropped = attributes["categories_"], attributes["_drop_idx_after_grouping"]
     if dropped is None:
         dropped = [None] * len(categories)
@@ -161,13 +161,16 @@ def _check_neighbours(attributes: Mapping[str, Any]) -> None:
             _require(sides <= {_n_columns(attributes)}, "a metric is not one of these columns")
 
 
-#: By an attribute of those estimators that need the check.
-CHECKS: dict[str, Callable[[Mapping[str, Any]], None]] = {
-    "tree_": _check_own_tree,
-    "estimators_": _check_trees,
-    "categories_": _check_categories,
-    "_fit_X": _check_neighbours,
-}
+#: Estimators that need a check, and what they have once they are fitted.
+CHECKS: tuple[tuple[type, str, Callable[[Mapping[str, Any]], None]], ...] = (
+    (BaseDecisionTree, "tree_", _check_own_tree),
+    (BaseForest, "estimators_", _check_trees),
+    (IsolationForest, "estimators_", _check_trees),
+    (LocalOutlierFactor, "_fit_X", _check_neighbours),
+    (NearestNeighbors, "_fit_X", _check_neighbours),
+    (OneClassSVM, "_dual_coef_", _check_machine),
+    (OneHotEncoder, "categories_", _check_categories),
+)
 
 
 def _depth(left: NDArray[Any], right: NDArray[Any], inner: NDArray[np.bool_]) -> int:
