@@ -163,7 +163,7 @@ def test_an_array_that_is_used_twice(path):
         ("{'descr': '<f8', 'fortran_order': False, 'shape': (100,)}", "as many bytes as its shape"),
         ("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "not of numbers or text"),
         (
-            "{'descr': ('<f8', (10000000000,)), 'fortran_order': False, 'shape': (0,)}",
+            "{'descr': ('<f8', (100000000,)), 'fortran_order': False, 'shape': (0,)}",
             "not of numbers or text",
         ),
         (
