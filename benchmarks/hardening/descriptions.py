@@ -189,7 +189,7 @@ def _multiplying(rng: Random, parts: Parts) -> None:
     """Have a long part stand many times in what would be made of it."""
     value = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode"}
     array = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode"}
-    n, width = 1000, 100_000
+    n, width = 200, 20_000
     text = {**value, "content": pick(rng, (f'"{"x" * width}"', str([0] * width))), "__id__": -1}
     shape = {**value, "__class__": "tuple", "__loader__": "TupleNode"}
     shape["content"] = [{**value, "content": str(side)} for side in (n, width)]

@@ -88,7 +88,7 @@ class Hunt:
 
 def _same(answer: Any, expected: Any) -> bool:
     try:
-        np.testing.assert_array_equal(answer, expected)
+        np.testing.assert_array_equal(np.asarray(answer, float), np.asarray(expected, float))
     except Exception:  # of another shape or type, as much as of other numbers
         return False
     return True

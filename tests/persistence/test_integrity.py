@@ -226,6 +226,15 @@ def test_more_processors_than_there_are(n_jobs, expected, tmp_path):
     assert load(forged(path, change)).n_jobs == expected
 
 
+def test_other_versions_are_told_by_the_header_alone(tmp_path):
+    path = save(OneClassSVM().fit(X), tmp_path / "model.ocf")
+
+    def change(parts):
+        node_of(parts, "OneClassSVM")["content"]["content"]["_sklearn_version"] = told("\x1b[2J")
+
+    load(forged(path, change))  # without a warning, which would be an error here
+
+
 @pytest.mark.parametrize(
     ("key", "forge"),
     [

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import sklearn
 from scipy.sparse import load_npz
 from sklearn.base import BaseEstimator
 from sklearn.tree._tree import Tree
@@ -272,7 +273,7 @@ class Builder:
             integrity.check_metric(state)
         if isinstance(state, dict):
             integrity.check_attributes(kind, state)
-            _allow_jobs(state)
+            _adapt(state)
         made = kind.__new__(kind)
         if state is not None and hasattr(made, "__setstate__"):
             made.__setstate__(state)
@@ -355,8 +356,14 @@ def _called(node: Node, usual: Mapping[str, type], *arguments: Any) -> Any:
     return (usual.get(_name(node)) or _found(node))(*arguments)
 
 
-def _allow_jobs(attributes: dict[str, Any]) -> None:
-    """Have a model that asks for more processors than there are use them all."""
+def _adapt(attributes: dict[str, Any]) -> None:
+    """Have an estimator use no more processors than there are, and be of this version.
+
+    Whether it is has been told from the header; scikit-learn would tell it again, in words
+    of the file.
+    """
+    if "_sklearn_version" in attributes:
+        attributes["_sklearn_version"] = sklearn.__version__
     n_jobs = attributes.get("n_jobs")
     if n_jobs is not None and not (type(n_jobs) is int and n_jobs <= (os.cpu_count() or 1)):
         attributes["n_jobs"] = -1
