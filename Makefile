@@ -123,15 +123,11 @@ bench-paper: $(STAMP)  ## compute every table of the paper again, beside its fig
 	.venv/bin/ocfuse bench paper --out benchmarks/results/paper --jobs 2
 	$(RUN) -m benchmarks.paper
 
-fuzz: $(STAMP) fuzz-csv  ## mutated model files and bytes at the door of tables (minutes)
+fuzz: $(STAMP)  ## mutated model files and bytes at the door of tables (minutes)
 	$(RUN) -m benchmarks.hardening
 
-# What is found stays in build/fuzz, and is where the next run begins. Nothing is printed but faults.
-FUZZ_SECONDS ?= 300
 fuzz-csv: $(STAMP)  ## bytes at the door of tables, FUZZ_SECONDS=300 of them
-	@mkdir -p build/fuzz
-	$(RUN) -m benchmarks.hardening.fuzz_csv build/fuzz tests/hardening/csv \
-	    -max_total_time=$(FUZZ_SECONDS) -max_len=900 -timeout=60 -artifact_prefix=build/fuzz/ -verbosity=0
+	$(RUN) -m benchmarks.hardening csv_bytes
 
 docs: $(STAMP) .venv/.docs  ## build the documentation into build/docs
 	$(RUN) -m sphinx -W --keep-going -q docs build/docs

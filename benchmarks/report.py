@@ -130,8 +130,8 @@ def _index(folder: Path, suite: str) -> str:
         ]
     table = Table("Parts", ["part", "targets met", "measured"], rows)
     return (
-        f"# Benchmark: {suite}\n\nMade by `make bench-{suite}`; do not edit. Each part has its "
-        f"tables in Markdown and its raw numbers in JSON.\n\n{table.markdown()}\n"
+        f"# Benchmark: {suite}\n\nMade by `python -m benchmarks.{suite}`; do not edit. Each part "
+        f"has its tables in Markdown and its raw numbers in JSON.\n\n{table.markdown()}\n"
     )
 
 

@@ -149,9 +149,9 @@ def _attributes(rng: Random, parts: Parts) -> None:
         if rng.random() < 0.5:
             content[one], content[other] = content[other], content[one]
         else:
-            content[pick(rng, ("__class__", "__dict__", "score_samples", "_impl", "fit", ""))] = (
-                content.pop(one)
-            )
+            content[
+                pick(rng, ("__class__", "__dict__", "score_samples", "_impl", "n_jobs", ""))
+            ] = content.pop(one)
 
 
 def _deep(rng: Random, parts: Parts) -> None:
@@ -183,6 +183,33 @@ def _doubling(rng: Random, parts: Parts) -> None:
             "content": [inner, inner],
         }
     _become(_node(rng, parts), inner)
+
+
+def _multiplying(rng: Random, parts: Parts) -> None:
+    """Have a long part stand many times in what would be made of it."""
+    value = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode"}
+    array = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode"}
+    n, width = 200, 20_000
+    text = {**value, "content": pick(rng, (f'"{"x" * width}"', str([0] * width))), "__id__": -1}
+    shape = {**value, "__class__": "tuple", "__loader__": "TupleNode"}
+    shape["content"] = [{**value, "content": str(side)} for side in (n, width)]
+    again = {**text, "content": "0"}
+    texts = {**array, "type": "json", "shape": shape, "content": [text, *[again] * (n - 1)]}
+    file = pick(rng, [name for name in parts.entries if name.endswith(".npy")])
+    data = {**array, "type": "numpy", "file": file, "__id__": -2}
+    masked = {"__class__": "MaskedArray", "__module__": "numpy.ma", "__loader__": "MaskedArrayNode"}
+    masked["content"] = {"data": data, "mask": {**value, "content": "true"}}
+    several = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"}
+    numbers = [{**value, "content": str(i * (2**61 - 1))} for i in range(n)]
+    made = pick(
+        rng,
+        (
+            texts,
+            {**several, "content": [masked] * n},
+            {**several, "__class__": "set", "__loader__": "SetNode", "content": numbers},
+        ),
+    )
+    _become(_node(rng, parts), made)
 
 
 def _file(rng: Random, parts: Parts) -> None:
@@ -220,6 +247,7 @@ SCHEMAS: tuple[Callable[[Random, Parts], None], ...] = (
     _attributes,
     _deep,
     _doubling,
+    _multiplying,
     _file,
     _protocol,
 )

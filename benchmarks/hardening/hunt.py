@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.hardening.guard import Guard, Overtime, limit
+from benchmarks.hardening.guard import Guard, Overtime, begin_peak, limit, peak
 from benchmarks.hardening.models import WEIGHTS, ask
 from benchmarks.hardening.mutations import KINDS, mutant
 from benchmarks.hardening.parts import Parts
@@ -44,8 +44,8 @@ class Hunt:
         self.path = folder / f"mutant-{time.time_ns()}.ocf"
         self.content = {name: (folder / f"{name}.ocf").read_bytes() for name in WEIGHTS}
         self.parts = {name: Parts.of(self.content[name], folder) for name in WEIGHTS}
-        for name in WEIGHTS:  # so that nothing is imported for the first time under guard
-            ask(name)(load(folder / f"{name}.ocf"))
+        # Asked now, so that nothing is imported for the first time under guard.
+        self.answers = {name: ask(name)(load(folder / f"{name}.ocf")) for name in WEIGHTS}
         for name in KNOWN:
             is_known_class(name)
         self.guard = Guard()
@@ -54,17 +54,18 @@ class Hunt:
         """Return what became of the mutant of a seed."""
         name, kind = chosen(seed)
         self.path.write_bytes(mutant(seed, kind, self.content[name], self.parts[name]))
-        begin = time.process_time()
+        before, begin = begin_peak(), time.process_time()
         with self.guard.watching() as acts:
             try:
                 ended, message = self._tried(name)
             except Overtime:
                 ended, message = "overtime", ""
         seconds = round(time.process_time() - begin, 3)
+        mebibytes = round((peak() - before) / 2**20, 1)
         if acts:
             ended, message = "act", acts[0]
         return {"seed": seed, "model": name, "kind": kind, "ended": ended, "message": message[:300],
-                "seconds": seconds}  # fmt: skip
+                "seconds": seconds, "mebibytes": mebibytes}  # fmt: skip
 
     def _tried(self, name: str) -> tuple[str, str]:
         try:
@@ -75,14 +76,22 @@ class Hunt:
         except Exception as error:
             return "wrong error", f"{type(error).__name__}: {error}"
         try:
-            ask(name)(model)
+            same = _same(ask(name)(model), self.answers[name])
         except OcfuseError as error:
             return "loaded, refuses to score", str(error)
         except NEVER as error:
             return "wrong error", f"scoring: {type(error).__name__}: {error}"
         except Exception as error:
             return "loaded, cannot score", f"{type(error).__name__}: {error}"
-        return "loaded, scores", type(model).__name__
+        return "loaded, scores as before" if same else "loaded, scores otherwise", ""
+
+
+def _same(answer: Any, expected: Any) -> bool:
+    try:
+        np.testing.assert_array_equal(np.asarray(answer, float), np.asarray(expected, float))
+    except Exception:  # of another shape or type, as much as of other numbers
+        return False
+    return True
 
 
 def run(folder: Path, first: int, end: int) -> None:

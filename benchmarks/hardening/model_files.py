@@ -18,7 +18,13 @@ ROOT = Path(__file__).parents[2]
 N_MUTANTS, N_QUICK = 12_000, 500
 #: Mutants of one process.
 AT_ONCE = 2000
-GOOD = ("refused", "loaded, scores", "loaded, refuses to score", "loaded, cannot score")
+GOOD = (
+    "refused",
+    "loaded, scores as before",
+    "loaded, scores otherwise",
+    "loaded, refuses to score",
+    "loaded, cannot score",
+)
 
 
 def run(quick: bool) -> Report:
@@ -41,7 +47,7 @@ def hunted(folder: Path, first: int, end: int) -> list[dict[str, Any]]:
         seed = lines[-1] if lines else "none"
         message = f"exit status {done.returncode}: {done.stderr[-2000:]}"
         crash = {"seed": seed, "model": "?", "kind": "?", "ended": "crash", "message": message}
-        found.append({**crash, "seconds": 0.0})
+        found.append({**crash, "seconds": 0.0, "mebibytes": 0.0})
     return found
 
 
@@ -53,6 +59,7 @@ def bad(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def report(found: list[dict[str, Any]]) -> Report:
     """Return the counts."""
     wrong, slowest = bad(found), max(found, key=lambda one: one["seconds"])
+    largest = max(found, key=lambda one: one["mebibytes"])
     by_kind = Counter((one["kind"], one["ended"]) for one in found)
     by_model = Counter((one["model"], one["ended"]) for one in found)
     errors = Counter(
@@ -77,6 +84,11 @@ def report(found: list[dict[str, Any]]) -> Report:
                 "the slowest takes less than a second",
                 f"{number(slowest['seconds'])} s ({slowest['model']}, seed {slowest['seed']})",
                 slowest["seconds"] < 1,
+            ),
+            Target(
+                "the largest takes less than 100 MiB",
+                f"{largest['mebibytes']:.0f} MiB ({largest['model']}, seed {largest['seed']})",
+                largest["mebibytes"] < 100,
             ),
         ],
         [

@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import (
-    GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
-    IsolationForest,
-    RandomForestClassifier,
-)
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -38,8 +33,8 @@ MEMBERS = [
 #: How often each model is mutated, against the others.
 WEIGHTS = {
     "members": 6, "light": 3, "default": 1, "table": 3, "stream": 2, "patches": 3,
-    "nearest patches": 3, "isolation forest": 4, "random forest": 3, "boosting": 3,
-    "histogram boosting": 4, "neighbours": 6, "density": 3, "machine": 4,
+    "nearest patches": 3, "isolation forest": 4, "random forest": 3, "categories": 4,
+    "labelled": 3, "neighbours": 6, "density": 3, "machine": 4,
 }  # fmt: skip
 
 
@@ -51,6 +46,11 @@ def plant(n: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     flow = rng.normal(size=n)
     return pd.DataFrame({"flow": flow, "current": flow / 2 + rng.normal(size=n)})
+
+
+def kinds(n: int) -> pd.DataFrame:
+    colours = pd.Categorical(np.take(["red", "green", "blue"], np.arange(n) % 3))
+    return plant(n, 2).assign(colour=colours, shape=np.take(["round", "flat"], np.arange(n) % 2))
 
 
 def pictures(n: int) -> Features:
@@ -66,6 +66,9 @@ def ask(name: str) -> Callable[[Any], Any]:
     if name in ("table", "stream"):
         table = plant(8, 9)
         return lambda model: model.score(table)
+    if name == "categories":
+        mixed = kinds(8)
+        return lambda model: _scored(model, mixed)
     X = plain(4)
     return lambda model: _scored(model, X)
 
@@ -86,6 +89,8 @@ def _fused() -> dict[str, Any]:
         "members": FusedDetector(MEMBERS, random_state=0).fit(X),
         "light": FusedDetector("light", random_state=0).fit(X),
         "default": FusedDetector(random_state=0).fit(X),
+        "categories": FusedDetector(FEW, random_state=0).fit(kinds(40)),
+        "labelled": FusedDetector(FEW, random_state=0).fit(X, np.where(X[:, 0] > 0.8, -1, 1)),
         "table": TableDetector(few, ignore=["kind"]).fit(table),
         "stream": StreamTable(StreamDetector(few, windows=(3,))).fit(runs),
     }
@@ -105,8 +110,6 @@ def _parts() -> dict[str, Any]:
     parts = {
         "isolation forest": IsolationForest(n_estimators=3, max_features=2, random_state=random),
         "random forest": RandomForestClassifier(3, random_state=0),
-        "boosting": GradientBoostingClassifier(n_estimators=3),
-        "histogram boosting": HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2),
         "neighbours": LocalOutlierFactor(5, novelty=True, algorithm="ball_tree", leaf_size=4),
         "density": KernelDensity(algorithm="kd_tree", leaf_size=4),
         "machine": make_pipeline(StandardScaler(), OneClassSVM()),

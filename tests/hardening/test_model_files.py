@@ -9,7 +9,7 @@ import pytest
 from benchmarks.hardening.model_files import ROOT, bad, hunted
 from benchmarks.hardening.models import write_models
 
-N_MUTANTS = 800
+N_MUTANTS = 500
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def test_mutants_are_refused_or_loaded(folder):
     found = hunted(folder, 0, N_MUTANTS)
     assert not bad(found)
     assert len(found) == N_MUTANTS
-    assert {"refused", "loaded, scores"} <= {one["ended"] for one in found}
+    assert {"refused", "loaded, scores as before"} <= {one["ended"] for one in found}
 
 
 def test_a_process_that_crashes_names_its_seed(folder, monkeypatch):

@@ -1,5 +1,6 @@
 """Model files: complete or not written, checked before anything is built, no code run."""
 
+import ast
 import importlib
 import json
 import pickle
@@ -23,13 +24,14 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.linear_model import LogisticRegression, SGDOneClassSVM
+from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDOneClassSVM
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import OneClassSVM
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, OneClassSVM
+from sklearn.tree import DecisionTreeClassifier
 
 from ocfuse import load
 from ocfuse.exceptions import (
@@ -122,13 +124,15 @@ def scores(model):
         SGDOneClassSVM(random_state=0),
         GaussianMixture(2, random_state=0),
         EllipticEnvelope(random_state=0),
-        GradientBoostingClassifier(n_estimators=3),
-        HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2),
         RandomForestClassifier(n_estimators=3, random_state=0),
         LogisticRegression(),
+        OneHotEncoder(drop=[X[3, 0], *X[0, 1:]], handle_unknown="ignore", sparse_output=False),
+        SGDClassifier("log_loss", random_state=0),
         make_pipeline(StandardScaler(), OneClassSVM()),
         CalibratedClassifierCV(LogisticRegression(), cv=2),
-        VotingClassifier([("linear", LogisticRegression())], voting="soft"),
+        VotingClassifier(
+            [("linear", LogisticRegression()), ("tree", DecisionTreeClassifier())], voting="soft"
+        ),
         GaussianProcessRegressor(),
         MLPRegressor(
             hidden_layer_sizes=(3,), solver="adam", tol=10, n_iter_no_change=1, random_state=0
@@ -142,6 +146,20 @@ def test_scikit_learn_estimators_need_no_trust(estimator, tmp_path):
     model = estimator.fit(X, Y)
     loaded = load(save(model, tmp_path / "model.ocf"))
     np.testing.assert_array_equal(scores(loaded), scores(model))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [GradientBoostingClassifier(n_estimators=2), HistGradientBoostingClassifier(max_iter=2), SVC()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_other_estimators_need_the_names_that_the_error_tells(estimator, tmp_path):
+    model = estimator.fit(X, np.arange(40) % 3)
+    path = save(model, tmp_path / "model.ocf")
+    with pytest.raises(UntrustedTypeError) as caught:
+        load(path)
+    names = ast.literal_eval(str(caught.value).partition("trusted=")[2].removesuffix(")."))
+    np.testing.assert_array_equal(scores(load(path, trusted=names)), scores(model))
 
 
 @pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])
@@ -201,6 +219,9 @@ def test_newer_format(path):
     rewrite_header(path, format=FORMAT + 1, ocfuse="9.9")
     with pytest.raises(ModelFileError, match=r"format 2, written by ocfuse 9\.9.*Upgrade"):
         load(path)
+    rewrite_header(path, ocfuse="\x1b[2J")
+    with pytest.raises(ModelFileError, match=r"format 2, written by ocfuse \?\."):
+        load(path)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +252,8 @@ def test_a_format_that_is_no_number_from_1_on(path, number):
         {"sha256": 1},
         {"more": 1},
         {"sklearn": ["1", "9"]},
+        {"ocfuse": "\x1b[2J"},
+        {"sklearn": "1" * 1000},
     ],
 )
 def test_fields_of_the_wrong_type(path, changes):
@@ -374,7 +397,7 @@ def test_files_that_name_functions(path, module, name):
         ("sklearn.tree._tree.Tree", True),
         ("sklearn.metrics._dist_metrics.EuclideanDistance64", True),
         ("sklearn.metrics._dist_metrics.PyFuncDistance64", False),  # calls a function
-        ("sklearn.tree._classes.BaseDecisionTree", True),  # an estimator, if not a public one
+        ("sklearn.tree._classes.BaseDecisionTree", False),  # an estimator, not a listed one
         ("sklearn.utils._tags.Tags", False),  # neither an estimator nor a part of one
         ("sklearn.svm.OneClassSVM", False),  # defined elsewhere
         ("sklearn.utils.os.system", False),

@@ -82,7 +82,8 @@ class Archive:
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, is_fortran, dtype = read(file)
         begin = file.tell()
-        if dtype.hasobject or dtype.itemsize == 0:
+        # The type of an item may be a whole array, which may be long too.
+        if dtype.hasobject or dtype.subdtype or not 0 < dtype.itemsize <= self.size:
             raise ValueError(f"the array {name!r} is of type {dtype}, not of numbers or text")
         # A side may be long where another is zero: it costs nothing yet, but may later.
         if not all(0 <= side <= self.size for side in shape):

@@ -10,6 +10,7 @@ import importlib
 import io
 import json
 import math
+import os
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import sklearn
 from scipy.sparse import load_npz
+from sklearn.base import BaseEstimator
 from sklearn.tree._tree import Tree
 from sklearn.utils import Bunch
 
@@ -111,6 +114,7 @@ class Builder:
     def __init__(self, archive: Archive, n_nodes: int) -> None:
         self._archive = archive
         self._n_left = n_nodes
+        self._n_bytes_left = archive.size
         self._built: dict[int, Any] = {}
         self._sizes: dict[int, int] = {}
 
@@ -135,6 +139,13 @@ class Builder:
         if self._n_left < 0:
             raise ValueError("its parts repeat, or hold themselves")
 
+    def _spend_arrays(self, state: Any) -> None:
+        """Refuse arrays that several parts share, each of which would make more of them."""
+        values = state.values() if isinstance(state, dict) else state
+        self._n_bytes_left -= sum(v.nbytes for v in values if isinstance(v, np.ndarray))
+        if self._n_bytes_left < 0:
+            raise ValueError("arrays are used more often than there are")
+
     def _all(self, nodes: list[Node]) -> list[Any]:
         return [self.build(node) for node in nodes]
 
@@ -142,7 +153,10 @@ class Builder:
         return _called(node, {"builtins.list": list}, self._all(node["content"]))
 
     def _set(self, node: Node) -> Any:
-        return _called(node, {"builtins.set": set}, self._all(node["content"]))
+        items = self._all(node["content"])
+        if not all(_is_key(item) for item in items):
+            raise ValueError("a set holds something else than text or numbers")
+        return _called(node, {"builtins.set": set}, items)
 
     def _tuple(self, node: Node) -> Any:
         items = self._all(node["content"])
@@ -154,10 +168,8 @@ class Builder:
     def _dict(self, node: Node) -> Any:
         made = _called(node, DICTIONARIES)
         kinds = self.build(node["key_types"])
-        if not all(isinstance(kind, type) and _is_key(kind) for kind in kinds):
-            raise ValueError("a dictionary has keys that are no text or numbers")
-        for kind, (key, value) in zip(kinds, node["content"].items(), strict=True):
-            made[kind(key)] = self.build(value)
+        for kind, (text, value) in zip(kinds, node["content"].items(), strict=True):
+            made[_to_key(kind, text)] = self.build(value)
         return made
 
     def _defaultdict(self, node: Node) -> Any:
@@ -165,7 +177,10 @@ class Builder:
         return defaultdict(self.build(content["default_factory"]), self.build(content["main"]))
 
     def _json(self, node: Node) -> Any:
-        return json.loads(node["content"])
+        value = json.loads(node["content"])
+        if isinstance(value, list | dict):  # many parts, but counted as one
+            raise ValueError("a value is no text or number")
+        return value
 
     def _slice(self, node: Node) -> Any:
         return slice(*(node["content"][name] for name in ("start", "stop", "step")))
@@ -188,6 +203,8 @@ class Builder:
         array = self._archive.array(node["file"])
         if _name(node) == "numpy.ndarray":
             return array
+        if array.shape != ():
+            raise ValueError("a number is an array")
         kind = SCALARS[_name(node)]
         return array[()] if kind is array.dtype.type else array.astype(kind)[()]
 
@@ -195,7 +212,7 @@ class Builder:
         shape = self.build(node["shape"])
         items = self._all(node["content"])
         for length in shape[1:]:
-            if any(len(item) != length for item in items):
+            if any(type(item) is not list or len(item) != length for item in items):
                 raise ValueError("an array is not of the shape that it says")
             items = [value for item in items for value in item]
         made = np.empty(len(items), dtype=object)
@@ -207,6 +224,8 @@ class Builder:
 
     def _masked_array(self, node: Node) -> Any:
         data, mask = (self.build(node["content"][name]) for name in ("data", "mask"))
+        if mask.dtype != bool or mask.shape != data.shape:  # they would be made to fit
+            raise ValueError("the mask of an array is of another shape or type")
         return np.ma.MaskedArray(data, mask)
 
     def _dtype(self, node: Node) -> Any:
@@ -232,6 +251,7 @@ class Builder:
         arguments = self.build(node["__reduce__"]["args"])
         state = self.build(node["content"])
         integrity.check_tree(arguments, state)
+        self._spend_arrays(state)
         made = Tree(*arguments)
         made.__setstate__(state)
         return made
@@ -245,19 +265,20 @@ class Builder:
     def _object(self, node: Node) -> Any:
         kind, name = _found(node), _name(node)
         state = None if node.get("content") is None else self.build(node["content"])
+        if getattr(kind, "__setstate__", None) not in (None, BaseEstimator.__setstate__) and state:
+            self._spend_arrays(state)
         if name in NEIGHBOUR_TREES:
             return _grown_again(kind, state)
         if name.startswith(METRICS) and state is not None:
             integrity.check_metric(state)
-        if name.startswith("sklearn.") and isinstance(state, dict):
-            integrity.check_estimator(kind, state)
+        if isinstance(state, dict):
+            integrity.check_attributes(kind, state)
+            _adapt(state)
         made = kind.__new__(kind)
         if state is not None and hasattr(made, "__setstate__"):
             made.__setstate__(state)
         elif state is not None:
             made.__dict__.update(state)
-        if name.endswith(".TreePredictor"):
-            integrity.check_predictor(vars(made))
         return made
 
     # What follows only somebody who vouched for the names gets.
@@ -310,8 +331,20 @@ def _is_usual(loader: str, name: str) -> bool:
     return name in USUAL.get(loader, ()) or (loader == "FunctionNode" and is_ufunc(name))
 
 
-def _is_key(kind: type) -> bool:
-    return kind in (bool, float, int, str) or issubclass(kind, np.number | np.str_)
+def _to_key(kind: Any, text: str) -> Any:
+    key = None
+    if kind in (bool, float, int, str) or issubclass(kind, np.number | np.str_):
+        key = json.loads(text) if kind is bool else kind(text)
+    if not _is_key(key):
+        raise ValueError("a dictionary has keys that are no text or numbers")
+    return key
+
+
+def _is_key(value: Any) -> bool:
+    """Tell whether a value may be a key: text, or a number that few others have the hash of."""
+    if isinstance(value, int):
+        return abs(value) < 2**64
+    return isinstance(value, float | str | np.integer | np.floating)
 
 
 def _found(node: Node) -> Any:
@@ -321,6 +354,19 @@ def _found(node: Node) -> Any:
 def _called(node: Node, usual: Mapping[str, type], *arguments: Any) -> Any:
     """Make one of the usual types, or one that somebody vouched for."""
     return (usual.get(_name(node)) or _found(node))(*arguments)
+
+
+def _adapt(attributes: dict[str, Any]) -> None:
+    """Have an estimator use no more processors than there are, and be of this version.
+
+    Whether it is has been told from the header; scikit-learn would tell it again, in words
+    of the file.
+    """
+    if "_sklearn_version" in attributes:
+        attributes["_sklearn_version"] = sklearn.__version__
+    n_jobs = attributes.get("n_jobs")
+    if n_jobs is not None and not (type(n_jobs) is int and n_jobs <= (os.cpu_count() or 1)):
+        attributes["n_jobs"] = -1
 
 
 def _grown_again(kind: Any, state: Any) -> Any:

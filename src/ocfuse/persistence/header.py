@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from ocfuse.exceptions import ModelFileError
 
@@ -18,6 +19,7 @@ MAGIC = b"ocfuse model\n"
 FORMAT = 1
 #: Longest header line that is read.
 LONGEST_HEADER = 65_536
+LONGEST_VERSION = 100
 PACKAGE = "ocfuse"
 
 
@@ -111,15 +113,22 @@ def _parse(line: bytes, source: Path) -> Header:
     if type(number) is not int or number < 1:
         raise ModelFileError(f"{source.name} is damaged: its format is not a number from 1 on.")
     if number > FORMAT:
+        written = fields.get("ocfuse") if _is_version(fields.get("ocfuse")) else "?"
         raise ModelFileError(
-            f"{source.name} has format {number}, written by ocfuse {fields.get('ocfuse', '?')}. "
+            f"{source.name} has format {number}, written by ocfuse {written}. "
             f"This is ocfuse {running(PACKAGE)}, which reads formats up to {FORMAT}. "
             "Upgrade ocfuse."
         )
     expected = Header.__annotations__
-    if {name: type(value) for name, value in fields.items()} != expected:
+    complete = {name: type(value) for name, value in fields.items()} == expected
+    if not complete or not all(_is_version(fields[name]) for name in ("ocfuse", "sklearn")):
         raise ModelFileError(f"{source.name} is damaged: its header is not complete.")
     return Header(**fields)
+
+
+def _is_version(text: Any) -> bool:
+    """Tell whether a text is short, and steers no terminal: it is shown to the user."""
+    return isinstance(text, str) and len(text) <= LONGEST_VERSION and text.isprintable()
 
 
 def _looks_like(content: bytes) -> str:

@@ -4,12 +4,20 @@ scikit-learn's compiled code trusts fitted arrays. A forged one would make it re
 write, memory that is not the model's. What is checked here cannot.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import IsolationForest
+from sklearn.ensemble._forest import BaseForest
 from sklearn.metrics import DistanceMetric
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import OneClassSVM
+from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
 
 #: Numbers in the state of the Mersenne twister.
@@ -39,25 +47,14 @@ def check_tree(arguments: tuple[Any, ...], state: Mapping[str, Any]) -> None:
     _require(state["max_depth"] == _depth(left, right, inner), "a tree is not as deep as it says")
 
 
-def check_predictor(state: Mapping[str, Any]) -> None:
-    """Refuse a tree of histogram boosting that leads beyond its arrays."""
-    nodes, bitsets = state["nodes"], state["raw_left_cat_bitsets"]
-    inner = nodes["is_leaf"] == 0
-    left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
-    _depth(left, right, inner)
-    asked = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
-    for array in (bitsets, state["binned_left_cat_bitsets"]):
-        _require(array.ndim == 2 and array.shape[1] == 8, "sets of categories have another shape")
-        _require(_are_below(asked, len(array)), "a tree asks for categories that there are not")
-
-
 def check_metric(state: tuple[Any, ...]) -> None:
     """Refuse a metric whose matrix is not square."""
     _require(state[2].shape[0] == state[2].shape[1], "the matrix of a metric is not square")
 
 
 def check_neighbour_tree(rows: Any, metric: Any, weights: Any) -> None:
-    """Refuse what a tree of neighbours cannot be grown from."""
+    """Refuse what a tree of neighbours cannot be grown from, or only from a copy."""
+    _require(isinstance(rows, np.ndarray) and rows.dtype == np.float64, "a tree has other rows")
     _require(isinstance(metric, DistanceMetric), "a tree of neighbours has no metric")
     _require(weights is None or len(weights) == len(rows), "there is not one weight per row")
 
@@ -75,13 +72,19 @@ def check_twister(state: Mapping[str, Any]) -> None:
     )
 
 
-def check_estimator(kind: type, attributes: Mapping[str, Any]) -> None:
-    """Refuse an estimator of scikit-learn whose parts do not belong together."""
-    for name, check in CHECKS.items():
-        if name in attributes:
+def check_attributes(kind: type, attributes: Mapping[str, Any]) -> None:
+    """Refuse attributes that hide a method, or that do not belong together."""
+    for name in attributes:
+        found = inspect.getattr_static(kind, name, None)
+        _require(
+            isinstance(found, cached_property) or not hasattr(found, "__get__"),
+            f"the attribute {name!r} would take the place of a method",
+        )
+    if not kind.__module__.startswith("sklearn."):
+        return
+    for known, name, check in CHECKS:
+        if issubclass(kind, known) and name in attributes:
             check(attributes)
-    if hasattr(kind, "_impl") and "_dual_coef_" in attributes:
-        _check_machine(kind._impl in ("c_svc", "nu_svc"), attributes)
 
 
 def _check_own_tree(attributes: Mapping[str, Any]) -> None:
@@ -92,53 +95,57 @@ def _check_own_tree(attributes: Mapping[str, Any]) -> None:
 
 def _check_trees(attributes: Mapping[str, Any]) -> None:
     """Refuse trees that would get fewer columns from their forest than they ask for."""
-    estimators = attributes["estimators_"]
-    if isinstance(estimators, np.ndarray):
-        # Gradient boosting adds up the classes in an array whose size others tell.
-        _require(estimators.shape[1:] == (1,), "boosting of several classes is not loaded")
-    trees = [getattr(one, "__dict__", {}).get("tree_") for one in _leaves(estimators)]
-    if not any(isinstance(tree, Tree) for tree in trees):
-        return
+    trees: list[Any] = [
+        getattr(one, "__dict__", {}).get("tree_") for one in attributes["estimators_"]
+    ]
     n_columns = _n_columns(attributes)
     columns = attributes.get("estimators_features_") or [range(n_columns)] * len(trees)
     for tree, own in zip(trees, columns, strict=True):
-        asked = tree.n_features if isinstance(tree, Tree) else 0
-        _require(asked <= min(len(own), n_columns), "a tree asks for more columns")
+        _require(isinstance(tree, Tree), "a forest is not of trees alone")
+        _require(tree.n_features <= min(len(own), n_columns), "a tree asks for more columns")
+        # A forest makes room for as many numbers per row as it says itself.
+        told = (attributes.get(name) for name in ("n_outputs_", "n_classes_"))
+        for said, found in zip(told, (tree.n_outputs, tree.n_classes), strict=True):
+            fits = said is None or np.array_equal(np.atleast_1d(said), np.atleast_1d(found))
+            _require(fits, "a tree has other classes than its forest")
 
 
-def _check_boosting(attributes: Mapping[str, Any]) -> None:
-    """Refuse trees of histogram boosting that ask for other columns."""
-    n_columns = _n_columns(attributes)
-    is_categorical = attributes["_bin_mapper"].is_categorical_
-    _require(is_categorical.shape == (n_columns,), "bins are not those of the columns")
-    for predictor in _leaves(attributes["_predictors"]):
-        inner = predictor.nodes[predictor.nodes["is_leaf"] == 0]
-        columns = inner["feature_idx"]
-        _require(_are_below(columns, n_columns), "a tree asks for a column that there is not")
-        asked = columns[inner["is_categorical"] != 0]
-        _require(bool(is_categorical[asked].all()), "a tree asks for categories of numbers")
-
-
-def _check_machine(is_classifier: bool, attributes: Mapping[str, Any]) -> None:
+def _check_machine(attributes: Mapping[str, Any]) -> None:
     """Refuse a support vector machine of which libsvm would read beyond an array."""
-    vectors, rows = attributes["support_vectors_"], attributes["support_"]
-    per_class = attributes["_n_support"]
-    n_classes = len(per_class) if is_classifier else 2
-    n_pairs = n_classes * (n_classes - 1) // 2
+    vectors, rows, kernel = (
+        attributes[name] for name in ("support_vectors_", "support_", "kernel")
+    )
     _require("_impl" not in attributes and not attributes["_sparse"], "a machine is of other rows")
+    _require(isinstance(kernel, str) and kernel != "precomputed", "a machine has its own kernel")
     _require(
-        n_classes >= 2
-        and vectors.ndim == 2
-        and vectors.shape[1] in (0, _n_columns(attributes))
-        and len(vectors) in (0, len(rows))
+        vectors.shape == (len(rows), _n_columns(attributes))
         and _are_below(rows, attributes["shape_fit_"][0])
-        and _are_below(per_class, len(rows) + 1)
-        and (not is_classifier or per_class.sum() == len(rows))
-        and attributes["_dual_coef_"].shape == (n_classes - 1, len(rows))
-        and len(attributes["_intercept_"]) == n_pairs
-        and all(len(attributes[name]) in (0, n_pairs) for name in ("_probA", "_probB")),
+        and _are_below(attributes["_n_support"], len(rows) + 1)
+        and attributes["_dual_coef_"].shape == (1, len(rows))
+        and len(attributes["_intercept_"]) == 1
+        and all(len(attributes[name]) <= 1 for name in ("_probA", "_probB")),
         "the arrays of a support vector machine do not belong together",
     )
+
+
+def _check_categories(attributes: Mapping[str, Any]) -> None:
+    """Refuse codes of categories that would be written beyond their columns."""
+    categories, dropped = attributes["categories_"], attributes["_drop_idx_after_grouping"]
+    if dropped is None:
+        dropped = [None] * len(categories)
+    widths = [len(c) - (d is not None) for c, d in zip(categories, dropped, strict=True)]
+    _require(
+        not attributes["_infrequent_enabled"]
+        and attributes["_n_features_outs"] == widths
+        and all(d is None or 0 <= d < len(c) for c, d in zip(categories, dropped, strict=True))
+        and all(_are_rising(some) for some in categories),
+        "categories are not those of their columns, or rare ones are joined",
+    )
+
+
+def _are_rising(categories: NDArray[Any]) -> bool:
+    """Tell whether a search by halves finds every category; objects are not looked for so."""
+    return categories.dtype == object or bool((categories[:-1] < categories[1:]).all())
 
 
 def _check_neighbours(attributes: Mapping[str, Any]) -> None:
@@ -148,15 +155,22 @@ def _check_neighbours(attributes: Mapping[str, Any]) -> None:
         and rows.shape == (attributes["n_samples_fit_"], _n_columns(attributes)),
         "neighbours are not looked for among the rows of training",
     )
+    for name in ("metric_params", "effective_metric_params_"):
+        for value in (attributes.get(name) or {}).values():
+            sides = set(np.shape(value))
+            _require(sides <= {_n_columns(attributes)}, "a metric is not one of these columns")
 
 
-#: By an attribute of those estimators that need the check.
-CHECKS: dict[str, Callable[[Mapping[str, Any]], None]] = {
-    "tree_": _check_own_tree,
-    "estimators_": _check_trees,
-    "_predictors": _check_boosting,
-    "_fit_X": _check_neighbours,
-}
+#: Estimators that need a check, and what they have once they are fitted.
+CHECKS: tuple[tuple[type, str, Callable[[Mapping[str, Any]], None]], ...] = (
+    (BaseDecisionTree, "tree_", _check_own_tree),
+    (BaseForest, "estimators_", _check_trees),
+    (IsolationForest, "estimators_", _check_trees),
+    (LocalOutlierFactor, "_fit_X", _check_neighbours),
+    (NearestNeighbors, "_fit_X", _check_neighbours),
+    (OneClassSVM, "_dual_coef_", _check_machine),
+    (OneHotEncoder, "categories_", _check_categories),
+)
 
 
 def _depth(left: NDArray[Any], right: NDArray[Any], inner: NDArray[np.bool_]) -> int:
@@ -173,13 +187,6 @@ def _depth(left: NDArray[Any], right: NDArray[Any], inner: NDArray[np.bool_]) ->
         level = np.concatenate([left[level], right[level]])
         depth += 1
     return depth
-
-
-def _leaves(nested: Any) -> Iterable[Any]:
-    """Return what is in lists and arrays of lists and arrays."""
-    if not isinstance(nested, list | np.ndarray):
-        return [nested]
-    return [leaf for item in nested for leaf in _leaves(item)]
 
 
 def _are_below(numbers: NDArray[Any], n: int) -> bool:

@@ -11,21 +11,43 @@ from ocfuse.persistence.header import PACKAGE
 
 #: Parts of module names that no model needs; importing such a module may do anything.
 NEVER_IMPORTED = frozenset(
-    {"tests", "conftest", "_testing", "externals", "datasets", "experimental"}  # of scikit-learn
-    | {"bench", "cli", "distributed", "report", "robots", "serve"}  # ours
+    {"tests", "conftest"}  # of scikit-learn
+    | {"bench", "cli", "datasets", "distributed", "report", "robots", "serve"}  # ours
 )
-#: Packages of scikit-learn whose compiled code follows fitted arrays that nobody has checked.
-UNCHECKED = frozenset({"cluster", "feature_extraction", "manifold"})
+#: Estimators of scikit-learn, by package, that score by NumPy alone, or of which
+#: `ocfuse.persistence.integrity` has checked what compiled code follows.
+ESTIMATORS = {
+    "calibration": "CalibratedClassifierCV",
+    "compose": "ColumnTransformer",
+    "covariance": "EllipticEnvelope EmpiricalCovariance LedoitWolf MinCovDet OAS ShrunkCovariance",
+    "decomposition": "FastICA IncrementalPCA KernelPCA PCA TruncatedSVD",
+    "discriminant_analysis": "LinearDiscriminantAnalysis QuadraticDiscriminantAnalysis",
+    "ensemble": "ExtraTreesClassifier ExtraTreesRegressor IsolationForest RandomForestClassifier "
+    "RandomForestRegressor VotingClassifier",
+    "gaussian_process": "GaussianProcessRegressor",
+    "impute": "SimpleImputer",
+    "isotonic": "IsotonicRegression",
+    "kernel_approximation": "Nystroem RBFSampler",
+    "linear_model": "BayesianRidge ElasticNet HuberRegressor Lasso LinearRegression "
+    "LogisticRegression LogisticRegressionCV Ridge RidgeCV RidgeClassifier SGDClassifier "
+    "SGDOneClassSVM SGDRegressor",
+    "mixture": "BayesianGaussianMixture GaussianMixture",
+    "naive_bayes": "GaussianNB",
+    "neighbors": "KernelDensity LocalOutlierFactor NearestNeighbors",
+    "neural_network": "MLPClassifier MLPRegressor",
+    "pipeline": "Pipeline",
+    "preprocessing": "Binarizer FunctionTransformer KernelCenterer LabelBinarizer LabelEncoder "
+    "MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder OrdinalEncoder PowerTransformer "
+    "QuantileTransformer RobustScaler StandardScaler",
+    "svm": "LinearSVC LinearSVR OneClassSVM",
+    "tree": "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor",
+}
 METRICS = (
     "BrayCurtis Canberra Chebyshev Dice Euclidean Hamming Haversine Jaccard Kulsinski Mahalanobis "
     "Manhattan Matching Minkowski RogersTanimoto RussellRao SEuclidean SokalMichener SokalSneath"
 )
 PARTS = {
-    "_loss.link": "HalfLogitLink IdentityLink Interval LogLink LogitLink MultinomialLogit",
-    "_loss.loss": "AbsoluteError ExponentialLoss HalfBinomialLoss HalfGammaLoss "
-    "HalfMultinomialLoss HalfPoissonLoss HalfSquaredError HuberLoss PinballLoss",
     "calibration": "_CalibratedClassifier _SigmoidCalibration",
-    "ensemble._hist_gradient_boosting.predictor": "TreePredictor",
     "gaussian_process.kernels": "CompoundKernel ConstantKernel DotProduct ExpSineSquared "
     "Exponentiation Matern PairwiseKernel Product RBF RationalQuadratic Sum WhiteKernel",
     "metrics._dist_metrics": " ".join(f"{m}Distance32 {m}Distance64" for m in METRICS.split()),
@@ -67,7 +89,7 @@ PLAIN_TYPES: dict[str, type] = SCALARS | {
 
 
 def is_known_class(name: str) -> bool:
-    """Tell whether a name is a class of ours, or an estimator of scikit-learn or its part."""
+    """Tell whether a name is a class of ours, or a listed one of scikit-learn."""
     if name in SKLEARN_PARTS:
         return True
     module_name, _, class_name = name.rpartition(".")
@@ -80,7 +102,10 @@ def is_known_class(name: str) -> bool:
     found = vars(module).get(class_name)
     if not inspect.isclass(found) or found.__module__ != module_name:
         return False
-    return module_name.split(".")[0] == PACKAGE or issubclass(found, BaseEstimator)
+    package, *inner = module_name.split(".")
+    if package == PACKAGE:
+        return True
+    return issubclass(found, BaseEstimator) and class_name in ESTIMATORS[inner[0]].split()
 
 
 def is_ufunc(name: str) -> bool:
@@ -94,8 +119,10 @@ def is_ufunc(name: str) -> bool:
 def _may_be_imported(module_name: str) -> bool:
     parts = module_name.split(".")
     return (
-        parts[0] in (PACKAGE, "sklearn")
+        (
+            parts[0] == PACKAGE
+            or (parts[0] == "sklearn" and not ESTIMATORS.keys().isdisjoint(parts[1:2]))
+        )
         and all(part.isidentifier() and not part.startswith("__") for part in parts)
         and NEVER_IMPORTED.isdisjoint(parts)
-        and not (parts[0] == "sklearn" and UNCHECKED.intersection(parts[1:2]))
     )

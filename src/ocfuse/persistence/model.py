@@ -54,9 +54,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str] | None = ()) -> Any:
     """Read a model that `save` wrote; no code of the file is run.
 
-    Only classes of ocfuse, estimators of scikit-learn with their parts, and types
-    of NumPy and SciPy are built. A model with members of other types needs their
-    names.
+    Only classes of ocfuse, common estimators of scikit-learn with their parts, and
+    types of NumPy are built. A model with members of other types needs their names.
 
     Parameters
     ----------
@@ -75,8 +74,8 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] | None = ()) ->
     -----
     The checksum tells a damaged file, not a forged one. A forged file cannot run code:
     classes are not called, only given their state, and nothing else is executed. The
-    arrays that compiled code follows are checked first (trees, forests, boosting,
-    neighbours, support vector machines; ours check them whenever they score), so that
+    arrays that compiled code follows are checked first (trees, forests, neighbours,
+    categories, support vector machines; ours check them whenever they score), so that
     scoring does not leave the memory of the model. What a forged model says of rows is
     another matter: see "A file from a stranger" in the documentation.
     """
@@ -118,9 +117,9 @@ def _to_payload(model: Any, target: Path) -> bytes:
             Builder(archive, survey.n_nodes).build(schema)
     except Exception as error:
         raise InvalidTypeError(
-            f"{type(model).__name__} cannot be saved: {error}. Replace lambdas and local classes "
-            "by functions and classes that a module defines, and leave out open files, locks "
-            "and the like. Nothing was written."
+            f"{type(model).__name__} cannot be saved: {str(error).rstrip('.')}. Replace lambdas "
+            "and local classes by functions and classes that a module defines, and leave out open "
+            "files, locks and the like. Nothing was written."
         ) from error
     return payload
 
@@ -165,8 +164,8 @@ def _described(archive: Archive, source: Path) -> tuple[Any, Survey]:
         ) from error
     if type(protocol) is not int or protocol != PROTOCOL:
         raise ModelFileError(
-            f"{source.name} is described by protocol {protocol!r} of skops. This version of ocfuse "
-            f"reads protocol {PROTOCOL}."
+            f"{source.name} is described by protocol {_harmless(repr(protocol))} of skops. "
+            f"This version of ocfuse reads protocol {PROTOCOL}."
         )
     if loader != "ObjectNode":
         raise ModelFileError(f"{source.name} holds no model. Expected a fitted estimator.")
