@@ -43,6 +43,8 @@ DICTIONARIES: dict[str, type] = {
 }
 NEIGHBOUR_TREES = ("sklearn.neighbors._ball_tree.BallTree", "sklearn.neighbors._kd_tree.KDTree")
 METRICS = "sklearn.metrics._dist_metrics."
+#: Modules that scikit-learn before 1.7 called otherwise.
+OLD_MODULES = {"_loss": "sklearn._loss._loss"}
 #: Names that a part of some kind has always, or may have without being vouched for.
 USUAL: dict[str, Set[str]] = {
     "BytearrayNode": {"builtins.bytearray"},
@@ -322,7 +324,8 @@ MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
 
 
 def _name(node: Node) -> str:
-    return f"{node['__module__']}.{node['__class__']}"
+    module = OLD_MODULES.get(node["__module__"], node["__module__"])
+    return f"{module}.{node['__class__']}"
 
 
 def _is_usual(loader: str, name: str) -> bool:
@@ -348,7 +351,8 @@ def _is_key(value: Any) -> bool:
 
 
 def _found(node: Node) -> Any:
-    return getattr(importlib.import_module(node["__module__"]), node["__class__"])
+    module = OLD_MODULES.get(node["__module__"], node["__module__"])
+    return getattr(importlib.import_module(module), node["__class__"])
 
 
 def _called(node: Node, usual: Mapping[str, type], *arguments: Any) -> Any:
