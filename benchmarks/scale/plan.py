@@ -65,6 +65,8 @@ LEARNED = (
     ),
     Size("neighbours", 4_000, 50, groups=8),
     Size("light", 20_000, 128, groups=20),
+    Size("default", 40_000, 200),
+    Size("default", 140_000, 64, "planted"),
     Size("wide", 2_500, 30, groups=8),
     Size("light", 2_000, 20, tried=100),
     Size("light", 20_000, 256, tried=9),

@@ -190,15 +190,17 @@ def _count_kernel(member: KernelDetector, counts: Counts, place: Place) -> None:
         _count_landmarks(member, counts, place, min(n, member.landmarks))
         return
     counts.methods.add("exact")
-    directions = min(kpca.DEFAULT_SHARE * n, kpca.MOST_DIRECTIONS) * isinstance(member, kpca.KPCA)
+    columns = _columns(member, n)
     # other kernels than KPCA need no spectrum
-    counts.fit["spectrum" if directions else "factor"] += place.fits(3) * n**3
-    counts.score["kernel"] += n * (1 + directions)
-    counts.model["kernel"] += NUMBER * n * directions
+    kind = "spectrum" if isinstance(member, kpca.KPCA) else "factor"
+    counts.fit[kind] += place.fits(3) * n**3
+    counts.score["kernel"] += n * (1 + columns)
+    counts.model["kernel"] += NUMBER * n * columns
     _count_square(counts, place)
     if counts.is_new("kernel", place.view, n, member.width):
         counts.peak["kernel"] += place.held * NUMBER * n * n
-    counts.peak["work"] = max(counts.peak["work"], NUMBER * n * n)
+    if not isinstance(member, SVDD):
+        counts.peak[kind] = max(counts.peak[kind], NUMBER * n * n)
 
 
 @count.register
@@ -316,12 +318,7 @@ def _count_whitening(counts: Counts, place: Place) -> None:
 
 def _count_landmarks(member: KernelDetector, counts: Counts, place: Place, size: int) -> None:
     n, m = place.rows, place.columns
-    # what multiplies the kernel values of a row: directions, a whole factor or a vector
-    columns = 1.0
-    if isinstance(member, kpca.KPCA):
-        columns = kpca.DEFAULT_SHARE * size
-    elif isinstance(member, OneClassGP) and member.statistic != "mean":
-        columns = size
+    columns = _columns(member, size)
     counts.fit["landmark products"] += place.fits() * n * size * size
     counts.fit["landmark cube"] += (1 + place.folds) * size**3
     counts.score["landmark products"] += columns * size
@@ -337,6 +334,14 @@ def _count_landmarks(member: KernelDetector, counts: Counts, place: Place, size:
         counts.fit["landmark distances"] += place.fits() * n * size * m
         counts.score["landmark distances"] += size * m
         counts.model["landmarks"] += NUMBER * size * m
+
+
+def _columns(member: KernelDetector, size: int) -> float:
+    """Return what multiplies the kernel values of a row: directions, a whole factor or a vector."""
+    if isinstance(member, kpca.KPCA):
+        return min(kpca.DEFAULT_SHARE * size, kpca.MOST_DIRECTIONS)
+    is_whole = isinstance(member, OneClassGP) and member.statistic != "mean"
+    return size if is_whole else 1.0
 
 
 def _count_square(counts: Counts, place: Place) -> None:
