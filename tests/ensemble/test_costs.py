@@ -60,6 +60,15 @@ def test_rows_that_are_not_learned_from_are_scored_in_blocks():
     assert counted(KNN(5)).peak["outside"] == 0
 
 
+def test_what_kernel_members_keep_and_need_beside_the_kernel():
+    square = 8 * 1_000**2
+    mean, ratio, sphere = (counted(m) for m in (OneClassGP("mean"), OneClassGP("ratio"), SVDD()))
+    assert ratio.model["kernel"] == square > 100 * mean.model["kernel"]
+    assert mean.peak["factor"] == ratio.peak["factor"] == square
+    assert counted(KPCA()).peak["spectrum"] == square
+    assert sphere.peak["factor"] == sphere.peak["spectrum"] == 0
+
+
 def test_kernels_of_one_width_are_kept_once():
     one, two = counted(KPCA(width=1.0)), counted(KPCA(width=1.0), OneClassGP(width=1.0))
     assert one.peak["kernel"] == two.peak["kernel"] == 8 * 1_000**2
