@@ -16,7 +16,6 @@ X = np.random.default_rng(0).normal(size=(1234, 3))
 def small_chunks(monkeypatch):
     monkeypatch.setattr(chunks, "MOST_ALONE", 99)
     monkeypatch.setattr(chunks, "FIRST_ROWS", 34)
-    monkeypatch.setattr(chunks, "FEWEST_ROWS", 50)
     monkeypatch.setattr(chunks, "MOST_ROWS", 100)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
 

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.ThresholdWarn
 def small_chunks(monkeypatch, size):
     monkeypatch.setattr(chunks, "MOST_ALONE", size)
     monkeypatch.setattr(chunks, "FIRST_ROWS", 1)
-    monkeypatch.setattr(chunks, "FEWEST_ROWS", size)
     monkeypatch.setattr(chunks, "MOST_ROWS", size)
 
 

@@ -18,9 +18,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 MOST_ALONE = 1000
 #: Rows of the first of several, which makes what the others need, such as a search.
 FIRST_ROWS = 100
-#: Rows of the others: fewer would be slower, more would take more memory, and with so many
-#: chunks no thread waits long for another.
-FEWEST_ROWS, MOST_ROWS, ENOUGH_CHUNKS = 500, 2000, 8
+#: Rows of the others: fewer would be slower, and what more take is given back to the system and
+#: asked for again with every chunk, which costs a fifth of the time where pages are dear.
+MOST_ROWS = 500
 
 
 def in_chunks(
@@ -67,8 +67,7 @@ def in_chunks(
 
 def _cut(n: int) -> list[slice]:
     """Return the chunks of n rows, which do not depend on the number of threads."""
-    size = min(max(FEWEST_ROWS, -(-(n - FIRST_ROWS) // ENOUGH_CHUNKS)), MOST_ROWS)
-    starts = [0, *range(FIRST_ROWS, n, size), n]
+    starts = [0, *range(FIRST_ROWS, n, MOST_ROWS), n]
     return [slice(begin, end) for begin, end in itertools.pairwise(starts)]
 
 
