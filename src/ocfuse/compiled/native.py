@@ -22,4 +22,6 @@ def describe() -> str:
 
 def thread_count(work: int) -> int:
     """Return how many threads to use: no more than allowed, and than the work is worth."""
-    return max(1, min(allowed_threads(), work // WORK_PER_THREAD))
+    worth = work // WORK_PER_THREAD
+    # to ask takes as long as some of the work that is done for a single row
+    return 1 if worth <= 1 else min(allowed_threads(), worth)

@@ -72,7 +72,7 @@ class CodedRows:
         squares, index = np.empty((len(home), k)), np.empty((len(home), k), dtype=np.intp)
         crowded = np.empty(len(home), dtype=bool)
         search = self._by_numpy if kernel is None else self._by_kernel
-        starts = np.flatnonzero(np.diff(home, prepend=-1)).tolist()
+        starts = [0, *(1 + np.flatnonzero(home[1:] != home[:-1])).tolist()]
         for begin, end in zip(starts, [*starts[1:], len(home)], strict=True):
             looked_at = self._looked_at(int(home[begin]))
             some = slice(begin, end)
@@ -110,9 +110,10 @@ class CodedRows:
 
     def _by_kernel(self, x: Coded, looked_at: IntArray, k: int) -> tuple[Nearest, BoolArray]:
         assert kernel is not None
-        size = _size(looked_at, k)
+        n_looked_at = _length(looked_at)
+        size = min(k + SPARE, n_looked_at)
         members = self._distinct.starts, self._distinct.numbers
-        work = len(x[0]) * int(np.diff(looked_at).sum())
+        work = len(x[0]) * n_looked_at
         answer: tuple[Nearest, BoolArray] = kernel.nearest_by_codes(
             x, self._panels, members, looked_at, k, size, CROWD * (size + 32), thread_count(work)
         )
@@ -121,7 +122,7 @@ class CodedRows:
     def _by_numpy(self, x: Coded, looked_at: IntArray, k: int) -> tuple[Nearest, BoolArray]:
         """Return the same as the kernel."""
         rows = np.concatenate([np.arange(*some) for some in looked_at])
-        size = _size(looked_at, k)
+        size = min(k + SPARE, len(rows))
         squares, index = np.empty((len(x[0]), k)), np.empty((len(x[0]), k), dtype=np.intp)
         crowded = np.zeros(len(x[0]), dtype=bool)
         for block in cut(0, len(x[0]), max(1, VALUES_AT_ONCE // len(rows))):
@@ -186,8 +187,8 @@ def _gaps(x: SingleArray, Y: SingleArray) -> FloatArray:
     return sums[:, 0].astype(np.float64)
 
 
-def _size(looked_at: IntArray, k: int) -> int:
-    return min(k + SPARE, int(np.diff(looked_at).sum()))
+def _length(ranges: IntArray) -> int:
+    return int((ranges[:, 1] - ranges[:, 0]).sum())
 
 
 def _panels(coded: Coded) -> tuple[NDArray[np.int16], SingleArray, SingleArray, SingleArray]:
