@@ -323,9 +323,13 @@ MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
 }
 
 
+def _module(node: Node) -> str:
+    module: str = node["__module__"]
+    return OLD_MODULES.get(module, module)
+
+
 def _name(node: Node) -> str:
-    module = OLD_MODULES.get(node["__module__"], node["__module__"])
-    return f"{module}.{node['__class__']}"
+    return f"{_module(node)}.{node['__class__']}"
 
 
 def _is_usual(loader: str, name: str) -> bool:
@@ -351,8 +355,7 @@ def _is_key(value: Any) -> bool:
 
 
 def _found(node: Node) -> Any:
-    module = OLD_MODULES.get(node["__module__"], node["__module__"])
-    return getattr(importlib.import_module(module), node["__class__"])
+    return getattr(importlib.import_module(_module(node)), node["__class__"])
 
 
 def _called(node: Node, usual: Mapping[str, type], *arguments: Any) -> Any:
