@@ -131,7 +131,8 @@ def peak_of(source):
 def test_memory_does_not_grow_with_the_recording(tmp_path):
     short, long = (write_video(tmp_path / f"{n}.mp4", n=n, size=128) for n in (10, 100))
     peak_of(open_frames(short))  # what the first one loads is not counted
-    assert peak_of(open_frames(long)) < 1.5 * peak_of(open_frames(short)) + 2**17
+    ahead = 16 * 128 * 128 * 3  # frames that the decoder may have read, in its own threads
+    assert peak_of(open_frames(long)) < 1.5 * peak_of(open_frames(short)) + ahead
     for n in (20, 400):
         np.save(tmp_path / f"{n}.npy", np.zeros((n, 64, 64), np.uint8))
     small, large = (peak_of(open_frames(tmp_path / f"{n}.npy")) for n in (20, 400))
