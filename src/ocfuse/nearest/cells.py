@@ -1,5 +1,7 @@
 """Many rows in cells, so that a search may look at the cells around a row only."""
 
+import itertools
+
 import numpy as np
 
 from ocfuse.nearest.exact import FloatArray, IntArray
@@ -74,6 +76,12 @@ def one_cell(n: int) -> Cells:
 def cut(begin: int, end: int, size: int) -> list[slice]:
     """Return pieces of a `size` at most."""
     return [slice(i, min(end, i + size)) for i in range(begin, end, size)]
+
+
+def runs(home: IntArray) -> list[slice]:
+    """Return the rows of every cell together, given the cell of each row, ascending."""
+    ends = [*(1 + np.flatnonzero(home[1:] != home[:-1])).tolist(), len(home)]
+    return [slice(*some) for some in itertools.pairwise([0, *ends])] if len(home) else []
 
 
 def cell_centres(X: FloatArray) -> FloatArray:

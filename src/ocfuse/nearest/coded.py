@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.compiled.native import kernel, thread_count
-from ocfuse.nearest.cells import Cells, cut
+from ocfuse.nearest.cells import Cells, cut, runs
 from ocfuse.nearest.exact import BLOCK, FloatArray, IntArray, Nearest
 from ocfuse.nearest.leading import SPARE, Leading, SingleArray
 from ocfuse.nearest.products import CROWD, LARGEST_NORM, BoolArray, Distinct, Frame
@@ -72,10 +72,8 @@ class CodedRows:
         squares, index = np.empty((len(home), k)), np.empty((len(home), k), dtype=np.intp)
         crowded = np.empty(len(home), dtype=bool)
         search = self._by_numpy if kernel is None else self._by_kernel
-        starts = [0, *(1 + np.flatnonzero(home[1:] != home[:-1])).tolist()]
-        for begin, end in zip(starts, [*starts[1:], len(home)], strict=True):
-            looked_at = self._looked_at(int(home[begin]))
-            some = slice(begin, end)
+        for some in runs(home):
+            looked_at = self._looked_at(int(home[some.start]))
             codes, scales, norms, rows = x
             part = codes[some], scales[some], norms[some], rows[some]
             (squares[some], index[some]), crowded[some] = search(part, looked_at, k)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.compiled.native import kernel, thread_count
-from ocfuse.nearest.cells import Cells, cut
+from ocfuse.nearest.cells import Cells, cut, runs
 from ocfuse.nearest.exact import FloatArray, IntArray, Nearest
 
 SingleArray: TypeAlias = NDArray[np.float32]
@@ -153,10 +153,9 @@ class Products:
         rows[is_far], norms[is_far] = 0.0, 0.0
         found = self._candidates(norms, k)
         squares, numbers = norms.astype(np.float32), np.arange(len(X), dtype=np.int32)
-        starts = np.flatnonzero(np.diff(home, prepend=-1)).tolist()
-        for begin, end in zip(starts, [*starts[1:], len(X)], strict=True):
-            looked_at = [self._cells.rows[c] for c in self._cells.near[home[begin]]]
-            for i in cut(begin, end, ROWS_AT_ONCE):
+        for here in runs(home):
+            looked_at = [self._cells.rows[c] for c in self._cells.near[home[here.start]]]
+            for i in cut(here.start, here.stop, ROWS_AT_ONCE):
                 some, size = rows[i], PRODUCTS_AT_ONCE // (i.stop - i.start)
                 for cell in looked_at:
                     for j in cut(cell.start, cell.stop, size):
