@@ -124,7 +124,7 @@ def test_file_systems_without_links_or_locks(tmp_path, monkeypatch):
     with alone_in(tmp_path):
         with pytest.raises(FolderInUseError), alone_in(tmp_path):
             pass
-        monkeypatch.setattr(alone, "_locked", lambda file: None)
+        monkeypatch.setattr(alone, "locked", lambda file: None)
         with pytest.raises(FolderInUseError, match="not run here any more"), alone_in(tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []

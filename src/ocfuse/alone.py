@@ -1,6 +1,5 @@
 """Be the only one that writes into a folder, on whichever machine."""
 
-import importlib
 import json
 import os
 import socket
@@ -12,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ocfuse.exceptions import FolderInUseError
-from ocfuse.files import naming
+from ocfuse.files import locked, naming
 
 #: Name of the file that says who writes.
 LOCK = ".ocfuse.lock"
@@ -94,7 +93,7 @@ def _taken(path: Path, mine: Holder) -> int:
     lock = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         os.write(lock, json.dumps(asdict(mine)).encode())
-        _locked(lock)
+        locked(lock)
         while not (_put(part, path) or _taken_over(part, path, mine)):
             pass
     except BaseException:
@@ -127,7 +126,7 @@ def _taken_over(part: Path, path: Path, mine: Holder) -> bool:
     except FileNotFoundError:  # it has just been given back
         return False
     try:
-        holder, is_locked = Holder.of(os.read(found, 10_000)), _locked(found)
+        holder, is_locked = Holder.of(os.read(found, 10_000)), locked(found)
         if is_locked and not _is_at(found, path):
             return False
         if not is_locked or holder is None or holder.host != mine.host:
@@ -135,18 +134,6 @@ def _taken_over(part: Path, path: Path, mine: Holder) -> bool:
         os.replace(part, path)
     finally:
         os.close(found)
-    return True
-
-
-def _locked(file: int) -> bool | None:
-    """Lock an open file till it is closed; False if another has it, None if nobody can."""
-    try:
-        fcntl = importlib.import_module("fcntl")
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except (ImportError, OSError):  # Windows; some network file systems
-        return None
     return True
 
 

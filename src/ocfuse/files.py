@@ -137,16 +137,27 @@ def _begun(folder: Path) -> tuple[IO[bytes], int | None]:
         os.close(lock)
 
 
+def locked(file: int) -> bool | None:
+    """Lock an open file till it is closed; False if another has it, None if nobody can."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems
+        return None
+    return True
+
+
 def _remove_abandoned(folder: Path) -> None:
     """Remove files of writers that were killed, but not those of other machines."""
-    if sys.platform == "win32":
-        return
     with suppress(OSError), os.scandir(folder) as entries:
         for part in [entry.path for entry in entries if entry.name.startswith(BEGUN_HERE)]:
             # whoever writes has it locked; what may only be read cannot be locked everywhere
             with suppress(OSError), open(part, "r+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(part)
+                if locked(file.fileno()):
+                    os.unlink(part)
 
 
 class LineFile:
