@@ -1,7 +1,7 @@
 """Look at what is installed: pins, conflicts, licences, files, and known holes.
 
-Exits with 1 if something is found. That the database of advisories cannot be reached is said, and
-is no finding.
+Exits with 1 if something is found, and with 2 if nothing is but the database of advisories could
+not be reached: who could not look has not found that all is well.
 """
 
 import base64
@@ -43,7 +43,7 @@ class UnreachedError(Exception):
 
 
 def main(pip_audit: str = "pip-audit") -> None:
-    """Print what is found, and exit with 1 if it is anything.
+    """Print what is found; exit with 1 if it is anything, with 2 if something was not looked up.
 
     Parameters
     ----------
@@ -58,18 +58,19 @@ def main(pip_audit: str = "pip-audit") -> None:
         "files": check_files(installed.values()),
         "advisories": check_advisories(pip_audit),
     }
-    n_found = 0
+    n_found = n_unread = 0
     for name, check in checks.items():
         try:
             findings = list(check)
         except UnreachedError as error:
+            n_unread += 1
             print(f"{name}: NOT looked up: {error}")
             continue
         n_found += len(findings)
         print(f"{name}: {len(findings) or 'nothing'} found")
         for finding in findings:
             print(f"  {finding}")
-    sys.exit(1 if n_found else 0)
+    sys.exit(1 if n_found else 2 if n_unread else 0)
 
 
 def check_pins(installed: dict[str, str], pinned: dict[str, str]) -> Iterator[str]:

@@ -4,11 +4,16 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from ocfuse import FusedDetector
 from ocfuse.cli.app import run
 from ocfuse.tables import TableDetector, open_source
 from tests.cli.cases import plant, with_anomalies
+
+# a busy machine is no failure
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 DATA = os.environ.get("OCFUSE_DATA")
 #: What takes longest, begun first, so that no process is left alone with it in the end.
@@ -20,6 +25,8 @@ LONG = (
     "tests/report/test_browser.py",
     "tests/serve/test_dashboard_browser.py",
     "tests/hardening/test_model_files.py",
+    "tests/hardening/test_states.py",
+    "tests/ordinary/test_tables.py",
 )
 
 
@@ -43,7 +50,7 @@ def plant_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plant")
     plant(300, seed=0).to_csv(folder / "normal.csv", index=False)
     with_anomalies().to_csv(folder / "new.csv", index=False)
-    detector = FusedDetector("light", random_state=0)
+    detector = FusedDetector("light", false_alarm_rate=0.01, random_state=0)
     model = TableDetector(detector, id="part", time="when")
     model.fit(open_source(folder / "normal.csv").read()).save(folder / "model.ocf")
     return folder

@@ -1,13 +1,25 @@
-"""Attributions by features: complete, exact for sums, zero where nothing differs."""
+"""Attributions by features, what is usual, and words and sums that people can check."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocfuse.explain import Explanation, attribute_features
+from ocfuse.explain import (
+    Explanation,
+    UsualValues,
+    attribute_features,
+    range_texts,
+    readable,
+    rounded_parts,
+    share_text,
+    values_of,
+)
+from ocfuse.features import FeatureEncoder
 
 
 def curved(X):
@@ -102,13 +114,228 @@ def test_notebooks_show_a_table_of_few_rows():
 def test_names_in_a_notebook_are_no_markup():
     html = explanation(2, "<script>")._repr_html_()
     assert "<script>" not in html
-    assert "&lt;script&gt; (+2)" in html
+    assert "&lt;script&gt;" in html
+    assert "(+2)" in html
 
 
 def test_a_feature_that_costs_nothing_is_not_called_unusual():
     why = explanation(1, "a")
-    assert "a (+2.000)" in why.describe()
+    assert re.search(r"^a +-2\.000$", why.describe(), re.MULTILINE)
     for cost in (0.0, -1.0):
         harmless = replace(why, attributions=np.full((1, 1), cost))
-        assert "unusual" not in harmless.describe()
-        assert "a (+0)" not in harmless._repr_html_()
+        assert "no single column" in harmless.describe()
+        assert harmless.reason() == "no single column"
+        assert "(+0)" not in harmless._repr_html_()
+
+
+def test_rows_together_have_the_shares_that_they_have_alone():
+    rng = np.random.default_rng(2)
+    X, reference = rng.normal(size=(2, 50, 40))
+    reference[::3, ::2] = X[::3, ::2]
+    reference[7] = X[7]
+    together = attribute_features(curved, X, reference, np.arange(40))
+    for i in range(50):
+        rows = slice(i, i + 1)
+        alone = attribute_features(curved, X[rows], reference[rows], np.arange(40))
+        np.testing.assert_allclose(together[rows], alone, atol=1e-12)
+
+
+def test_a_row_takes_two_scored_rows_per_feature_that_differs():
+    scored = []
+
+    def score(rows):
+        scored.append(len(rows))
+        return curved(rows)
+
+    X, reference = np.ones((2, 30, 12))
+    reference[:, :5] = 0.0
+    attribute_features(score, X, reference, np.arange(12))
+    assert sum(scored) == 30 * 2 * 5
+    assert len(scored) == 1
+
+
+def test_columns_of_no_feature_stay_as_they_are():
+    X, reference = np.zeros((1, 3)), np.ones((1, 3))
+    shares = attribute_features(
+        lambda rows: rows @ [1.0, 2.0, 4.0], X, reference, np.array([0, -1, 2]), 4
+    )
+    np.testing.assert_allclose(shares, [[1.0, 0.0, 4.0, 0.0]])
+
+
+# -- what is usual ---------------------------------------------------------
+
+
+def thyroid(n=200):
+    """Return rows with a number, a rare category, and gaps."""
+    return pd.DataFrame(
+        {
+            "TSH": np.linspace(0.2, 6.3, n),
+            "surgery": ["t", "t", *["f"] * (n - 2)],
+            "sex": (["F", "M", None, "F"] * n)[:n],
+            "age": [np.nan, *np.arange(1.0, n)],
+        }
+    )
+
+
+@pytest.fixture
+def usual():
+    frame = thyroid()
+    return UsualValues.of(frame, FeatureEncoder().fit(frame))
+
+
+def test_the_usual_range_is_the_middle_of_the_training_rows(usual):
+    judged = usual.judge(0, 530.0)
+    assert (judged.usual, judged.remark) == ("0.353 to 6.15", "above all training rows")
+    assert judged.is_unusual
+    assert usual.judge(0, -1.0).remark == "below all training rows"
+    rim = usual.judge(0, 6.2)
+    assert (rim.remark, rim.is_unusual) == ("", True)
+    assert not usual.judge(0, 3.0).is_unusual
+    assert judged.facts == {"low": thyroid()["TSH"][5], "high": thyroid()["TSH"][194]}
+
+
+def test_one_extreme_training_row_does_not_widen_the_usual_range():
+    frame = pd.DataFrame({"TSH": [*np.linspace(0.4, 6.0, 99), 530.0]})
+    usual = UsualValues.of(frame, FeatureEncoder().fit(frame))
+    assert usual.judge(0, 400.0).is_unusual
+    assert usual.judge(0, 400.0).remark == ""
+
+
+def test_a_category_is_unusual_only_if_few_rows_are_as_rare(usual):
+    common, rare, new = (usual.judge(1, text) for text in ("f", "t", "x"))
+    assert not common.is_unusual
+    assert (rare.is_unusual, rare.is_new, rare.remark) == (True, False, "1 % of training rows")
+    assert (new.is_unusual, new.is_new, new.remark) == (True, True, "never seen in training")
+    assert new.usual == "f (99 %)"
+    levels = pd.DataFrame({"a": [f"v{i}" for i in range(50)] * 2, "b": np.arange(100.0)})
+    even = UsualValues.of(levels, FeatureEncoder().fit(levels))
+    assert not even.judge(0, "v3").is_unusual  # every other one is as rare
+
+
+def test_gaps_are_judged_too(usual):
+    assert usual.judge(2, "W").usual == "F (50 %), missing (25 %) or M (25 %)"
+    assert not usual.judge(2, None).is_unusual
+    once = usual.judge(3, None)
+    assert (once.is_unusual, once.is_new) == (True, False)
+    assert once.remark == "missing in 0.5 % of training rows"
+    assert usual.judge(0, None).is_new
+    assert not usual.judge(3, 50.0).is_new
+
+
+def test_values_are_those_of_the_table():
+    frame = thyroid(4)
+    encoder = FeatureEncoder().fit(frame)
+    assert values_of(frame, encoder)[2] == [frame["TSH"][2], "f", None, 2.0]
+    assert values_of(frame, encoder)[0][3] is None
+    assert values_of(np.array([[1.0, np.nan]]), FeatureEncoder().fit(np.eye(2))) == [[1.0, None]]
+
+
+@given(st.floats(-1e9, 1e9), st.floats(0, 1e9), st.floats(-1e9, 1e9))
+def test_a_value_looks_inside_its_range_if_and_only_if_it_is(low, width, value):
+    low, high, value = float(low), float(low + width), float(value)
+    texts = [float(text) for text in range_texts(low, high, value)]
+    assert (texts[2] < texts[0]) == (value < low)
+    assert (texts[2] > texts[1]) == (value > high)
+
+
+def test_texts_of_values_and_shares():
+    assert [readable(cell) for cell in (None, np.nan, 1 / 3, 123456.0, "ab")] == [
+        "missing",
+        "missing",
+        "0.3333",
+        "123456",
+        "ab",
+    ]
+    assert len(readable("x" * 100)) == 60
+    assert [share_text(share) for share in (0.98912, 0.99999, 1.0, 0.00123)] == [
+        "98.9 %",
+        "99.9 %",
+        "100 %",
+        "0.123 %",
+    ]
+
+
+# -- words and sums --------------------------------------------------------
+
+
+def told(costs, values, usual):
+    """Return the explanation of one row of the table of `thyroid`."""
+    return replace(
+        explanation(2, "knn"),
+        feature_names=["TSH", "surgery", "sex", "age"],
+        attributions=np.array([costs, costs]),
+        values=[values, values],
+        usual=usual,
+        contributions=np.array([[-1.25, 0.25], [-1.25, 0.25]]),
+    )
+
+
+def test_the_reason_has_the_usual_range_beside_the_value(usual):
+    why = told([3.0, 0.0, 0.0, 0.0], [530.0, "f", "F", 40.0], usual)
+    assert why.reason() == "TSH 530, usually 0.353 to 6.15, above all training rows"
+    assert "TSH 530, usually 0.353 to 6.15, above all training rows" in why.describe()
+
+
+def test_a_common_value_is_never_called_unusual(usual):
+    why = told([1.0, 2.0, 0.5, 0.0], [6.2, "f", "F", 40.0], usual)
+    assert why.reason() == "TSH 6.2, usually 0.353 to 6.15; together with surgery f, sex F"
+    assert "surgery f, usual alone, unusual together with the others" in why.describe()
+    usual_alone = told([0.0, 2.0, 0.0, 1.0], [3.0, "f", "F", 40.0], usual)
+    expected = "no value is unusual alone, but together: surgery f, age 40"
+    assert usual_alone.reason() == expected
+
+
+def test_what_training_never_had_is_named_first(usual):
+    why = told([3.0, -0.5, 0.0, 0.0], [530.0, "x", "F", 40.0], usual)
+    first = why.readings(0)[0]
+    assert (first.name, first.words) == ("surgery", "x, never seen in training, usually f (99 %)")
+    assert why.reason().startswith("surgery x, never seen in training, usually f (99 %); TSH 530")
+
+
+def test_a_gap_that_costs_nothing_is_no_reason(usual):
+    why = told([0.0, 2.0, 0.0, 0.0], [None, "t", "F", 40.0], usual)
+    assert why.reason() == "surgery t, 1 % of training rows, usually f (99 %)"
+
+
+def ends(lines):
+    return [float(line.split()[-1]) for line in lines]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.integers(1, 7), st.floats(-6, 6))
+def test_the_numbers_that_are_shown_add_up(seed, n_features, n_members, size):
+    rng = np.random.default_rng(seed)
+    costs, shares = 10.0**size * rng.normal(size=(2, 1, 7))
+    base = 10.0**size * rng.normal(size=1)
+    names = [f"n{j}" for j in range(7)]
+    why = Explanation(
+        score=base + shares.sum(axis=1),
+        offset=0.0,
+        p_value=np.ones(1),
+        member_names=names,
+        member_scores=shares,
+        normalised_scores=shares,
+        weights=rng.random((1, 7)),
+        base=base,
+        contributions=shares,
+        local_p=base,
+        nearest_rows=np.zeros((1, 1), dtype=np.intp),
+        nearest_distances=np.ones((1, 1)),
+        feature_names=names,
+        attributions=costs,
+    )
+    lines = why.describe(n_features=n_features, n_members=n_members).splitlines()
+    score = float(re.search(r"score (\S+),", lines[0])[1])
+    heads = next(i for i, line in enumerate(lines) if line.startswith("member"))
+    for block in (lines[1:heads], lines[heads + 1 : -1]):
+        if "no single column" not in block[0]:
+            *parts, total = ends(block)
+            assert total == score
+            assert sum(parts) == pytest.approx(total, abs=1e-9 * max(1, abs(score)))
+    assert score == pytest.approx(why.score[0], rel=1e-2, abs=1e-9)
+
+
+def test_rounding_keeps_the_sum():
+    assert rounded_parts([1 / 3, 1 / 3, 1 / 3], 1.0, 2) == [0.34, 0.33, 0.33]
+    assert rounded_parts([-0.5, 0.5], 0.0, 0) in ([0.0, 0.0], [-1.0, 1.0])
+    assert rounded_parts([np.inf, 1.0], np.inf, 2) == [np.inf, 1.0]

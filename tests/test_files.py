@@ -1,6 +1,7 @@
 import fcntl
 import os
 import stat
+import sys
 
 import pytest
 
@@ -9,6 +10,8 @@ from ocfuse.files import (
     LONGEST_LINE,
     UNFINISHED,
     LineFile,
+    is_unicode,
+    read_whole,
     replacing,
     write_atomically,
 )
@@ -118,3 +121,44 @@ def test_lines_go_into_a_pipe(tmp_path):
     with pytest.raises(BrokenPipeError, match="pipe"):
         file.write(b"{}\n")
     file.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_a_replaced_file_keeps_its_permissions(tmp_path, mode):
+    """Also while it is written: a model holds rows of training."""
+    target = tmp_path / "a"
+    target.write_bytes(b"old")
+    target.chmod(mode)
+    with replacing(target) as file:
+        assert stat.S_IMODE(os.stat(file.name).st_mode) == mode | stat.S_IWUSR
+        file.write(b"new")
+    assert target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions")
+def test_a_new_file_has_the_permissions_that_the_user_wants(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "a", b"new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+def test_what_is_read_whole_is_a_file_of_bounded_size(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+    assert read_whole(path) == read_whole(path, 5) == b"12345"
+    with pytest.raises(OSError, match="5 bytes, at most 4"):
+        read_whole(path, 4)
+    with pytest.raises(IsADirectoryError):
+        read_whole(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_whole(tmp_path / "none")
+
+
+def test_text_that_a_file_can_hold():
+    assert is_unicode("caf\u00e9 \U0001f600")
+    assert not is_unicode("\ud800")

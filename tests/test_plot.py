@@ -8,12 +8,15 @@ import matplotlib as mpl
 mpl.use("Agg")
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot
 
-from ocfuse import optional, plot
+from ocfuse import FusedDetector, optional, plot
+from ocfuse.detectors import KNN
 from ocfuse.exceptions import InvalidInputError, MissingPackageError
 from ocfuse.stats import mean_ranks
+from ocfuse.tables import TableDetector
 from tests.report import examples
 
 
@@ -126,3 +129,27 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"matplotlib", "jinja2"} & set(shown.stdout.split())
+
+
+@pytest.mark.filterwarnings("ignore::ocfuse.exceptions.CellsWarning")
+def test_scores_of_a_detector_and_rows():
+    detector, rows = examples.fitted(), examples.new_rows()
+    ax = plot.scores(detector, rows)
+    direct = plot.scores(
+        detector.normal_scores_, detector.score_samples(rows), offset=detector.offset_
+    )
+    assert texts(ax.get_legend().get_texts()) == texts(direct.get_legend().get_texts())
+    for bars, others in zip(ax.containers, direct.containers, strict=True):
+        assert [bar.get_height() for bar in bars] == [bar.get_height() for bar in others]
+    assert len(plot.scores(detector).containers) == 1
+
+
+def test_scores_of_a_table_leave_rows_without_a_score_out():
+    frame = pd.DataFrame({"flow": np.random.default_rng(0).normal(size=80)})
+    model = TableDetector(FusedDetector([("knn", KNN(3))], random_state=0)).fit(frame)
+    assert len(plot.scores(model, frame[:9]).containers) == 2
+
+
+def test_scores_of_a_detector_that_is_not_fitted():
+    with pytest.raises(InvalidInputError, match="Fit it first"):
+        plot.scores(FusedDetector(), [[0.0]])

@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from ocfuse import threads
-from ocfuse.threads import LEAST_FOR_THREADS, few_threads, one_thread
+from ocfuse.threads import LEAST_FOR_THREADS, few_threads, one_thread, one_thread_throughout
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +94,23 @@ def test_other_threads_leave_the_limit_alone():
     other.start()
     other.join()
     assert seen == [True]
+
+
+def test_where_all_have_one_thread_nobody_waits_for_it():
+    """In a service a stream would wait for the explanation of a stranger."""
+    before, is_inside = counts(), threading.Barrier(2, timeout=20)
+    found = []
+
+    def work():
+        with one_thread():
+            is_inside.wait()
+            found.append(set(counts()))
+            is_inside.wait()
+
+    with one_thread_throughout():
+        caller = threading.Thread(target=work)
+        caller.start()
+        work()
+        caller.join()
+    assert found == [{1}, {1}]
+    assert counts() == before

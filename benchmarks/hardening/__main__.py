@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("model_files", "csv_bytes")
+PARTS = ("model_files", "states", "csv_bytes")
 
 if __name__ == "__main__":
     main("hardening", PARTS)

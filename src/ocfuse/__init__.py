@@ -3,22 +3,31 @@
 import importlib
 import typing
 
-from ocfuse.versions import show_versions
-
 if typing.TYPE_CHECKING:
     from ocfuse.ensemble import FusedDetector
+    from ocfuse.features import FeatureEncoder
     from ocfuse.persistence import load
     from ocfuse.progress import show_progress
+    from ocfuse.versions import show_versions
 
-__all__ = ["FusedDetector", "__version__", "load", "show_progress", "show_versions"]
+__all__ = [
+    "FeatureEncoder",
+    "FusedDetector",
+    "__version__",
+    "load",
+    "show_progress",
+    "show_versions",
+]
 
 __version__ = "0.1.0.dev0"
 
-#: Imported on first use, so that `import ocfuse` and the solvers stay without scikit-learn.
+#: Imported on first use, so that `import ocfuse` takes no time, and the solvers no scikit-learn.
 _LAZY = {
+    "FeatureEncoder": "ocfuse.features",
     "FusedDetector": "ocfuse.ensemble",
     "load": "ocfuse.persistence",
     "show_progress": "ocfuse.progress",
+    "show_versions": "ocfuse.versions",
 }
 
 

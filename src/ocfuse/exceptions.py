@@ -19,6 +19,7 @@ The tree::
 
     OcfuseWarning (UserWarning)
     ├── ConvergenceWarning                     a solver stopped before its tolerance
+    ├── CopiedRowsWarning                      training rows are copies of others
     ├── DatasetWarning                         a damaged data set was left out
     ├── DriftWarning                           channels wander between blocks of training
     ├── EqualWeightsWarning                    a fusion found nothing to learn
@@ -29,9 +30,20 @@ The tree::
     ├── SuspectInputWarning                    input can be used, but is hardly what was meant
     ├── SuspectRowsWarning                     many training rows lie far from the others
     ├── TableWarning                           a table was read in a way that may be wrong
+    │   ├── CellsWarning                       some of its cells are unlike those of training
+    │   ├── IgnoredColumnsWarning              some of its columns are not learned from
     │   └── RowsWarning                        some of its rows are not like those of training
     └── ThresholdWarning                       alarms may be more or fewer than stated
 """
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+#: Names that are listed where none is close to the one given.
+MOST_NAMES = 12
+#: Lines of a table of odd cells, and values of each, that are shown; the others are counted.
+MOST_LINES, MOST_VALUES = 20, 5
 
 
 class OcfuseError(Exception):
@@ -103,6 +115,10 @@ class ConvergenceWarning(OcfuseWarning):
     """Tell that a solver stopped before its tolerance, with status and gap."""
 
 
+class CopiedRowsWarning(OcfuseWarning):
+    """Tell how many training rows are copies of others, and what counts instead."""
+
+
 class DatasetWarning(OcfuseWarning):
     """Name the file of a data set that was left out, and say why."""
 
@@ -143,6 +159,76 @@ class TableWarning(OcfuseWarning):
     """Tell how a table was read, where that may be wrong, and what to do then."""
 
 
+class CellsWarning(TableWarning):
+    """Tabulate cells of a table that are unlike those of training.
+
+    Parameters
+    ----------
+    changes : sequence of Change
+        One line per column and kind of change.
+    """
+
+    class Change(NamedTuple):
+        """Cells of one column that are unlike those of training.
+
+        Attributes
+        ----------
+        column : str
+            Name of the column.
+        what : str
+            What they hold.
+        values : tuple of str
+            Their values, if they have any.
+        n_rows : int
+            How many cells.
+        first : str
+            Row of the first of them.
+        """
+
+        column: str
+        what: str
+        values: tuple[str, ...]
+        n_rows: int
+        first: str
+
+    def __init__(self, changes: Sequence["CellsWarning.Change"]) -> None:
+        self.changes = tuple(CellsWarning.Change(*change) for change in changes)
+        lines = [_told(change) for change in self.changes[:MOST_LINES]]
+        more = len(self.changes) - len(lines)
+        lines += [f"and {more} more columns"] if more > 0 else []
+        super().__init__("Cells unlike those of training:\n" + "\n".join(f"  {x}" for x in lines))
+
+    def __reduce__(self) -> tuple[type["CellsWarning"], tuple[tuple["CellsWarning.Change", ...]]]:
+        return type(self), (self.changes,)  # for other processes
+
+    @classmethod
+    def added_up(cls, parts: Sequence["CellsWarning"]) -> "CellsWarning":
+        """Return one table for several chunks of rows."""
+        found: dict[tuple[str, str], CellsWarning.Change] = {}
+        for change in (change for part in parts for change in part.changes):
+            key = change.column, change.what
+            before = found.get(key, change._replace(values=(), n_rows=0))
+            found[key] = before._replace(
+                values=tuple(sorted({*before.values, *change.values})),
+                n_rows=before.n_rows + change.n_rows,
+            )
+        return cls(tuple(found.values()))
+
+
+def _told(change: CellsWarning.Change) -> str:
+    """Return one line of the table."""
+    values = [repr(value) for value in change.values[:MOST_VALUES]]
+    more = len(change.values) - len(values)
+    shown = f" ({', '.join(values)}{f' and {more} more' if more > 0 else ''})" if values else ""
+    name = change.column if change.column.isprintable() else repr(change.column)
+    rows = "" if change.n_rows == 1 else f"{change.n_rows:,} rows, the first of them "
+    return f"{name}: {change.what}{shown}: {rows}{change.first}"
+
+
+class IgnoredColumnsWarning(TableWarning):
+    """Name the columns that are not learned from, and say why."""
+
+
 class RowsWarning(TableWarning):
     """Count rows of a table that something is odd about.
 
@@ -167,3 +253,30 @@ class RowsWarning(TableWarning):
 
 class ThresholdWarning(OcfuseWarning):
     """Tell that alarms may be more or fewer than the stated rate, and why."""
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return a question about the known names that are close to one, or nothing."""
+    folded = {choice.casefold(): choice for choice in known}
+    given = str(name).casefold()
+    close = difflib.get_close_matches(given, folded, n=3, cutoff=0.5)
+    found = [key for key in folded if given and given in key]
+    suggestions = [folded[key] for key in dict.fromkeys([*close, *found])][:3]
+    return f"Did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else ""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str], hint: str = "") -> InvalidInputError:
+    """Return the error for a name that is not known, with suggestions and perhaps a hint."""
+    choices = list(known)
+    more = f" and {len(choices) - MOST_NAMES} more" if len(choices) > MOST_NAMES else ""
+    listed = f"Known are {', '.join(choices[:MOST_NAMES])}{more}." if choices else ""
+    advice = did_you_mean(name, choices) or listed or "None is known here."
+    return InvalidInputError(f"{what} must be a known name. Got {name!r}. {advice} {hint}".rstrip())
+
+
+def not_one_of(what: str, given: object, known: Iterable[str], other: str = "") -> str:
+    """Return what to say of a name that is none of a few, all of which are listed."""
+    choices = list(known)
+    names = ", ".join(map(repr, choices))
+    text = f"{what} must be one of {names}{other}. Got {given!r}."
+    return f"{text} {did_you_mean(given, choices) if isinstance(given, str) else ''}".rstrip()

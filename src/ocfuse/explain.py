@@ -1,12 +1,15 @@
-"""Why a row has its score: members, weights, neighbours, features."""
+"""Why a row has its score: members, weights, neighbours, features, usual values."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ocfuse.features import FeatureEncoder, read_columns
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -15,6 +18,345 @@ IntArray: TypeAlias = NDArray[np.intp]
 CHUNK = 2048
 #: Rows that a notebook shows.
 MOST_SHOWN = 20
+#: Share of normal rows whose values are called usual: of numbers the middle, of categories the
+#: most common.
+USUAL = 0.95
+#: Usual categories that are named, until they make up this share.
+MOST_NAMED, NAMED_SHARE = 3, 0.9
+#: Digits of a value that are shown, if they tell it from the ends of a range.
+DIGITS = 4
+#: Longest text of a value.
+LONGEST = 60
+#: Columns that a short reason names, until they make up this share of what all cost.
+MOST_REASONS, REASON_SHARE = 3, 0.9
+#: Decimals of scores that are shown, and so many more if scores are small.
+DECIMALS, MOST_DECIMALS = 3, 9
+NEVER = "never seen in training"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What normal training rows have where a row has some value.
+
+    Attributes
+    ----------
+    usual : str
+        What is usual, such as "0.4 to 6.1" or "f (98.9 %)".
+    remark : str
+        How this value stands to it, such as "never seen in training"; may be empty.
+    is_unusual, is_new : bool
+        Whether less than 5 % of normal rows have values as far out or as rare; whether it
+        is a category or a gap that no training row had.
+    facts : dict
+        The same in numbers: "low" and "high" of numbers, or "share" of the normal rows that
+        have this category, and "values", the shares of the most common ones.
+    """
+
+    usual: str
+    remark: str
+    is_unusual: bool
+    is_new: bool
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The value of one feature in a row, and what it costs the row.
+
+    Attributes
+    ----------
+    name : str
+        The feature.
+    value : str
+        Its value here, as a text.
+    cost : float
+        What the score would gain if it were as in the normal rows most like this one.
+    judgement : Judgement or None
+        What is usual; None if it is not known.
+    cell : float, str or None
+        The value itself; None for a gap.
+    """
+
+    name: str
+    value: str
+    cost: float
+    judgement: Judgement | None
+    cell: Any
+
+    @property
+    def usual(self) -> str:
+        """What is usual, or an empty text."""
+        return "" if self.judgement is None else self.judgement.usual
+
+    @property
+    def is_unusual(self) -> bool:
+        """Whether the value is unusual by itself; what is not known counts as unusual."""
+        return self.judgement is None or self.judgement.is_unusual
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no training row had the category, or the gap."""
+        return self.judgement is not None and self.judgement.is_new
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is named as a reason: it costs something, or no training row had it."""
+        return self.cost > 0 or (self.is_new and self.cell is not None)
+
+    @property
+    def words(self) -> str:
+        """Value and what is usual, such as "530, usually 0.4 to 6.1"."""
+        if self.judgement is None:
+            return self.value
+        usual = f"usually {self.usual}" if self.usual else ""
+        return ", ".join(filter(None, [self.value, *self._order(usual, self.judgement.remark)]))
+
+    def _order(self, usual: str, remark: str) -> list[str]:
+        is_number = isinstance(self.cell, float)
+        return [usual, remark] if is_number or not self.is_unusual else [remark, usual]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the reading as JSON has it."""
+        known = self.judgement
+        return {
+            "name": self.name,
+            "value": self.cell,
+            "cost": self.cost,
+            "is_unusual": None if known is None else known.is_unusual,
+            "usual": None if known is None else known.facts,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True)
+class UsualValues:
+    """What training rows have in each of m columns, in the units of the table.
+
+    Rows labelled as anomalies do not count; those that were too far out to be learned
+    from do, so that "never seen in training" is true.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of these rows.
+    low, high : ndarray of shape (m,)
+        The middle 95 % of the numbers lie between these; NaN for categories.
+    least, most : ndarray of shape (m,)
+        Smallest and largest number.
+    gaps : ndarray of shape (m,)
+        Rows without a value.
+    levels : list of dict or None
+        Rows with each category; None for numbers.
+    learned : ndarray of shape (m,)
+        Which columns a detector learns from; nothing is known of the others.
+    """
+
+    n_rows: int
+    low: FloatArray
+    high: FloatArray
+    least: FloatArray
+    most: FloatArray
+    gaps: IntArray
+    levels: list[dict[str, int] | None]
+    learned: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, X: Any, encoder: FeatureEncoder) -> "UsualValues":
+        """Take the usual values from training rows, whose columns the encoder knows.
+
+        Parameters
+        ----------
+        X : array or data frame
+            The rows, as `check_table` returned them.
+        encoder : FeatureEncoder
+            Tells which columns are learned from, and which of them hold categories.
+
+        Returns
+        -------
+        UsualValues
+            Ranges and counts.
+        """
+        columns = read_columns(X, encoder.categorical_)
+        n, m = len(columns[0]), len(columns)
+        low, high, least, most = np.full((4, m), np.nan)
+        gaps = np.zeros(m, dtype=np.intp)
+        levels: list[dict[str, int] | None] = [None] * m
+        learned = np.isin(np.arange(m), encoder.source_)
+        for j in np.flatnonzero(learned).tolist():
+            cells = columns[j]
+            if cells.dtype == object:  # texts, be they categories or all blank
+                counts = Counter(cells.tolist())
+                gaps[j] = counts.pop(None, 0)
+                levels[j] = dict(sorted(counts.items()))
+                continue
+            present = cells[~np.isnan(cells)]
+            gaps[j] = n - len(present)
+            if len(present):
+                least[j], low[j], high[j], most[j] = _range_of(present)
+        return cls(n, low, high, least, most, gaps, levels, learned)
+
+    def judge(self, j: int, cell: Any) -> Judgement | None:
+        """Tell how a value stands to those of normal rows.
+
+        Parameters
+        ----------
+        j : int
+            Position of the column.
+        cell : float, str or None
+            The value, as `values_of` has it.
+
+        Returns
+        -------
+        Judgement or None
+            What is usual, and whether this is; None for a column that is not learned from.
+        """
+        levels = self.levels[j]
+        if not self.learned[j]:
+            return None
+        if levels is not None:
+            return self._judge_category(levels, int(self.gaps[j]), cell)
+        if self.gaps[j] == self.n_rows:
+            is_new = cell is not None
+            return Judgement("missing", NEVER if is_new else "", is_new, is_new, {})
+        if cell is None:
+            low, high, _ = range_texts(self.low[j], self.high[j], self.low[j])
+            return self._judge_gap(int(self.gaps[j]), _range_text(low, high), self._range(j))
+        low, high, _ = range_texts(self.low[j], self.high[j], cell)
+        is_above, is_below = cell > self.most[j], cell < self.least[j]
+        remark = "above all training rows" if is_above else "below all training rows"
+        return Judgement(
+            usual=_range_text(low, high),
+            remark=remark if is_above or is_below else "",
+            is_unusual=not self.low[j] <= cell <= self.high[j],
+            is_new=False,
+            facts=self._range(j),
+        )
+
+    def is_new(self, j: int, cell: Any) -> bool:
+        """Tell whether no training row had the category or the gap, or any value in its column."""
+        if not self.learned[j]:
+            return False
+        if cell is None:
+            return bool(self.gaps[j] == 0)
+        levels = self.levels[j]
+        return bool(self.gaps[j] == self.n_rows) if levels is None else cell not in levels
+
+    def _range(self, j: int) -> dict[str, Any]:
+        bounds = {"low": self.low[j], "high": self.high[j]}
+        return {name: float(value) for name, value in bounds.items()}
+
+    def _judge_gap(self, n_gaps: int, usual: str, facts: dict[str, Any]) -> Judgement:
+        """Judge a missing number."""
+        share = n_gaps / self.n_rows
+        remark = f"missing in {share_text(share)} of training rows" if n_gaps else NEVER
+        is_rare = share < 1.0 - USUAL
+        return Judgement(usual, remark, is_rare, not n_gaps, facts | {"share": share})
+
+    def _judge_category(self, levels: dict[str, int], n_gaps: int, cell: Any) -> Judgement:
+        count = n_gaps if cell is None else levels.get(cell, 0)
+        shares: dict[str | None, float] = {text: n / self.n_rows for text, n in levels.items()}
+        if n_gaps:
+            shares[None] = n_gaps / self.n_rows
+        common = sorted(shares, key=lambda text: (-shares[text], text or ""))[:MOST_NAMED]
+        totals = np.cumsum([shares[text] for text in common])
+        named = common[: int(np.searchsorted(totals, NAMED_SHARE - 1e-12)) + 1]
+        # a category is rare if all that are as rare as it make up little
+        as_rare = sum(n for n in [*levels.values(), n_gaps] if n <= count) / self.n_rows
+        share = count / self.n_rows
+        return Judgement(
+            usual=_either([f"{readable(text)} ({share_text(shares[text])})" for text in named]),
+            remark=f"{share_text(share)} of training rows" if count else NEVER,
+            is_unusual=as_rare < 1.0 - USUAL,
+            is_new=not count,
+            facts={"share": share, "values": {readable(text): shares[text] for text in named}},
+        )
+
+
+def _range_of(values: FloatArray) -> FloatArray:
+    """Return the least value, the ends of the middle 95 %, and the largest."""
+    last = len(values) - 1
+    cut = int((1.0 - USUAL) / 2 * len(values))
+    places = [0, cut, last - cut, last]
+    ordered: FloatArray = np.partition(values, sorted(set(places)))[places]
+    return ordered
+
+
+def _range_text(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
+
+
+def _either(texts: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+
+
+def values_of(X: Any, encoder: FeatureEncoder) -> list[list[Any]]:
+    """Return the cells of a table row by row: numbers and texts of categories, None for gaps."""
+    columns = [
+        [None if cell is None or cell != cell else cell for cell in column.tolist()]
+        for column in read_columns(X, encoder.categorical_)
+    ]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def range_texts(low: float, high: float, value: float) -> list[str]:
+    """Return a range and a value with few digits, but so many that they lie as they do."""
+    places = [np.sign(value - low), np.sign(value - high)]
+    texts: list[str] = []
+    for digits in (3, 4, 6, 9, 17):
+        texts = [number_text(end, digits) for end in (low, high)]
+        texts.append(number_text(value, max(digits, DIGITS)))
+        ends, shown = np.array(texts[:2], dtype=float), float(texts[2])
+        if np.array_equal(np.sign(shown - ends), places):
+            break
+    return texts
+
+
+def number_text(value: float, digits: int) -> str:
+    """Return a number with so many digits, whole ones in full."""
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < 1e15 else text
+
+
+def share_text(share: float) -> str:
+    """Return a share in per cent with three digits; less than all is never 100 %."""
+    text = f"{100 * share:.3g}"
+    return f"{'99.9' if text == '100' and share < 1 else text} %"
+
+
+def readable(cell: Any) -> str:
+    """Return a value as a short text."""
+    if cell is None or (isinstance(cell, float | np.floating) and np.isnan(cell)):
+        return "missing"
+    is_number = isinstance(cell, float | np.floating)
+    text = number_text(float(cell), DIGITS) if is_number else str(cell)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def rounded_parts(parts: list[float], total: float, decimals: int) -> list[float]:
+    """Round the parts of a sum so that they still add up to the sum as it is rounded.
+
+    Parameters
+    ----------
+    parts : list of float
+        The parts.
+    total : float
+        Their sum.
+    decimals : int
+        Digits after the point.
+
+    Returns
+    -------
+    list of float
+        Each is less than one unit of the last digit from what it was.
+    """
+    units = np.array(parts) * 10.0**decimals
+    if not np.isfinite(units).all():
+        return parts
+    whole = np.floor(units)
+    left = round(round(total, decimals) * 10.0**decimals) - whole.sum()
+    up = np.argsort(whole - units, kind="stable")[: int(np.clip(left, 0, len(parts)))]
+    whole[up] += 1
+    return [round(float(value) / 10.0**decimals, decimals) for value in whole]
 
 
 @dataclass(frozen=True)
@@ -50,9 +392,14 @@ class Explanation:
     feature_names : list of str
         Names of the features, in the order of the column below.
     attributions : ndarray of shape (q, m)
-        Change of the score as each feature goes over to its value in the nearest
-        normal row: large = this feature makes the row unusual. A row of them
-        sums to the score of that normal row minus the score of this one.
+        What each feature costs the row: the change of the score as the feature goes over
+        to what the normal rows most like this one have. Large = this feature makes the
+        row unusual; 0 = one of those rows has such a value.
+        ``reference_score - attributions.sum(1) == score``.
+    values : list of list or None
+        The rows as they were given: numbers and texts of categories, None for gaps.
+    usual : UsualValues or None
+        What normal training rows have in each column.
     """
 
     score: FloatArray
@@ -69,14 +416,65 @@ class Explanation:
     nearest_distances: FloatArray
     feature_names: list[str]
     attributions: FloatArray
+    values: list[list[Any]] | None = None
+    usual: UsualValues | None = None
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:
         """Tell which rows raise an alarm."""
         return self.score < self.offset
 
+    @property
+    def reference_score(self) -> FloatArray:
+        """Score that each row would have if every feature were as in the rows most like it."""
+        return np.asarray(self.score + self.attributions.sum(axis=1))
+
     def __len__(self) -> int:
         return len(self.score)
+
+    def readings(self, row: int = 0, count: int | None = None) -> list[Reading]:
+        """Return the features of one row with their values, what is usual and what they cost.
+
+        Parameters
+        ----------
+        row : int, default=0
+            Position among the explained rows.
+        count : int, default=None
+            Features to return, at most. None is all.
+
+        Returns
+        -------
+        list of Reading
+            First the categories and gaps that training never had, then what costs most.
+        """
+        costs = self.attributions[row]
+        order = np.argsort(-costs, kind="stable")
+        new = self._new(row)
+        order = np.concatenate([order[new[order]], order[~new[order]]])
+        return [self._reading(row, j) for j in order[:count].tolist()]
+
+    def reason(self, row: int = 0) -> str:
+        """Say in one line what makes a row unusual.
+
+        Parameters
+        ----------
+        row : int, default=0
+            Position among the explained rows.
+
+        Returns
+        -------
+        str
+            Such as "TSH 530, usually 0.4 to 6.1". Values that are usual by themselves are
+            not called unusual, only named as unusual together.
+        """
+        found = self._named(row, MOST_REASONS, REASON_SHARE)
+        alone = [f"{one.name} {one.words}" for one in found if one.is_unusual]
+        together = ", ".join(f"{one.name} {one.value}" for one in found if not one.is_unusual)
+        if not found:
+            return "no single column"
+        if alone:
+            return "; ".join([*alone, f"together with {together}"] if together else alone)
+        return f"no value is unusual alone, but together: {together}"
 
     def describe(self, row: int = 0, *, n_members: int = 5, n_features: int = 5) -> str:
         """Say in plain words what lies behind one row.
@@ -93,20 +491,19 @@ class Explanation:
         Returns
         -------
         str
-            Several lines.
+            Several lines. The numbers at their ends add up to the score, those of the
+            features and those of the members.
         """
         state = "anomaly" if self.is_anomaly[row] else "normal"
         near = ", ".join(map(str, self.nearest_rows[row]))
+        decimals = self._decimals(row)
         lines = [
-            f"{state}: score {self.score[row]:.3f}, threshold {self.offset:.3f}, "
+            f"{state}: score {self.score[row]:.{decimals}f}, threshold {self.offset:.{decimals}f}, "
             f"p-value {self.p_value[row]:.3g}",
+            *self._feature_lines(row, n_features),
             *self._member_lines(row, n_members),
             f"nearest normal training rows: {near}",
         ]
-        top = self._unusual(row, n_features)
-        parts = [f"{self.feature_names[j]} ({self.attributions[row, j]:+.3f})" for j in top]
-        if parts:
-            lines.append(f"most unusual features, by what they cost: {', '.join(parts)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -116,7 +513,7 @@ class Explanation:
             "verdict",
             "score",
             "p-value",
-            "most unusual features",
+            "what makes it unusual",
             "most trusted members",
         )
         lines = [self._html_cells(i) for i in range(min(len(self), MOST_SHOWN))]
@@ -130,35 +527,123 @@ class Explanation:
         )
 
     def _html_cells(self, row: int) -> list[str]:
-        features = self._unusual(row, 3)
-        members = np.argsort(-np.abs(self.weights[row]), kind="stable")[:3]
+        members = np.argsort(-np.abs(self.weights[row]), kind="stable")[:3].tolist()
+        trusted = [f"{self.member_names[j]} ({self.weights[row, j]:+.3g})" for j in members]
+        features = [f"{one.name} {_told(one)} ({one.cost:+.3g})" for one in self._named(row, 3)]
         return [
             str(row),
             "<b>anomaly</b>" if self.is_anomaly[row] else "normal",
             f"{self.score[row]:.3f}",
             f"{self.p_value[row]:.3g}",
-            escape(_listed(self.feature_names, self.attributions[row], features)),
-            escape(_listed(self.member_names, self.weights[row], members)),
+            escape("; ".join(features)),
+            escape(", ".join(trusted)),
         ]
 
-    def _unusual(self, row: int, count: int) -> IntArray:
-        """Return the features that cost a row most; none that costs nothing."""
-        costs = self.attributions[row]
-        top: IntArray = np.argsort(-costs, kind="stable")[: min(count, np.sum(costs > 0))]
-        return top
+    def _decimals(self, row: int) -> int:
+        """Return how many decimals scores are shown with: more where they are small."""
+        most = max(abs(self.score[row]), abs(self.offset))
+        small = -int(np.floor(np.log10(most))) - 1 if 0 < most < np.inf else 0
+        return min(DECIMALS + max(small, 0), MOST_DECIMALS)
+
+    def _reading(self, row: int, j: int) -> Reading:
+        cell = None if self.values is None else self.values[row][j]
+        judgement = None
+        value = "" if self.values is None else readable(cell)
+        if self.usual is not None and self.values is not None:
+            judgement = self.usual.judge(j, cell)
+            if isinstance(cell, float):
+                value = range_texts(self.usual.low[j], self.usual.high[j], cell)[2]
+        return Reading(
+            self.feature_names[j], value, float(self.attributions[row, j]), judgement, cell
+        )
+
+    def _new(self, row: int) -> NDArray[np.bool_]:
+        """Tell which features have a category, or a gap, that training never had."""
+        new = np.zeros(self.attributions.shape[1], dtype=bool)
+        if self.usual is not None and self.values is not None:
+            for j, cell in enumerate(self.values[row]):
+                # a row with a gap may be judged by its other columns
+                counts = cell is not None or self.attributions[row, j] > 0
+                new[j] = counts and self.usual.is_new(j, cell)
+        return new
+
+    def _named(self, row: int, count: int, share: float = 1.0) -> list[Reading]:
+        """Return the features to name: those that cost something, and what training never had."""
+        found = [one for one in self.readings(row, count) if one.is_named]
+        most = share * np.maximum(self.attributions[row], 0).sum()
+        before = np.cumsum([0.0, *(max(one.cost, 0.0) for one in found[:-1])])
+        return [
+            one
+            for one, sum_ in zip(found, before, strict=False)
+            if (one.is_new and one.cell is not None) or sum_ < most
+        ]
+
+    def _feature_lines(self, row: int, n_features: int) -> list[str]:
+        """Return a sum: a row like it, what each feature costs, the score."""
+        found = self._named(row, n_features)
+        if not found:
+            return ["no single column makes it unusual"]
+        rest = self.attributions.shape[1] - len(found)
+        names = [f"{one.name} {_told(one)}".rstrip() for one in found]
+        shares = [-one.cost for one in found]
+        names = ["with values of the normal rows most like it", *names]
+        shares = [float(self.reference_score[row]), *shares]
+        if rest:
+            names.append(_others(rest, "column"))
+            shares.append(float(self.score[row] - sum(shares)))
+        return self._sum_lines(row, names, shares)
 
     def _member_lines(self, row: int, n_members: int) -> list[str]:
-        lines = [f"{'member':<16}{'weight':>8}{'score':>10}{'share':>10}"]
-        for j in np.argsort(-np.abs(self.weights[row]), kind="stable")[:n_members]:
-            lines.append(
-                f"{self.member_names[j]:<16}{self.weights[row, j]:>8.3f}"
-                f"{self.normalised_scores[row, j]:>10.3f}{self.contributions[row, j]:>10.3f}"
-            )
-        return lines
+        """Return a table of members whose shares add up to the score."""
+        order = np.argsort(-np.abs(self.weights[row]), kind="stable")
+        top = order[:n_members].tolist()
+        shares = [float(self.contributions[row, j]) for j in top]
+        scores = [f"{self.normalised_scores[row, j]:.3f}" for j in top]
+        wide = max([10, *(len(text) + 2 for text in scores)])
+        names = [
+            f"{self.weights[row, j]:>8.3f}{text:>{wide}}"
+            for j, text in zip(top, scores, strict=True)
+        ]
+        width = max([16, *(len(self.member_names[j]) + 2 for j in top)])
+        names = [
+            f"{self.member_names[j]:<{width}}{text}" for j, text in zip(top, names, strict=True)
+        ]
+        if len(order) > len(top):
+            names.append(_others(len(order) - len(top), "member"))
+            shares.append(float(self.contributions[row, order[n_members:]].sum()))
+        if self.base[row]:
+            names.append("before any member has spoken")
+            shares.append(float(self.base[row]))
+        heads = f"{'member':<{width}}{'weight':>8}{'score':>{wide}}"
+        return self._sum_lines(row, names, shares, heads)
+
+    def _sum_lines(
+        self, row: int, names: list[str], parts: list[float], heads: str = ""
+    ) -> list[str]:
+        """Return lines with the parts of a score at their ends, and the score below."""
+        decimals = self._decimals(row)
+        score = float(self.score[row])
+        numbers = [
+            f"{part:.{decimals}f}" for part in [*rounded_parts(parts, score, decimals), score]
+        ]
+        names = [*names, "score"]
+        width = max(map(len, [heads, *names]))
+        wide = max(map(len, numbers)) + 2
+        top = [f"{heads:<{width}}{'share':>{wide}}"] if heads else []
+        return top + [
+            f"{name:<{width}}{text:>{wide}}" for name, text in zip(names, numbers, strict=True)
+        ]
 
 
-def _listed(names: list[str], values: FloatArray, chosen: IntArray) -> str:
-    return ", ".join(f"{names[j]} ({values[j]:+.3g})" for j in chosen.tolist())
+def _told(reading: Reading) -> str:
+    """Return a value and what is usual, or that it is usual by itself."""
+    if reading.is_unusual:
+        return reading.words
+    return f"{reading.value}, usual alone, unusual together with the others"
+
+
+def _others(count: int, noun: str) -> str:
+    return f"{count} other {noun}{'' if count == 1 else 's'}"
 
 
 def attribute_features(
@@ -166,13 +651,16 @@ def attribute_features(
     X: FloatArray,
     reference: FloatArray,
     source: IntArray,
+    n_features: int | None = None,
 ) -> FloatArray:
     """Share the difference ``score(reference) - score(X)`` among the features.
 
     The features of a row go over to the reference one after another, those that
     differ most first, and once more in the opposite order; a feature is given
     the mean of the two changes that it caused. A feature that does not differ
-    is given 0, and a score that is a sum over features is shared exactly.
+    is given 0, and a score that is a sum over features is shared exactly. A row
+    takes two scored rows per feature that differs; those of all rows are scored
+    together, `CHUNK` at a time.
 
     Parameters
     ----------
@@ -183,40 +671,68 @@ def attribute_features(
     reference : ndarray of shape (q, e)
         Encoded normal row for each of them.
     source : ndarray of shape (e,)
-        Feature that every encoded column belongs to, 0 to m - 1.
+        Feature that every encoded column belongs to, 0 to m - 1; -1 for columns
+        that stay as they are.
+    n_features : int, default=None
+        Number of features; None is one more than the largest in `source`.
 
     Returns
     -------
     ndarray of shape (q, m)
         One share per feature.
     """
-    n_features = int(source.max()) + 1
-    shares = np.zeros((len(X), n_features))
-    for i in range(len(X)):
-        difference = np.zeros(n_features)
-        np.maximum.at(difference, source, np.abs(X[i] - reference[i]))
-        order = np.argsort(-difference, kind="stable")
-        order = order[difference[order] > 0]
-        for path in (order, order[::-1]):
-            shares[i, path] += 0.5 * _changes(score, X[i], reference[i], source, path)
+    m = int(source.max()) + 1 if n_features is None else n_features
+    paths = [_path(x, r, source, m) for x, r in zip(X, reference, strict=True)]
+    lengths = np.array([len(path) for path in paths], dtype=np.intp)
+    # When a feature goes over: on the way there, and on the way in the opposite order.
+    # Columns of no feature read the last entry, which is never.
+    when = np.repeat(lengths[:, np.newaxis], m + 1, axis=1)
+    for i, path in enumerate(paths):
+        when[i, path] = np.arange(len(path))
+    back = np.where(when < lengths[:, np.newaxis], lengths[:, np.newaxis] - 1 - when, when)
+    # Both ways have the same ends: of the way back only what lies between is scored.
+    counts = np.where(lengths > 0, 2 * lengths, 0)
+    row = np.repeat(np.arange(len(X)), counts)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    is_back = place > lengths[row]
+    step = np.where(is_back, place - lengths[row], place)
+    scores = np.empty(len(row))
+    for start in range(0, len(row), CHUNK):
+        some = slice(start, start + CHUNK)
+        which = row[some]
+        times = np.where(is_back[some, np.newaxis], back[which], when[which])[:, source]
+        moved = times < step[some, np.newaxis]
+        scores[some] = score(np.where(moved, reference[which], X[which]))
+    shares = np.zeros((len(X), m))
+    for path, share, theirs in zip(
+        paths, shares, np.split(scores, np.cumsum(counts)), strict=False
+    ):
+        if len(path):
+            share[path] = 0.5 * _changes(theirs, len(path))
     return shares
 
 
-def _changes(
-    score: Callable[[FloatArray], FloatArray],
-    x: FloatArray,
-    reference: FloatArray,
-    source: IntArray,
-    path: IntArray,
-) -> FloatArray:
-    """Return the change of the score at each step from x to the reference."""
-    when = np.full(int(source.max()) + 1, len(path))
-    when[path] = np.arange(len(path))
-    step_of_column = when[source]
-    scores = np.empty(len(path) + 1)
-    for start in range(0, len(path) + 1, CHUNK):
-        steps = np.arange(start, min(start + CHUNK, len(path) + 1))
-        rows = np.where(step_of_column < steps[:, np.newaxis], reference, x)
-        scores[steps] = score(rows)
-    changes: FloatArray = np.diff(scores)
+def _path(x: FloatArray, reference: FloatArray, source: IntArray, m: int) -> IntArray:
+    """Return the features that differ, those that differ most first."""
+    difference = np.zeros(m)
+    known = source >= 0
+    np.maximum.at(difference, source[known], np.abs(x - reference)[known])
+    order = np.argsort(-difference, kind="stable")
+    return order[difference[order] > 0]
+
+
+def _changes(scores: FloatArray, length: int) -> FloatArray:
+    """Return the sum of the two changes that each step of a path has caused."""
+    there, between = scores[: length + 1], scores[length + 1 :]
+    back = np.concatenate([there[:1], between, there[-1:]]) if length > 1 else there
+    changes: FloatArray = np.diff(there) + np.diff(back)[::-1]
     return changes
+
+
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return texts as a table for notebooks; none of them is taken for HTML."""
+    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
+    lines = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    above = f"<thead><tr>{head}</tr></thead>" if heads else ""
+    return f"<table>{above}<tbody>{body}</tbody></table>"

@@ -1,5 +1,6 @@
 """Files: written so that nobody finds half of one, and what their names tell."""
 
+import errno
 import json
 import os
 import platform
@@ -37,6 +38,42 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdecimal() else -1, part) for part in parts]
 
 
+def is_unicode(text: str) -> bool:
+    """Tell whether a text can be written to a file: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_whole(path: Path, most: int | None = None) -> bytes:
+    """Return the content of a regular file.
+
+    A device or a pipe, which may never end, is refused before it is opened.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    most : int, default=None
+        Bytes that it may have; None is any number.
+
+    Returns
+    -------
+    bytes
+        What was there when it was opened: what is added meanwhile is not waited for.
+    """
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder says what it is
+        raise OSError(errno.EINVAL, "it is a device or a pipe, not a file", str(path))
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
+            raise OSError(errno.EFBIG, f"it has {size:,} bytes, at most {most:,}", str(path))
+        return file.read(size)
+
+
 def write_atomically(target: Path, content: bytes) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new one."""
     with replacing(target) as file, naming(target):
@@ -65,6 +102,7 @@ def replacing(
     """
     name = target if shown is None else shown
     with unfinished(target.parent if within is None else within, name) as file:
+        _keep_mode(file, target, stat.S_IWUSR)  # from the first byte on
         yield file
         with naming(name):
             finish(file, target)
@@ -108,8 +146,12 @@ def unfinished(folder: Path, shown: Path) -> Iterator[IO[bytes]]:
 
 
 def finish(file: IO[bytes], target: Path) -> None:
-    """Let a file that is complete take the place of the target, and outlast a loss of power."""
+    """Let a file that is complete take the place of the target, and outlast a loss of power.
+
+    Who may read and write the target may do so with the file that replaces it, and nobody else.
+    """
     file.flush()
+    _keep_mode(file, target)
     os.fsync(file.fileno())
     file.close()
     os.replace(file.name, target)
@@ -119,6 +161,12 @@ def finish(file: IO[bytes], target: Path) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _keep_mode(file: IO[bytes], target: Path, more: int = 0) -> None:
+    """Give a file the permissions of the one that it will replace, if there is one, and more."""
+    with suppress(OSError):  # there is none, or the file system knows none
+        os.chmod(file.name, stat.S_IMODE(os.stat(target).st_mode) | more)
 
 
 def _begun(folder: Path) -> tuple[IO[bytes], int | None]:

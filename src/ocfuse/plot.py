@@ -29,8 +29,8 @@ MOST_WRITTEN = 12
 
 
 def scores(
-    normal: ArrayLike,
-    new: ArrayLike | None = None,
+    normal: Any,
+    new: Any = None,
     *,
     offset: float | None = None,
     ax: Axes | None = None,
@@ -41,12 +41,14 @@ def scores(
 
     Parameters
     ----------
-    normal : array-like of shape (n,)
-        Scores of held-out normal rows, such as ``detector.normal_scores_``.
-    new : array-like of shape (q,), default=None
-        Scores of other rows.
+    normal : fitted detector, or array-like of shape (n,)
+        A FusedDetector, TableDetector, StreamDetector or StreamTable; or scores of
+        held-out normal rows, such as ``detector.normal_scores_``.
+    new : array-like, default=None
+        Beside a detector, rows that it scores, those without a score left out; beside
+        scores, scores of other rows, of shape (q,).
     offset : float, default=None
-        The threshold, such as ``detector.offset_``.
+        The threshold; None is that of the detector, if one is given.
     ax : Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -55,6 +57,16 @@ def scores(
     Axes
         The axes drawn on.
     """
+    inner = getattr(normal, "detector_", normal)
+    if hasattr(inner, "normal_scores_"):
+        new = None if new is None else _scored(normal, new)
+        offset = inner.offset_ if offset is None else offset
+        normal = inner.normal_scores_
+    elif hasattr(normal, "fit"):
+        raise InvalidInputError(
+            f"The first argument must be a fitted detector of ocfuse, or scores. Got {normal!r}. "
+            "Fit it first."
+        )
     ax = _axes(ax)
     known = _finite(normal, "normal", 1)
     fresh = np.empty(0) if new is None else _finite(new, "new", 1)
@@ -72,6 +84,14 @@ def scores(
     ax.set_ylabel("share of rows")
     ax.legend()
     return ax
+
+
+def _scored(detector: Any, rows: Any) -> FloatArray:
+    """Return the scores of rows that have one."""
+    is_table = hasattr(detector, "schema_")
+    found = detector.score(rows)["score"] if is_table else detector.score_samples(rows)
+    values = np.asarray(found, dtype=np.float64)
+    return values[~np.isnan(values)]
 
 
 def weights(explanation: Explanation, *, ax: Axes | None = None) -> Axes:

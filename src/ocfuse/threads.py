@@ -17,6 +17,12 @@ _TURN = threading.RLock()
 _HERE = threading.local()
 
 
+class _WHOLE:
+    """What holds for the whole process."""
+
+    is_single = False
+
+
 def allowed_threads() -> int:
     """Return how many threads compiled code may start.
 
@@ -50,10 +56,29 @@ def one_thread() -> Iterator[None]:
 
     Where the order in which threads end would show in the result. Callers in
     several threads take turns: the limit is one of the whole process, and they
-    would restore each other's.
+    would restore each other's. Inside of `one_thread_throughout` nobody waits.
     """
+    if _WHOLE.is_single:
+        with _limit("openmp"):  # which each thread has for itself
+            yield
+        return
     with _TURN, _limit():
         yield
+
+
+@contextmanager
+def one_thread_throughout() -> Iterator[None]:
+    """Use one thread of BLAS inside, whichever thread asks; for the main thread to call.
+
+    For programs that work in several threads of their own, of which none may wait for
+    another one's matrices.
+    """
+    with _limit("blas"):
+        _WHOLE.is_single = True
+        try:
+            yield
+        finally:
+            _WHOLE.is_single = False
 
 
 @contextmanager
@@ -71,15 +96,15 @@ def few_threads(work: int) -> Iterator[None]:
         yield
 
 
-def _limit() -> AbstractContextManager[Any]:
+def _limit(kind: str | None = None) -> AbstractContextManager[Any]:
     """Return what keeps the libraries to one thread, if they have more: it takes time to ask."""
-    pools = _thread_pools()
+    pools = _thread_pools(kind)
     if all(library.num_threads == 1 for library in pools.lib_controllers):
         return nullcontext()
     return cast(AbstractContextManager[Any], pools.limit(limits=1))
 
 
 @cache
-def _thread_pools() -> Any:
+def _thread_pools(kind: str | None = None) -> Any:
     """Find the libraries that have threads; it takes milliseconds, so it is done once."""
-    return ThreadpoolController()
+    return ThreadpoolController() if kind is None else _thread_pools().select(user_api=kind)

@@ -142,17 +142,18 @@ def test_rows_with_unknown_labels_are_left_out():
     assert draws.n_normals == (y > 0).sum()
 
 
-def test_a_gap_that_a_trained_detector_refuses_is_not_tested():
+def test_a_gap_that_training_had_not_is_judged_as_a_detector_judges_it():
     X, y = rows()
     X[-1, 0] = np.nan
     found = compare(pd.DataFrame(X), y, members="light", n_splits=2)
-    assert found.n_refused == 2
-    assert found.tested == [(24, 29), (24, 29)]
-    assert "24 other normals and 29 of 30 anomalies are tested" in found.notes()[0]
-    assert found.notes()[-1].startswith("2 rows were not tested, over all splits")
+    assert found.n_judged == 2
+    assert found.tested == [(24, 30), (24, 30)]
+    assert "24 other normals and 30 of 30 anomalies are tested" in found.notes()[0]
+    assert found.notes()[-1].startswith("2 tested rows, over all splits, had a gap")
     X[y < 0, 0] = np.nan
-    with pytest.raises(InvalidInputError, match="No rows are left to test on"):
-        compare(X, y, members="light", n_splits=1)
+    found = compare(X, y, members="light", n_splits=1)
+    assert found.n_judged == 30
+    assert all(row["auc"] is not None for row in found.summary())
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas])
@@ -162,7 +163,7 @@ def test_categories_and_gaps_of_a_data_frame(make):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["mode"] = np.where(np.arange(len(y)) % 2, "on", "off")
     found = compare(make(frame), y, members="light", n_splits=1)
-    assert found.n_refused == 0
+    assert found.n_judged == 0
     assert all(row["auc"] > 0.5 for row in found.summary())
     assert found.summary()[0]["auc_sd"] is None  # one split has no deviation
 
@@ -191,10 +192,8 @@ def test_few_rows_are_told():
         compare(*rows(30, 40), members=[KNN(1)], n_splits=1)
     with pytest.warns(FewSamplesWarning, match="6 tested anomalies are few: each is worth 0.17"):
         compare(*rows(120, 6), members=[KNN(1)], n_splits=1)
-    X, y = rows(120, 30)
-    X[-26:, 0] = np.nan
-    with pytest.warns(FewSamplesWarning, match="4 tested anomalies are few: each is worth 0.25"):
-        found = compare(X, y, members=[KNN(1)], n_splits=1)
+    with pytest.warns(FewSamplesWarning, match="5 tested anomalies are few: each is worth 0.20"):
+        found = compare(*rows(120, 5), members=[KNN(1)], n_splits=1)
     assert found.notes()[0].startswith("1 random split of the same rows")
 
 
@@ -236,3 +235,20 @@ def test_progress_is_told():
         ("compare", "split 2", 1, 2),
         ("compare", "done", 2, 2),
     ]
+
+
+def test_a_comparison_is_a_table_in_notebooks_and_as_a_frame(found):
+    frame = found.to_frame()
+    assert frame["system"].tolist() == [row["system"] for row in found.summary()]
+    page = found._repr_html_()
+    assert page.startswith("<table><thead><tr><th>system</th><th>kind</th><th>AUC</th>")
+    assert page.count("<tr>") == 1 + len(frame)
+    assert page.count("<li>") == len(found.notes())
+
+
+def test_names_of_systems_are_no_html():
+    records = [
+        {"split": 0, "system": name, "kind": "member", "auc": 0.5, "failure": "no"}
+        for name in ("<b>", "knn")
+    ]
+    assert "<b>" not in Comparison(records, 10, 5, 1, 0.05)._repr_html_()

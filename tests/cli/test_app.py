@@ -51,6 +51,25 @@ def test_real_process(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(os.name == "nt", reason="streams are closed by a POSIX shell")
+@pytest.mark.parametrize(
+    ("closed", "arguments", "expected"),
+    [
+        (">&-", ["--version"], (3, "Error: Bad file descriptor\n")),
+        ("2>&-", ["data", "show", "wein"], (3, "")),
+        (">&- 2>&- <&-", ["data", "show", "wein"], (3, "")),
+    ],
+)
+def test_closed_streams_are_no_internal_error(closed, arguments, expected):
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, "-c", MAIN, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == expected
+
+
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_missing_extra(package):
     code = f"import sys; sys.modules[{package!r}] = None; {MAIN}"

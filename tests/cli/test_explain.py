@@ -1,6 +1,7 @@
 """`ocfuse explain`: the rows asked for, in words and in JSON."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -36,13 +37,40 @@ def test_worst_are_the_lowest_scores(explain):
     assert code == 0
     assert {row["row"] for row in told[:2]} == set(ANOMALIES)
     assert [row["score"] for row in told] == sorted(row["score"] for row in told)
-    assert [row["is_anomaly"] for row in told] == [True, True, False]
+    assert [row["is_anomaly"] for row in told[:2]] == [True, True]
     for row in told:
         total = row["base"] + sum(member["share"] for member in row["members"])
         assert total == pytest.approx(row["score"])
     by_row = {row["row"]: row for row in told}
     costs = {feature["name"]: feature["cost"] for feature in by_row[17]["features"]}
     assert max(costs, key=costs.get) == "temperature"
+    for row in told:
+        total = sum(feature["cost"] for feature in row["features"])
+        assert row["reference_score"] - total == pytest.approx(row["score"])
+
+
+def test_values_stand_beside_what_is_usual(explain):
+    (told,) = json.loads(explain("--row", "17", "--json")[1])
+    first = told["features"][0]
+    assert (first["name"], first["value"], first["is_unusual"]) == ("temperature", 60, True)
+    assert first["usual"]["low"] < first["usual"]["high"] < 60
+    mode = next(feature for feature in told["features"] if feature["name"] == "mode")
+    assert isinstance(mode["value"], str)
+    assert mode["usual"]["share"] == mode["usual"]["values"][mode["value"]] > 0.05
+    assert told["reason"].startswith("temperature 60, usually ")
+    text = explain("--row", "17")[1]
+    assert "temperature 60, usually " in text
+
+
+def test_what_the_terminal_shows_adds_up_to_the_score(explain):
+    lines = explain("--row", "17")[1].splitlines()
+    score = float(re.search(r"score (\S+),", lines[1])[1])
+    totals = [i for i, line in enumerate(lines) if line.startswith("score ")]
+    heads = next(i for i, line in enumerate(lines) if line.startswith("member"))
+    for first, last in ((2, totals[0]), (heads + 1, totals[1])):
+        *parts, total = (float(line.split()[-1]) for line in lines[first : last + 1])
+        assert total == score
+        assert sum(parts) == pytest.approx(score, abs=1e-9)
 
 
 def test_more_than_there_are(explain):
@@ -67,4 +95,16 @@ def test_rows_that_are_odd_are_counted_once(plant_folder, tmp_path, run_command,
     code, _, err = run_command("explain", plant_folder / "model.ocf", tmp_path / "t.csv", *asked)
     assert code == 0
     assert err.count("Warning") == 1
-    assert ("unusual: 2 rows" in err) == (n == 2)
+    assert ("2 rows, the first" in err) == (n == 2)
+
+
+def test_a_gap_is_explained_as_asked_for(plant_folder, tmp_path, run_command):
+    frame = pd.read_csv(plant_folder / "new.csv")
+    frame.loc[3, "pressure"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    asked = ("explain", plant_folder / "model.ocf", tmp_path / "t.csv", "--row", "3", "--gaps")
+    assert run_command(*asked, "judge")[1].splitlines()[1].startswith("normal")
+    text = run_command(*asked, "alarm")[1]
+    assert "pressure missing, never seen in training" in text
+    code, _, err = run_command(*asked, "refuse")
+    assert (code, "pressure (row 3)" in err) == (3, True)

@@ -25,7 +25,7 @@ def test_card(plant_folder, run_command):
     code, text, err = run_command("inspect", model)
     assert (code, err) == (0, "")
     header = read_header(model)
-    for words in (header.sha256, f"{header.size:,} bytes", "300", "gmm-3", "pressure", "5.00%"):
+    for words in (header.sha256, f"{header.size:,} bytes", "300", "gmm-3", "pressure", "1.00%"):
         assert words in text
 
 

@@ -1,5 +1,6 @@
 """Warnings are told once each, with the rows of all chunks."""
 
+import io
 import json
 import uuid
 import warnings
@@ -9,7 +10,15 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from ocfuse.cli.output import collected, json_line, print_table
+from ocfuse.cli.output import (
+    collected,
+    json_line,
+    print_at_once,
+    print_fields,
+    print_line,
+    print_table,
+    warn,
+)
 from ocfuse.exceptions import RowsWarning, TableWarning
 
 
@@ -44,3 +53,55 @@ def test_no_name_is_cut_off(monkeypatch, capsys):
 )
 def test_json_of_what_tables_hold(value, expected):
     assert json.loads(json_line({"id": value})) == {"id": expected}
+
+
+ESCAPES = ["\x1b[2J", "\x9b2J", "\x07", "\r", "\x7f", "\u202e", "\ud800"]
+
+
+class Terminal(io.StringIO):
+    """What somebody looks at."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_no_text_steers_a_terminal(escape, capsys):
+    name = f"flow{escape}x"
+    print_table([name], [[name]])
+    print_fields([(name, name)])
+    print_line(name)
+    warn(name)
+    shown = "".join(capsys.readouterr())
+    assert escape not in shown
+    assert shown.count(ascii(escape)[1:-1].replace("\\\\", "\\")) == 6
+
+
+def test_lines_and_tabs_are_text_but_not_within_a_table(capsys):
+    print_line("two\nlines\t.")
+    assert capsys.readouterr().out == "two\nlines\t.\n"
+    print_table(["a\nb"], [["c\td"]])
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()] == ["a\\nb", "c\\td"]
+
+
+def test_data_are_written_out_for_a_terminal_only(monkeypatch, capsys):
+    print_at_once("id\x1b[2J\n")
+    assert capsys.readouterr().out == "id\x1b[2J\n"
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    print_at_once("id\x1b[2J\n")
+    assert terminal.getvalue() == "id\\x1b[2J\n"
+
+
+def test_column_names_of_a_stranger_do_not_reach_the_terminal(tmp_path, run_command):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a\x1b[31m", "b"])
+    frame.to_csv(tmp_path / "n.csv", index=False)
+    model = tmp_path / "m.ocf"
+    said = [run_command("fit", tmp_path / "n.csv", "-o", model, "--members", "knn-5")]
+    said.append(run_command("inspect", model))
+    said.append(run_command("explain", model, tmp_path / "n.csv", "--row", "0"))
+    frame[["b"]].to_csv(tmp_path / "other.csv", index=False)
+    said.append(run_command("score", model, tmp_path / "other.csv"))
+    assert [code for code, *_ in said] == [0, 0, 0, 3]
+    assert not any("\x1b" in out + err for _, out, err in said)
+    assert all("\\x1b[31m" in said[i][1] + said[i][2] for i in (0, 1, 3))

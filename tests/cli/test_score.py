@@ -131,9 +131,10 @@ def test_further_columns_are_told_once_and_not_used(
     assert scores[:190].tolist() == pytest.approx(expected["score"][:190].tolist())
     warnings, summary = err.splitlines()[:-1], err.splitlines()[-1]
     assert warnings == [
+        "Warning: Cells unlike those of training:",
+        "  mode: new values, which make their rows unusual ('mode 190', 'mode 191', 'mode 192', "
+        "'mode 193', 'mode 194' and 5 more): 10 rows, the first of them row 190",
         "Warning: These columns were not there in training and are not used: extra.",
-        "Warning: Column 'mode' holds categories that were not there in training, which makes "
-        "their rows unusual: 10 rows, the first of them row 190 ('mode 190').",
     ]
     assert summary.startswith("200 rows")
 
@@ -147,9 +148,11 @@ def test_a_row_that_cannot_be_scored_stops_all_and_says_where(
     frame.to_csv(path, index=False)
     out.write_text("of yesterday")
     chunked(monkeypatch, 100)
-    code, text, err = run_command("score", plant_folder / "model.ocf", path, "-o", out)
+    flags = ("--gaps", "refuse", "-o", out)
+    code, text, err = run_command("score", plant_folder / "model.ocf", path, *flags)
     assert (code, text) == (3, "")
     assert "row 130" in err
+    assert "--gaps 'judge'" in err
     assert "pressure" in err
     assert out.read_text() == "of yesterday"
     assert {file.name for file in tmp_path.iterdir()} == {"gap.csv", "s.csv"}
@@ -306,7 +309,7 @@ def with_gaps(plant_folder, tmp_path):
 def test_keep_going(plant_folder, tmp_path, run_command, expected, monkeypatch, with_gaps):
     chunked(monkeypatch, 100)
     out, page = tmp_path / "s.csv", tmp_path / "r.html"
-    flags = ("--keep-going", "-o", out, "--report", page)
+    flags = ("--keep-going", "--gaps", "refuse", "-o", out, "--report", page)
     code, text, err = run_command("score", plant_folder / "model.ocf", with_gaps, *flags)
     assert code == 0, err
     assert text.startswith("200 rows (2 without a score), 2 anomalies (1.00%)")
@@ -322,8 +325,21 @@ def test_an_error_that_comes_late_leaves_chunks_on_stdout(
 ):
     with_gaps.write_text(with_gaps.read_text().replace(",,", ",0.5,", 1))  # row 3
     chunked(monkeypatch, 100)
-    code, text, _ = run_command("score", plant_folder / "model.ocf", with_gaps)
+    flags = ("--gaps", "refuse")
+    code, text, _ = run_command("score", plant_folder / "model.ocf", with_gaps, *flags)
     assert (code, len(text.splitlines())) == (3, 101)
+
+
+def test_gaps_are_judged_or_alarms(plant_folder, run_command, with_gaps):
+    """One gap stops nothing; whoever wants an alarm says so."""
+    judged, alarm = "judged by the other columns", "taken for an anomaly"
+    for flags, is_alarm in (((), False), (("--gaps", "alarm"), True)):
+        code, text, err = run_command("score", plant_folder / "model.ocf", with_gaps, *flags)
+        assert code == 0
+        assert f"no gaps there; {alarm if is_alarm else judged}: 2 rows, the first of" in err
+        scores = pd.read_csv(io.StringIO(text))
+        assert scores["score"].notna().all()
+        assert scores["is_anomaly"][[3, 130]].all() == is_alarm
 
 
 @pytest.mark.parametrize(("share", "expected_code"), [("0.005", 1), ("0.01", 0)])
@@ -378,3 +394,45 @@ def test_an_id_column_called_row(tmp_path, run_command):
     scores = pd.read_csv(out)
     assert scores["row_2"].tolist() == list(range(60))
     assert scores["row"].tolist() == frame["row"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("s.csv", pd.read_csv), ("s.parquet", pd.read_parquet), ("s.jsonl", read_lines)],
+)
+def test_why_gives_every_alarm_a_reason(
+    plant_folder, tmp_path, run_command, monkeypatch, name, read
+):
+    chunked(monkeypatch, 64)  # the first chunks of the two alarms are not the same
+    files = (plant_folder / "model.ocf", plant_folder / "new.csv")
+    code, _, err = run_command("score", *files, "-o", tmp_path / name, "--why")
+    assert (code, err) == (0, "")
+    scores = read(tmp_path / name)
+    assert list(scores.columns[-2:]) == ["is_anomaly", "why"]
+    assert tuple(scores.index[scores["why"].notna()]) == ANOMALIES
+    assert scores["why"][17].startswith("temperature 60, usually ")
+    assert scores["why"][150].startswith("pressure -9, usually ")
+
+
+def test_why_all_gives_every_row_a_reason(plant_folder, tmp_path, run_command):
+    files = (plant_folder / "model.ocf", plant_folder / "new.csv")
+    assert run_command("score", *files, "-o", tmp_path / "s.csv", "--why-all")[0] == 0
+    assert pd.read_csv(tmp_path / "s.csv")["why"].notna().all()
+
+
+def test_reasons_are_bounded_over_all_chunks(plant_folder, run_command, monkeypatch):
+    chunked(monkeypatch, 64)
+    monkeypatch.setattr("ocfuse.tables.detector.MOST_SCORED", 8)
+    files = (plant_folder / "model.ocf", plant_folder / "new.csv")
+    code, text, err = run_command("score", *files, "--why")
+    assert code == 0
+    assert pd.read_csv(io.StringIO(text))["why"].notna().sum() == 1
+    assert "Rows without a reason" in err
+    assert "row 150" in err
+
+
+def test_why_does_not_go_with_an_engine(plant_folder, tmp_path, run_command):
+    files = (plant_folder / "model.ocf", plant_folder / "new.csv")
+    code, _, err = run_command("score", *files, "--engine", "dask", "-o", tmp_path / "s", "--why")
+    assert code == 2
+    assert "--why: not with --engine dask" in err

@@ -70,3 +70,23 @@ def test_times_have_one_form_whatever_is_in_a_chunk(tmp_path, zone, end):
         '""',
         f"2024-01-01 12:00:00.500000{end}",
     ]
+
+
+def test_no_text_of_a_csv_file_is_a_formula_and_numbers_stay(tmp_path):
+    texts = ["=1+1", "+cmd|x", "-2+3", "@a", "\t=1", "pump", "-1.5", "+7", None]
+    frame = pd.DataFrame({"=id": texts, "score": [-1.5] * 9, "is_anomaly": [True] * 9})
+    for kind in ("csv", "tsv"):
+        with to_file(tmp_path / f"s.{kind}") as write:
+            write(frame)
+        read = pd.read_csv(tmp_path / f"s.{kind}", sep=None, engine="python", dtype=str)
+        assert read.columns.tolist() == ["'=id", "score", "is_anomaly"]
+        found = read["'=id"].tolist()
+        assert found[:5] == [f"'{text}" for text in texts[:5]]
+        assert found[5:8] == texts[5:8]
+        assert set(read["score"]) == {"-1.5"}
+
+
+def test_other_formats_hold_text_as_it_is(tmp_path):
+    with to_file(tmp_path / "s.jsonl") as write:
+        write(pd.DataFrame({"id": ["=1+1"]}))
+    assert (tmp_path / "s.jsonl").read_text() == '{"id": "=1+1"}\n'

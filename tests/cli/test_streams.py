@@ -566,3 +566,17 @@ def test_rows_without_a_score_are_told_once_and_again_later():
     found, events = told_of([*[nan] * 6, 1, *[nan] * 3, 1, *[nan] * 4])
     assert [(r["kind"], r["row"]) for r in found] == [("blind", 3), ("blind", 14)]
     assert events.n_unscored == 13
+
+
+def test_reasons_in_scores_are_for_tables(pump, tmp_path, run_command):
+    given = ("score", pump / "pump.ocf", pump / "new.csv", "-o", tmp_path / "s.csv", "--why")
+    code, _, err = run_command(*given)
+    assert code == 3
+    assert "ocfuse explain --row" in err
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_gaps_of_a_stream_are_no_matter_of_a_flag(pump, run_command):
+    for command in ("score", "watch"):
+        code, _, err = run_command(command, pump / "pump.ocf", pump / "new.csv", "--gaps", "alarm")
+        assert (code, "rows that stand alone" in plain(err)) == (2, True)

@@ -15,7 +15,8 @@ from ocfuse.cli.watching import Watch
 from ocfuse.tables import open_source
 from tests.cli.cases import ANOMALIES, plant, process
 
-BAD = (b"P1,2024", b"P1,2024-01-01 00:00:00,high,20,on", b"P1,2024-01-01 00:00:00,,20,on")
+BAD = (b"P1,2024", b"P1,2024-01-01 00:00:00,high,20,on")
+GAP = b"P1,2024-01-01 00:00:00,,20,on"
 
 
 @pytest.fixture
@@ -61,10 +62,10 @@ def test_bad_rows_are_counted_and_the_others_scored(watch, rows):
     told = [json.loads(line) for line in text.splitlines()]
     assert code == 0
     assert [row["part"] for row in told] == [f"P{i:05d}" for i in range(200)]
-    assert [row["row"] for row in told if row["is_anomaly"]] == [22, 155]
-    assert err.splitlines()[-1] == "205 rows, 2 alarms, 5 left out"
+    assert [row["row"] for row in told if row["is_anomaly"]] == [21, 154]
+    assert err.splitlines()[-1] == "204 rows, 2 alarms, 4 left out"
     assert [line.split()[1] for line in err.splitlines() if line.startswith("Row")] == [
-        *("17", "18", "19", "20", "21")
+        *("17", "18", "19", "20")
     ]
 
 
@@ -75,12 +76,37 @@ def test_strict_stops(watch, rows, bad):
     assert "Row 4 cannot be scored" in err
 
 
+def test_a_gap_is_judged_by_the_other_columns_and_marked_whenever_it_comes(watch, rows):
+    mixed = [*rows[:18], GAP, *rows[18:30], GAP.replace(b"20,on", b"60,")]
+    code, text, err = watch(b"\n".join(mixed), "--json", "--all")
+    told = [json.loads(line) for line in text.splitlines()]
+    assert code == 0
+    without = {row["row"]: row["judged_without"] for row in told if row["judged_without"]}
+    assert without == {17: "pressure", 30: "pressure, mode"}
+    assert [told[17]["is_anomaly"], told[30]["is_anomaly"]] == [False, True]
+    assert err.splitlines()[-1].endswith("0 left out, 2 judged without some columns")
+    lines = watch(b"\n".join(mixed))[1].splitlines()
+    assert [line.endswith("  judged without pressure, mode") for line in lines[-1:]] == [True]
+    assert not any("judged" in line for line in lines[:-1])
+
+
+def test_gaps_can_be_refused_or_alarms(watch, rows):
+    mixed = b"\n".join([*rows[:5], GAP])
+    code, _, err = watch(mixed, "--gaps", "refuse")
+    assert code == 0
+    assert "Row 4 is left out" in err
+    assert err.endswith("5 rows, 0 alarms, 1 left out\n")
+    code, _, err = watch(mixed, "--gaps", "refuse", "--strict")
+    assert (code, "Row 4 cannot be scored" in err) == (3, True)
+    assert watch(mixed, "--gaps", "alarm")[1].startswith("alarm  row 4")
+
+
 def test_a_header_may_come_again_and_in_another_order(watch, rows):
     swapped = [b",".join(line.split(b",")[::-1]) for line in rows]
     code, text, err = watch(b"\n".join([*rows, *rows, *swapped]))
     assert code == 0
-    assert err == "600 rows, 6 alarms, 0 left out\n"
     scores = [line.split("score")[1] for line in text.splitlines()]
+    assert err == "600 rows, 6 alarms, 0 left out\n"
     assert scores[:2] == scores[2:4] == scores[4:]
 
 
@@ -161,9 +187,12 @@ def test_few_bad_rows_do_not_cost_a_call_per_row(plant_folder, rows):
     class Counted:
         schema_ = model.schema_
 
-        def score(self, frame, *, keep_going):
+        def score(self, frame, **options):
             calls.append(len(frame))
-            return model.score(frame, keep_going=keep_going)
+            return model.score(frame, **options)
+
+        def judged_without(self, frame):
+            return model.judged_without(frame)
 
     bad = []
 

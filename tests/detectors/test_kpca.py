@@ -148,3 +148,17 @@ def test_left_out_scores_are_closer_to_fresh_ones_than_in_sample_and_folded_ones
     in_sample = np.median(detector.score_query(gram))
     assert 5 * abs(left_out - fresh) < abs(folded - fresh)
     assert 5 * abs(left_out - fresh) < abs(in_sample - fresh)
+
+
+def test_rows_that_alone_span_a_direction_are_left_out_in_full():
+    """Of few different rows all directions are kept: without its row one of them is gone."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((60, 6)) < 0.15).astype(float)
+    gram = Gram(X)
+    held_out = honest_scores(KPCA(width=1.0).fit_gram(gram), gram, ())
+    M = gram.reference.scale
+    for i in range(len(X)):
+        others = np.delete(X, i, axis=0)
+        width = M / Gram(others).reference.scale  # the same kernel
+        expected = KPCA(width=width).fit(others).score_samples(X[[i]])[0]
+        assert abs(held_out[i] - expected) < 1e-6

@@ -226,3 +226,12 @@ def test_other_mixtures_go_by_folds():
     assert not GMM(1).is_closed(10**6, 4001)
     assert GMM(1).is_closed(2001, 2)
     assert GMM(1).is_closed(10**4, 334)
+
+
+def test_a_gaussian_on_equal_rows_keeps_the_spread_of_all():
+    """Else a row of few values that differs in one of them would have no density."""
+    X = (np.random.default_rng(0).random((100, 10)) < 0.1).astype(float)
+    fresh = (np.random.default_rng(1).random((500, 10)) < 0.1).astype(float)
+    model = GMM(n_components=3, random_state=0).fit(X)
+    seen, unseen = model.score_samples(X), model.score_samples(fresh)
+    assert unseen.min() > seen.min() - 20 * (np.median(seen) - seen.min())

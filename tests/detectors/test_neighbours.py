@@ -179,3 +179,14 @@ def test_false_alarm_rate_holds_on_fresh_rows():
 def test_wrong_parameters_are_refused(detector, message):
     with pytest.raises(InvalidInputError, match=message):
         detector.fit(table(20, 2))
+
+
+def test_one_copy_more_does_not_make_all_others_outliers():
+    """With k copies a row has no reach of its own; with one fewer it has."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    queries = np.random.default_rng(1).normal(size=(20, 3))
+    scores = [
+        LOF(10).fit(np.vstack([X, np.zeros((copies, 3))])).score_samples(queries)
+        for copies in (10, 11)
+    ]
+    assert np.abs(scores[0] - scores[1]).max() < 1.0

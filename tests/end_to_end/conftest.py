@@ -19,7 +19,7 @@ def story(ocfuse, tmp_path_factory):
     plant(300, seed=0).to_csv(folder / "normal.csv", index=False)
     with_anomalies().to_csv(folder / "new.csv", index=False)
     arguments = ("fit", "normal.csv", "-o", "model.ocf", "--members", "light", "--id", "part")
-    return folder, ocfuse.run(*arguments, cwd=folder)
+    return folder, ocfuse.run(*arguments, "--false-alarms", "0.01", cwd=folder)
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def test_every_method_takes_it(fitted):
 def test_attributions_keep_the_context(fitted):
     X, progress = phases(4, 7)
     why = fitted.explain(X, progress)
-    reference = fitted.training_[explaining._nearest(fitted.training_, fitted._encode(X))[1][:, 0]]
+    reference = np.array([explaining._near(fitted, row)[2] for row in fitted._encode(X)])
     C = fitted._situation(progress, 4)
     gain = fitted._score(reference, C) - fitted.score_samples(X, progress)
     np.testing.assert_allclose(why.attributions.sum(axis=1), gain, atol=1e-9)

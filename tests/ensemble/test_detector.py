@@ -22,6 +22,7 @@ from ocfuse.detectors import GMM, KNN, Pool
 from ocfuse.detectors.groups import Groups
 from ocfuse.ensemble.learning import Learned, Recipe, Table
 from ocfuse.exceptions import (
+    CellsWarning,
     FewSamplesWarning,
     InvalidInputError,
     MemberError,
@@ -201,7 +202,7 @@ class TestSituations:
             assert len(set(fold[groups[learned.anomalies] == group])) == 1
 
     def test_rows_that_somebody_vouches_for_are_never_trimmed(self, X):
-        far = np.full((3, 2), 40.0)
+        far = np.array([[40.0, 40.0], [41.0, 40.0], [40.0, 42.0]])
         both = np.vstack([X, far])
         with pytest.warns(ThresholdWarning):
             trimmed = FusedDetector(FEW, false_alarm_rate=0.02).fit(both).trimmed_rows_
@@ -215,13 +216,14 @@ class TestSituations:
 
     @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
     def test_groups_stay_together(self, X):
-        """Rows of one group are copies: only whole groups held out are honest about them."""
-        copies = np.repeat(X[:30], 4, axis=0)
+        """Rows of one group are alike: only whole groups held out are honest about them."""
+        noise = np.random.default_rng(0).normal(scale=0.02, size=(120, 2))
+        alike = np.repeat(X[:30], 4, axis=0) + noise
         groups = np.repeat(np.arange(30), 4)
-        plain = FusedDetector([KNN(n_neighbors=1)], fusion="sum").fit(copies)
-        grouped = FusedDetector([KNN(n_neighbors=1)], fusion="sum").fit(copies, groups=groups)
-        assert np.median(plain.pool_.honest_scores_) == 0
-        assert np.median(grouped.pool_.honest_scores_) < 0
+        plain = FusedDetector([KNN(n_neighbors=1)], fusion="sum").fit(alike)
+        grouped = FusedDetector([KNN(n_neighbors=1)], fusion="sum").fit(alike, groups=groups)
+        held_out = plain.pool_.honest_scores_, grouped.pool_.honest_scores_
+        assert np.median(held_out[0]) > 3 * np.median(held_out[1])  # nearer to 0
         fresh = ring(400, 9)
         assert np.mean(grouped.predict(fresh) == -1) < np.mean(plain.predict(fresh) == -1)
 
@@ -356,8 +358,10 @@ class TestEdges:
         gappy[::7, 0] = np.nan
         detector = FusedDetector(FEW, random_state=0).fit(gappy)
         assert np.isfinite(detector.score_samples(gappy)).all()
-        with pytest.raises(InvalidInputError, match="complete in training: 1"):
-            detector.score_samples([[0.0, np.nan]])
+        with pytest.warns(CellsWarning, match="1: no value, though training had no gaps"):
+            assert np.isfinite(detector.score_samples([[0.0, np.nan]])).all()
+        with pytest.raises(InvalidInputError, match="complete in training: 1 "):
+            detector.set_gaps("refuse").score_samples([[0.0, np.nan]])
 
     @pytest.mark.parametrize("bad", [sparse.csr_matrix(np.eye(6)), np.full((6, 2), np.inf)])
     def test_refused_input(self, bad):
@@ -464,7 +468,7 @@ class TestScikitLearn:
         np.testing.assert_array_equal(detector.score_samples(X), before)
 
     def test_training_rows_are_judged_by_held_out_scores(self, X):
-        rows = np.vstack([X, np.zeros((4, 2))])
+        rows = np.vstack([X, 0.1 * np.eye(2), [[0.2, 0.2], [0.3, 0.3]]])
         detector = FusedDetector([("knn", KNN(n_neighbors=1))], fusion="sum", random_state=0)
         predicted = detector.fit_predict(rows)
         assert predicted.shape == detector.training_scores_.shape == (124,)
@@ -545,9 +549,13 @@ class TestAnswers:
         distances = np.linalg.norm((X - row) / X.std(0), axis=1)
         assert why.nearest_rows[0, 0] == np.argmin(distances)
         np.testing.assert_allclose(why.nearest_distances[0, 0], distances.min())
-        nearest = X[why.nearest_rows[0, :1]]
-        gain = detector.score_samples(nearest) - detector.score_samples(row)
+        # most like it: a feature counts up to one standard deviation at most
+        unlike = np.minimum(((X - row) / X.std(0)) ** 2, 1.0).sum(axis=1)
+        alike = X[np.argsort(unlike, kind="stable")[:3]]
+        reference = np.clip(row, alike.min(axis=0), alike.max(axis=0))
+        gain = detector.score_samples(reference) - detector.score_samples(row)
         np.testing.assert_allclose(why.attributions.sum(1), gain)
+        np.testing.assert_allclose(why.reference_score, detector.score_samples(reference))
         assert why.describe().startswith("anomaly: score")
         assert "knn" in why.describe(0, n_features=1)
 

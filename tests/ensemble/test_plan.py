@@ -161,7 +161,7 @@ def test_shapes():
     frame = pd.DataFrame({"a": np.arange(5_000), "b": np.arange(5_000) % 7})
     assert shape_of(frame) == (5_000, 2)
     frame["b"] = frame["b"].astype(str)
-    assert shape_of(frame) == (5_000, 8)
+    assert shape_of(frame) == (5_000, 9)  # seven, and one for rare and new ones
     with pytest.raises(InvalidInputError, match="rows and columns"):
         shape_of((0, 4))
 
@@ -217,3 +217,10 @@ def test_the_light_pool_is_advised_only_where_it_helps(monkeypatch):
 def test_small_data_is_never_refused(monkeypatch, room):
     monkeypatch.setattr(planning, "available_bytes", lambda: room)
     require_room(make_plan("default", Job(500, 30)))
+
+
+def test_a_plan_is_a_table_in_notebooks():
+    plan = FusedDetector("light").plan((1000, 5))
+    page = plan._repr_html_()
+    assert page.startswith("<p>1,000 rows of 5 columns</p><table>")
+    assert "<td>members</td><td>4 members of pool &#x27;light&#x27;</td>" in page

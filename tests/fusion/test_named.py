@@ -31,6 +31,13 @@ def test_names_make_different_classes():
     assert len({type(make_fusion(name)) for name in NAMES}) == len(NAMES)
 
 
+def test_the_mean_is_the_sum_on_the_scale_of_one_member():
+    Z, y, X = scores()
+    mean, total = (make_fusion(name).fit(Z, y, X).fuse(Z, X) for name in ("mean", "sum"))
+    np.testing.assert_array_equal(mean, total)
+    np.testing.assert_allclose(mean, Z.mean(axis=1))
+
+
 def test_default():
     fusion = make_fusion()
     assert isinstance(fusion, CompetenceFusion)
@@ -79,8 +86,10 @@ def test_a_look_alike_is_sent_to_the_base_class():
 
 
 def test_unknown_names_get_the_list():
-    with pytest.raises(InvalidInputError, match=r"'sum', 'product'.*'single-best'.*Got 'mean'"):
-        make_fusion("mean")
+    with pytest.raises(
+        InvalidInputError, match=r"'sum', 'mean', 'product'.*'single-best'.*Got 'average'"
+    ):
+        make_fusion("average")
 
 
 @pytest.mark.parametrize("spec", [SumRule, 3, object()])

@@ -127,16 +127,7 @@ def scores(model):
         RandomForestClassifier(n_estimators=3, random_state=0),
         LogisticRegression(),
         OneHotEncoder(drop=[X[3, 0], *X[0, 1:]], handle_unknown="ignore", sparse_output=False),
-        SGDClassifier("log_loss", random_state=0),
         make_pipeline(StandardScaler(), OneClassSVM()),
-        CalibratedClassifierCV(LogisticRegression(), cv=2),
-        VotingClassifier(
-            [("linear", LogisticRegression()), ("tree", DecisionTreeClassifier())], voting="soft"
-        ),
-        GaussianProcessRegressor(),
-        MLPRegressor(
-            hidden_layer_sizes=(3,), solver="adam", tol=10, n_iter_no_change=1, random_state=0
-        ),
         FunctionTransformer(np.log1p),
     ],
     ids=lambda estimator: type(estimator).__name__,
@@ -150,7 +141,20 @@ def test_scikit_learn_estimators_need_no_trust(estimator, tmp_path):
 
 @pytest.mark.parametrize(
     "estimator",
-    [GradientBoostingClassifier(n_estimators=2), HistGradientBoostingClassifier(max_iter=2), SVC()],
+    [
+        GradientBoostingClassifier(n_estimators=2),
+        HistGradientBoostingClassifier(max_iter=2),
+        SVC(),
+        SGDClassifier("log_loss", random_state=0),
+        CalibratedClassifierCV(LogisticRegression(), cv=2),
+        VotingClassifier(
+            [("linear", LogisticRegression()), ("tree", DecisionTreeClassifier())], voting="soft"
+        ),
+        GaussianProcessRegressor(optimizer=None),
+        MLPRegressor(
+            hidden_layer_sizes=(3,), solver="adam", tol=10, n_iter_no_change=1, random_state=0
+        ),
+    ],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_other_estimators_need_the_names_that_the_error_tells(estimator, tmp_path):

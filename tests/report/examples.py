@@ -1,5 +1,6 @@
 """Detectors, rows and reports that several tests look at."""
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 
 from ocfuse import FusedDetector
 from ocfuse.ensemble.reporting import report_data
+from ocfuse.exceptions import CellsWarning
 
 N_NORMAL, N_ODD = 60, 8
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
@@ -56,9 +58,7 @@ def dates():
 @cache
 def full_data():
     """What a report with labels and times shows."""
-    return report_data(
-        fitted(),
-        new_rows(),
+    return _data(
         labels(),
         time=dates(),
         ids=[f"{HOSTILE} {i}" for i in range(N_NORMAL + N_ODD)],
@@ -70,4 +70,11 @@ def full_data():
 @cache
 def bare_data():
     """What a report of rows alone shows."""
-    return report_data(fitted(), new_rows(), title="Rows alone")
+    return _data(title="Rows alone")
+
+
+def _data(*arguments, **options):
+    """Return what a report shows of the new rows, whose hostile category is told."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CellsWarning)
+        return report_data(fitted(), new_rows(), *arguments, **options)

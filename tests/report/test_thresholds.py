@@ -15,7 +15,7 @@ def table():
 def test_it_starts_at_the_detectors_threshold(table):
     data = examples.full_data()
     assert table.values[table.start] == data.offset
-    assert table.rates[table.start] == pytest.approx(data.stated_rate)
+    assert table.rates[table.start] == pytest.approx(data.threshold_rate)
     assert table.alarms[table.start] == data.is_alarm.sum()
 
 

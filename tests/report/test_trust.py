@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ocfuse.report.trust import RATES, compare_rates, count_p_values, judged_normal
+from ocfuse.report.trust import RATES, compare_rates, count_p_values, judged_normal, whose
 from ocfuse.scores import ConformalCalibrator
 from tests.report import examples
 
@@ -72,3 +72,14 @@ def test_labels_choose_the_rows_judged():
 
 def test_p_values_are_all_counted():
     assert sum(count_p_values(np.array([0.0, 0.3, 1.0]))) == 3
+
+
+def test_labelled_anomalies_are_not_judged_as_normal_rows():
+    data = examples.full_data()
+    some = replace(data, labels=np.minimum(data.labels, 0))
+    assert len(judged_normal(some)) == examples.N_NORMAL
+    assert whose(some) == "rows not labelled anomaly"
+    assert whose(data) == "rows labelled normal"
+    assert whose(replace(data, labels=None)) == "rows of this report"
+    alone = replace(data, labels=np.full(len(data.scores), -1))
+    assert np.isnan(compare_rates(alone).fresh).all()

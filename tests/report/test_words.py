@@ -49,6 +49,14 @@ def test_first_look_names_the_lowest_row():
     assert data.ids[lowest] in text
     assert f"09:{lowest}" in text or "10:0" in text
     assert "pressure is 1" in text
+    assert "usually " in text
+
+
+def test_a_common_value_is_not_called_unusual():
+    data = examples.full_data()
+    common = next(r for found in data.readings for r in found if r.name == "pressure")
+    common = replace(common, judgement=replace(common.judgement, is_unusual=False))
+    assert words.reason_words(common) == "usual alone, unusual together with the others"
 
 
 def test_labels_are_counted():
@@ -114,3 +122,61 @@ def test_normal_rows_are_seldom_called_more_than_chance():
         data = replace(examples.bare_data(), scores=rng.normal(size=300), **changes)
         calls += "may well be chance" not in words.verdict(data)
     assert calls / 200 < 0.08
+
+
+def labelled(n_anomalies, found, n_others, left, other_label=0, rate=0.05) -> ReportData:
+    """Labelled anomalies and other rows, so many of which raise an alarm."""
+    is_alarm = np.r_[np.arange(n_anomalies) < found, np.arange(n_others) < left]
+    n = len(is_alarm)
+    data = with_alarms(0, n=n, rate=rate)
+    labels = np.repeat([-1, other_label], [n_anomalies, n_others])
+    return replace(data, scores=np.where(is_alarm, -1.0, 1.0), labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"),
+    [
+        # 73 of 77 found among 2,000 rows: all alarms together are what chance would raise
+        ((77, 73, 1923, 20), "The 73 alarms of rows labelled anomaly are not chance. The other 20"),
+        ((77, 73, 1923, 20), "The other 20, taken together, may well be chance."),
+        ((77, 73, 1923, 400), "are more than chance, which explains about 96."),
+        ((77, 73, 1923, 1), "The other one may well be chance."),
+        ((77, 73, 1923, 0), "The 73 alarms of rows labelled anomaly are not chance."),
+        ((20, 1, 980, 0), "The 1 alarm of rows labelled anomaly is no more than chance."),
+        ((20, 0, 980, 49), "So the alarms, taken together, may well be chance."),
+        ((77, 73, 923, 46, 1), "The 46 alarms of rows labelled normal are no more than the rate"),
+        ((77, 73, 923, 200, 1), "more than the rate explains: these rows differ from training"),
+        ((0, 0, 1000, 50, 1), "The 50 alarms of rows labelled normal are no more than the rate"),
+        ((900, 900, 100, 5), "The other 5, taken together, may well be chance."),
+    ],
+)
+def test_the_verdict_knows_the_labels(numbers, says):
+    assert says in words.verdict(labelled(*numbers))
+
+
+def test_alarms_of_labelled_anomalies_are_no_sign_of_another_source():
+    data = labelled(900, 900, 100, 5)
+    assert "another source" not in words.verdict(data)
+    assert words.MANY_ALARMS not in words.notes(data)
+    assert words.MANY_ALARMS in words.notes(labelled(100, 100, 900, 800))
+
+
+def reached(n_normal, wanted, offset=None) -> ReportData:
+    """A threshold that rests on so many rows."""
+    calibrator = ConformalCalibrator().fit(np.arange(n_normal, dtype=float))
+    place = calibrator.threshold(wanted)[0] if offset is None else offset
+    changes = {"calibrator": calibrator, "offset": place, "wanted_rate": wanted}
+    return replace(examples.bare_data(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (reached(99, 0.05), "the stated false-alarm rate is 5.0 %."),
+        (reached(62, 0.05), "is 5.0 %, and with 62 normal rows 4.8 % can be reached."),
+        (reached(9, 0.05), "is 5.0 %, and with 9 normal rows only 10 % can be reached."),
+        (reached(99, 0.05, offset=20.0), "the stated false-alarm rate is 21 %."),
+    ],
+)
+def test_the_stated_rate_is_the_one_that_was_asked_for(data, says):
+    assert says in words.verdict(data)

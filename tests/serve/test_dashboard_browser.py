@@ -384,7 +384,7 @@ def test_pictures_are_shown(watched, visit):
     picture.focus()
     page.keyboard.press("Enter")
     assert page.get_by_role("dialog", name="Picture of the event").is_visible()
-    page.wait_for_function("document.getElementById('picture-img').naturalWidth === 1")
+    sync_api.expect(page.locator("#picture-img")).to_have_js_property("naturalWidth", 1)
     page.keyboard.press("Escape")
     assert page.locator("#picture").is_hidden()
 
@@ -423,7 +423,7 @@ def test_a_token_is_asked_for_once(server, visit):
     dialog = page.get_by_role("dialog", name="This service has a token")
     page.locator("#token").fill("wrong-one-of-the-tests")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.getElementById('token').value === ''")
+    sync_api.expect(page.locator("#token")).to_have_value("")  # polling would need 'unsafe-eval'
     dialog.wait_for()
     page.locator("#token").fill(TOKEN)
     page.get_by_role("button", name="Look on").click()

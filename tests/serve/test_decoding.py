@@ -51,6 +51,10 @@ def test_json():
         (b"[[[[[1]]]]]", 422, "nested_too_deep"),
         (b"[" * 100_000, 422, "nested_too_deep"),
         (b'{"a":' * 100_000, 422, "nested_too_deep"),
+        (b'[{"a": "\\ud800"}]', 422, "broken_text"),
+        (b'[{"\\uDFFFa": 1}]', 422, "broken_text"),
+        (b'[["\\ude00\\ud83d"]]', 422, "broken_text"),
+        (b'["\xed\xa0\x80"]', 400, "not_json"),
         (b"7", 422, "not_rows"),
         (b'{"lines": []}', 422, "not_rows"),
         (b'{"rows": 3}', 422, "not_rows"),
@@ -68,6 +72,12 @@ def test_json_that_is_refused(body, status, code):
 def test_brackets_in_text_are_no_nesting():
     rows = [{"a": "[[[[[{{{\\", "b": '"[[[['}]
     assert decode(json.dumps(rows).encode(), JSON, LIMITS) == rows
+
+
+def test_whole_characters_may_be_written_in_halves():
+    for text in ("\\ud83d\\ude00", "\\\\ud83d", "\\u00e9 \\ud7ff \\ue000"):
+        (row,) = decode(b'[["%s"]]' % text.encode(), JSON, LIMITS)
+        assert row == [json.loads(f'"{text}"')]
 
 
 words = st.text('[]{}"\\\\a', max_size=3)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import logging
 import os
 import signal
 import sqlite3
@@ -16,10 +17,13 @@ import pytest
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve import events as module
 from ocfuse.serve import keeping, unwritten
-from ocfuse.serve.event import COLUMNS, cell, when
+from ocfuse.serve.database import DamagedFileError
+from ocfuse.serve.event import COLUMNS, when
 from ocfuse.serve.events import MOST_NOTES, MOST_TEXT, THUMBNAIL_BYTES, EventStore
 from ocfuse.serve.keeping import Keep
 from ocfuse.serve.live import Sample
+from ocfuse.serve.logs import Lines
+from ocfuse.tables.cells import no_formula
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
 JPEG = b"\xff\xd8\xff" + b"another"
@@ -247,7 +251,7 @@ def test_csv_comes_in_parts(store, monkeypatch):
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t=1", "\r=1", " =1", "\n=1", "\uff1d1"])
 def test_no_cell_is_a_formula(text):
-    assert cell(text) == f"'{text}"
+    assert no_formula(text) == f"'{text}"
 
 
 def test_times_are_dates_or_numbers():
@@ -489,3 +493,157 @@ def test_a_killed_process_loses_nothing_that_it_told(tmp_path):
         assert integrity == ("ok",)
     finally:
         store.close()
+
+
+def test_nothing_that_is_kept_is_obeyed_by_a_terminal(store):
+    """Not in names, comments or members, wherever events are shown: page, CSV, log."""
+    bad = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\0"
+    event = store.begin(f"m{bad}", f"s{bad}", 1.0, -1.0, contributions={f"k{bad}": -1.0})
+    store.acknowledge(event, f"Ada{bad}")
+    store.comment(event, f"two{bad}\n\tlines", f"Ada{bad}")
+    kept = store.get(event)
+    assert kept.notes[-1].text == "two]0;owned[2J31m\n\tlines"
+    shown = "".join(store.csv()) + str(kept.as_json())
+    assert not set(map(chr, (*range(9), *range(14, 32), *range(127, 160)))) & set(shown)
+    record = logging.LogRecord("ocfuse.serve", logging.ERROR, "", 0, f"words{bad}", (), None)
+    record.about = {"note": bad}
+    line = Lines().format(record)
+    assert line.isascii()
+    assert "\x1b" not in line
+
+
+def damage(path, table="events", page=None):
+    """Overwrite one page of a table, of those that hold its rows; return its number."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        pages = [
+            number
+            for (number,) in connection.execute(
+                "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path",
+                [table],
+            )
+        ]
+    connection.close()
+    page = pages[len(pages) // 2] if page is None else page
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xa5" * size)
+    return page
+
+
+def leaves(path, table):
+    """Return how many pages hold the rows of a table; skip where SQLite does not tell."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(
+            "SELECT count(*) FROM dbstat WHERE name = ? AND pagetype = 'leaf'", [table]
+        ).fetchone()[0]
+    except sqlite3.OperationalError:
+        pytest.skip("this SQLite has no dbstat")
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("table", ["events", "notes", "pictures", "counters", "events_by_change"])
+def test_a_file_with_a_damaged_page_is_kept_aside_at_the_start(tmp_path, table, caplog):
+    path = tmp_path / "events.db"
+    store = EventStore(path)
+    for event in (ids := fill(store, 120, thumbnail=PNG)):
+        store.comment(event, "seen " + "x" * 100, "Ada")
+    store.close()
+    leaves(path, table)
+    damage(path, table)
+    before = path.read_bytes()
+    store = EventStore(path)
+    (aside,) = tmp_path.glob("events.db.damaged-*Z")
+    assert aside.read_bytes() == before  # nothing of it is touched
+    kept = store.list(limit=1000)
+    lost = set(ids) - {event.id for event in kept}
+    assert (0 < len(lost) < 60) if table == "events" else not lost
+    assert all(event.state == "ended" for event in kept)
+    n_notes = sum(len(event.notes) for event in kept)
+    assert n_notes > 60
+    assert aside.name in store.trouble
+    assert store.state == "replaced"
+    assert "was damaged" in caplog.text
+    assert store.begin("pump", "line", 1.0, -1.0) == max(ids) + 1  # no number is given twice
+    store.close()
+    again = EventStore(path)  # the new file is whole
+    assert (again.trouble, len(again.list(limit=1000))) == (None, len(kept) + 1)
+    again.close()
+
+
+@pytest.mark.parametrize("how", ["list", "begin", "changes", "get"])
+def test_damage_while_it_is_used_loses_no_open_event(tmp_path, how, caplog):
+    path = tmp_path / "events.db"
+    store = EventStore(path)
+    fill(store, 200)
+    begun = store.begin("pump", "other", 1.0, -3.0)
+    store.update(begun, 2.0, -5.0)
+    pages = leaves(path, "events")
+    assert pages > 2
+    store._database.connection.execute("PRAGMA cache_size = 0")
+    store._database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    store._database.connection.execute("PRAGMA shrink_memory")
+    name = store.name
+    with sqlite3.connect(path) as other:
+        size = other.execute("PRAGMA page_size").fetchone()[0]
+    other.close()
+    with path.open("r+b") as file:  # all but the first page, which tells whose file it is
+        file.seek(size)
+        file.write(b"\xa5" * (path.stat().st_size - size))
+    newest = None
+    if how == "begin":
+        newest = store.begin("pump", "new", 5.0, -1.0)
+    elif how == "get":
+        store.get(3)
+    else:
+        getattr(store, how)(0)
+    assert list(tmp_path.glob("events.db.damaged-*"))
+    assert (store.state, store.name != name) == ("replaced", True)
+    kept = {event.id: event for event in store.list(limit=1000)}
+    assert kept[begun].lowest == -5.0
+    assert kept[begun].state == "open"
+    assert newest is None or newest in kept
+    store.end(begun)
+    store.close()
+    again = EventStore(path)
+    assert again.get(begun).state == "ended"
+    again.close()
+
+
+def test_a_new_file_that_cannot_be_made_at_once_is_made_later(tmp_path, monkeypatch):
+    path = tmp_path / "events.db"
+    store = EventStore(path)
+    begun = fill(store, 3)
+    database, free = store._database, [False]
+    take_over = database._take_over
+
+    def full(old):
+        if not free[0]:
+            raise sqlite3.OperationalError("database or disk is full")
+        return take_over(old)
+
+    monkeypatch.setattr(database, "_take_over", full)
+    monkeypatch.setattr(
+        database, "write", lambda *given: (_ for _ in ()).throw(DamagedFileError("malformed"))
+    )
+    event = store.begin("pump", "line", 1.0, -1.0)
+    assert store.state == "waiting"
+    monkeypatch.undo()
+    free[0] = True
+    store._retry_at = 0.0
+    store.end(event)
+    assert store.state == "replaced"
+    assert [one.id for one in store.list()] == [event, *reversed(begun)]
+    assert len(list(tmp_path.glob("events.db.damaged-*Z"))) == 1
+    store.close()
+
+
+def test_a_file_of_another_kind_is_left_alone(tmp_path):
+    path = tmp_path / "events.db"
+    path.write_bytes(b"these are no events" * 1000)
+    with pytest.raises(InvalidInputError, match="cannot be used"):
+        EventStore(path)
+    assert path.read_bytes().startswith(b"these are no events")

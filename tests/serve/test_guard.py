@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import threading
 import time
 
 import httpx
@@ -199,15 +200,11 @@ def test_too_many_requests_at_a_time(make_service):
     busy = make_service({"requests": 2})
 
     async def asked():
-        release = asyncio.Event()
-
-        async def waiting():
-            yield b'{"rows": '
-            await release.wait()
-            yield json.dumps(rows(1)).encode() + b"}"
-
+        release = threading.Event()
+        for _ in range(busy.settings.threads):
+            busy.workers.blocks.submit(release.wait, 30)
         async with client_of(busy) as client:
-            first = [asyncio.create_task(client.post("/v1/score", content=waiting()))
+            first = [asyncio.create_task(client.post("/v1/score", json={"rows": rows(1)}))
                      for _ in range(2)]  # fmt: skip
             await asyncio.sleep(0.1)
             refused = await client.post("/v1/score", json={"rows": rows(1)})
@@ -221,6 +218,45 @@ def test_too_many_requests_at_a_time(make_service):
     assert refusal(refused, 429) == "too_many_requests"
     assert refused.headers["retry-after"] == "1"
     assert [answer.status_code for answer in (*probes, *done)] == [200] * 6
+
+
+def test_a_request_that_does_not_come_whole_gives_way(make_service):
+    """Who opens many and finishes none keeps nobody out."""
+    busy = make_service({"requests": 3})
+
+    async def asked():
+        release = asyncio.Event()
+
+        async def waiting():
+            yield b'{"rows": '
+            await release.wait()
+            yield json.dumps(rows(1)).encode() + b"}"
+
+        async with client_of(busy) as client:
+            half = [asyncio.create_task(client.post("/v1/score", content=waiting()))
+                    for _ in range(3)]  # fmt: skip
+            await asyncio.sleep(0.1)
+            answers = [await client.post("/v1/score", json={"rows": rows(1)}) for _ in range(2)]
+            release.set()
+            return answers, await asyncio.gather(*half)
+
+    answers, half = asyncio.run(asked())
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert refusal(half[0], 408) == "gave_way"  # the oldest; one place was enough
+    assert [answer.status_code for answer in half[1:]] == [200, 200]
+
+
+def test_the_client_with_most_unfinished_requests_gives_way(make_service):
+    guard, gone = make_service()._door.app, []
+
+    class Unfinished:
+        def give_way(self):
+            gone.append(guard._arriving[self])
+
+    bodies = [Unfinished() for _ in "abbc"]
+    guard._arriving = dict(zip(bodies, "abbc", strict=True))
+    guard._make_room()
+    assert gone == ["b"]
 
 
 def test_answers_say_what_browsers_must_not_do(service):

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import shutil
+import sys
 import weakref
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from ocfuse import load
 from ocfuse.exceptions import ModelFileError
 from ocfuse.persistence import read_header
+from ocfuse.persistence.trial import try_load
 from ocfuse.serve import models
+from ocfuse.serve.scorers import RowScorer, RunScorer
+from tests.serve import harm
 from tests.serve.asking import ask, client_of, rows
 
 
@@ -28,6 +32,18 @@ def changing(make_service, model_files, tmp_path):
     path = tmp_path / "plant.ocf"
     shutil.copy(model_files["plant"], path)
     return make_service(models={"plant": path}), path
+
+
+@pytest.fixture(autouse=True)
+def _tried_here(request, monkeypatch):
+    """Let files be tried without a process of their own, which takes a second or two."""
+    if "in_a_process" not in request.fixturenames:
+        monkeypatch.setattr(models, "try_load", lambda path, use, stop: read_header(path).sha256)
+
+
+@pytest.fixture
+def in_a_process():
+    """Let files be tried as a service does."""
 
 
 def replace(path, source):
@@ -167,5 +183,51 @@ def test_a_load_that_fails_for_want_of_memory_is_tried_again(changing, other_fil
     assert asyncio.run(service.shelf.reload()) == []
     assert ask(service, "/v1/model").json()["newer_file_failed"]
     assert ask(service, "/v1/score", {"rows": rows()}).status_code == 200
-    monkeypatch.undo()
+    monkeypatch.setattr(models, "load", load)
     assert asyncio.run(service.shelf.reload()) == ["plant"]
+
+
+@pytest.mark.parametrize("name", ["plant", "array", "runs"])
+def test_every_kind_of_model_is_tried_with_a_row(model_files, name, monkeypatch):
+    told = []
+    for scorer in (RowScorer, RunScorer):
+        score = scorer.score
+        monkeypatch.setattr(
+            scorer, "score", lambda self, rows, score=score: told.append(score(self, rows))
+        )
+    models.score_a_row(load(model_files[name]))
+    assert [len(scores) for scores in told] == [1]
+
+
+def test_files_are_tried_in_a_process_of_their_own(in_a_process, changing, other_file):
+    service, path = changing
+    replace(path, other_file)
+    assert asyncio.run(service.shelf.reload()) == ["plant"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("what", [harm.crash, harm.hang], ids=["crash", "hang"])
+def test_a_model_that_would_kill_the_service_is_not_loaded(
+    in_a_process, changing, other_file, monkeypatch, what
+):
+    """Python itself is made to do so in the trial: known ways of a file are closed."""
+    service, path = changing
+    first = version(service)
+    monkeypatch.setattr(
+        models, "try_load", lambda path, use, stop: try_load(path, what, seconds=1, stop=stop)
+    )
+    monkeypatch.setattr("ocfuse.persistence.trial.PATIENCE", 600)
+    replace(path, other_file)
+    assert asyncio.run(service.shelf.reload()) == []
+    told = ask(service, "/v1/model").json()
+    assert told["version"] == first
+    assert told["newer_file_failed"]
+    assert ask(service, "/v1/score", {"rows": rows()}).status_code == 200
+
+
+def test_a_trial_ends_with_the_service(in_a_process, changing, other_file):
+    service, path = changing
+    replace(path, other_file)
+    service.shelf.close()
+    assert asyncio.run(service.shelf.reload()) == []
+    assert service.shelf.has_failed("plant")

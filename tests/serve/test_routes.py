@@ -101,12 +101,12 @@ def test_what_is_odd_is_noted(service):
     odd = [row | {"other": 1, "mode": "new", "part": 3} for row in rows(2)]
     notes = " ".join(ask(service, "/v1/score", {"rows": odd}).json()["notes"])
     assert "other" in notes
-    assert "categories that were not there" in notes
+    assert "new values, which make their rows unusual" in notes
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"pressure": None}, {"pressure": "high"}, {"pressure": True}, {"pressure": 1e999}],
+    [{"pressure": "high"}, {"pressure": True}, {"pressure": 1e999}],
 )
 def test_rows_that_do_not_fit_are_refused(service, change):
     body = json.dumps({"rows": [row | change for row in rows(1)]}).replace("Infinity", "1e999")
@@ -114,6 +114,15 @@ def test_rows_that_do_not_fit_are_refused(service, change):
         answer = ask(service, f"/v1/{path}", body)
         assert refusal(answer, 422) == "unusable_rows"
         assert "pressure" in answer.json()["error"]["message"]
+
+
+def test_a_gap_is_judged_by_the_other_columns_and_noted(service):
+    gap = [row | {"pressure": None} for row in rows(1)]
+    for path in ("score", "explain"):
+        answer = ask(service, f"/v1/{path}", {"rows": gap}).json()
+        assert answer["results"][0]["is_anomaly"] is False
+        assert "pressure: no value" in answer["notes"][0]
+        assert "judged by the other columns" in answer["notes"][0]
 
 
 def test_explanations_add_up(service, model_files):
@@ -126,7 +135,12 @@ def test_explanations_add_up(service, model_files):
         for j, name in enumerate(expected.member_names):
             assert found[name] == pytest.approx(expected.contributions[i, j], abs=1e-6)
         assert {feature["name"] for feature in result["features"]} == set(expected.feature_names)
-    assert answer.json()["results"][1]["features"][0]["name"] == "temperature"
+        total = sum(feature["cost"] for feature in result["features"])
+        assert result["reference_score"] - total == pytest.approx(result["score"], abs=1e-6)
+        assert result["reason"] == expected.reason(i)
+    first = answer.json()["results"][1]["features"][0]
+    assert (first["name"], first["value"], first["is_unusual"]) == ("temperature", 60, True)
+    assert first["usual"]["low"] < first["usual"]["high"] < 60
     assert "anomaly" in answer.json()["results"][1]["words"]
 
 
@@ -256,7 +270,7 @@ def test_usual_rows_do_not_wait_for_long_works(make_service):
     async def asked():
         release = threading.Event()
         for _ in range(4):
-            asyncio.get_running_loop().run_in_executor(service._executor, release.wait, 20)
+            asyncio.get_running_loop().run_in_executor(service.workers.loading, release.wait, 20)
         async with client_of(service) as client:
             try:
                 post = client.post("/v1/score", json={"rows": rows(1)})
@@ -265,6 +279,30 @@ def test_usual_rows_do_not_wait_for_long_works(make_service):
                 release.set()
 
     assert asyncio.run(asked()).status_code == 200
+
+
+@pytest.mark.parametrize("model", ["plant", "array", "runs"])
+def test_half_a_character_is_refused_everywhere(service, model):
+    half = "\ud800"
+    for path in ("score", "explain"):
+        for body in (
+            {"rows": [{"pressure": half}]},
+            {"rows": [{half: 1.0}]},
+            {"rows": [[half]]},
+            [[1.0, 2.0, half]],
+            {half: []},
+        ):
+            content = json.dumps(body)
+            answer = ask(service, f"/v1/{path}?model={model}", content)
+            assert refusal(answer, 422) == "broken_text"
+    for path in (
+        *("/v1/model?model=%ED%A0%80", "/v1/%ED%A0%80", "/v1/events?stream=%ED%A0%80"),
+        *("/v1/events.csv?model=%ED%A0%80", "/v1/events/%ED%A0%80/thumbnail", "/static/%ED%A0%80"),
+    ):
+        assert ask(service, path).status_code < 500
+    for body in (b"pressure,\xed\xa0\x80\n1,2\n", b"pressure\n\xed\xa0\x80\n"):
+        answer = ask(service, "/v1/score", body, headers={"Content-Type": "text/csv"})
+        assert 400 <= answer.status_code < 500
 
 
 def test_refusals_are_short(service):

@@ -1,6 +1,8 @@
-"""The command as a process: its address, its end, a kill, a new model, TLS."""
+"""The command as a process: its address, its end, a kill, a new model, TLS, a crowd."""
 
+import contextlib
 import json
+import logging
 import shutil
 import signal
 import socket
@@ -8,8 +10,10 @@ import ssl
 import subprocess
 import threading
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -21,6 +25,7 @@ from ocfuse.cli.codes import ExitCode
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve import server as module
 from ocfuse.serve.events import EventStore
+from ocfuse.serve.logs import MOST_ALIKE, Lines, Sparing
 from ocfuse.serve.server import Server, open_socket
 from ocfuse.serve.settings import Settings
 from tests.cli.cases import process
@@ -47,18 +52,25 @@ class Serving:
         assert told, self.process.stderr.read()
         self.address = json.loads(told)["address"]
         self.socket_address = self.address.replace("http", "ws", 1)
+        self.log = []  # read at once: a pipe that nobody reads would stop the service
+        self.reading = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
+        self.reading.start()
         return self
 
     def stop(self, number=signal.SIGTERM):
         """End it by a signal; return code and the lines of its log."""
         self.process.send_signal(number)
-        _, err = self.process.communicate(timeout=60)
-        return self.process.returncode, [json.loads(line) for line in err.splitlines()]
+        self.process.wait(timeout=60)
+        self.reading.join()
+        return self.process.returncode, [json.loads(line) for line in self.log]
 
     def __exit__(self, *reason):
         if self.process.poll() is None:
             self.process.kill()
-            self.process.communicate()
+            self.process.wait()
+        self.reading.join()
+        for pipe in (self.process.stdout, self.process.stderr):
+            pipe.close()
 
 
 def tell(stream, **message):
@@ -90,7 +102,7 @@ def test_reload_drain_and_logs(model_files, tmp_path):
         model = load(path)
         model.detector_.set_threshold(0.2)
         model.save(path)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120  # it is tried in a process of its own first
         while httpx.get(f"{serving.address}/v1/model").json()["version"] == first:
             assert time.monotonic() < end
             time.sleep(0.05)
@@ -199,6 +211,112 @@ def test_who_keeps_a_connection_for_nothing_is_closed(make_service, monkeypatch)
                     deaf.sendall(pings)
     server.should_exit = True
     thread.join()
+
+
+@contextlib.contextmanager
+def served(service):
+    """Serve in this process as the command does; give the address."""
+    server = Server(service, print)
+    listening = open_socket(Settings({"m": Path("m")}, port=0))
+    thread = threading.Thread(target=server.run, args=[[listening]], daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield server, listening.getsockname()
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        b"",
+        b"POST /v1/score HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+        b"POST /v1/score HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n[",
+    ],
+    ids=["nothing", "half of the headers", "half of the body"],
+)
+def test_a_crowd_of_half_open_connections_keeps_nobody_out(make_service, monkeypatch, half):
+    """Every request is answered while they are there, and a stream goes on."""
+    monkeypatch.setattr(module, "MOST_SILENT", 100)
+    with (
+        served(make_service({"requests": 100}, reload_seconds=0)) as (server, where),
+        contextlib.ExitStack() as opened,
+        connect(f"ws://{where[0]}:{where[1]}/v1/stream") as stream,
+        httpx.Client(base_url=f"http://{where[0]}:{where[1]}", timeout=30) as patient,
+    ):
+        json.loads(stream.recv(timeout=30))
+        assert patient.get("/v1/model").status_code == 200
+        for i in range(300):
+            one = opened.enter_context(socket.create_connection(where))
+            one.sendall(half)
+            if i % 100 == 99:
+                assert tell(stream, row=NORMAL)["type"] == "score"
+                answer = httpx.post(
+                    f"http://{where[0]}:{where[1]}/v1/score", json={"rows": rows(1)}, timeout=30
+                )
+                assert answer.status_code == 200
+                assert patient.get("/v1/model").status_code == 200
+        assert len(server.server_state.connections) < 220
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [((256, 256), 256), ((256, 1024), 1024), ((1024, 2**20), 4096), ((-1, -1), 4096)],
+)
+def test_the_process_asks_for_as_many_files_as_it_may_have(monkeypatch, limits, expected):
+    resource, asked = pytest.importorskip("resource"), []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, values: asked.append(values))
+    assert module.most_files() == expected
+    assert asked == ([] if limits[0] in (expected, -1) else [(expected, limits[1])])
+
+
+def test_few_files_are_shared_out():
+    """With few files to open, fewer connections are kept; busy ones are never closed."""
+
+    class Connected:
+        client, closed = ("a", 1), False
+
+        def __init__(self, cycle=None):
+            self.cycle = cycle
+            self.transport = SimpleNamespace(abort=lambda: gone.append(self))
+
+    gone, crowd = [], module.Crowd(most=4)
+    busy = [Connected(SimpleNamespace(response_complete=False)) for _ in range(3)]
+    known = Connected(SimpleNamespace(response_complete=True))
+    silent = [Connected() for _ in range(3)]
+    for one in (known, *busy, *silent):
+        crowd.add(one)
+    assert gone == [known, silent[0], silent[1]]
+    assert set(crowd) == {*busy, silent[2]}
+
+
+def test_one_fault_many_times_is_a_few_lines():
+    """A thousand strangers must not fill the disk; how many there were is told."""
+    now = [0.0]
+    sparing, lines = Sparing(lambda: now[0]), []
+
+    def log(level, words, **about):
+        record = logging.LogRecord("uvicorn.error", level, "", 0, words, (), None)
+        record.about = about
+        if sparing.filter(record):
+            lines.append(json.loads(Lines().format(record)))
+
+    for _ in range(1000):
+        log(logging.WARNING, "Invalid HTTP request received.")
+        log(logging.INFO, "request")
+    assert Counter(line["event"] for line in lines) == {
+        "Invalid HTTP request received.": MOST_ALIKE, "request": 1000,
+    }  # fmt: skip
+    now[0] = 61.0
+    log(logging.INFO, "request")
+    assert lines[-1]["left_out_before"] == {"Invalid HTTP request received.": 1000 - MOST_ALIKE}
+    log(logging.WARNING, "Invalid HTTP request received.")
+    assert "left_out_before" not in lines[-1]
+    assert lines[-1]["level"] == "warning"
 
 
 def test_signals_are_a_wish(service):

@@ -172,13 +172,19 @@ def test_a_bad_message_is_answered_and_the_stream_goes_on(open_stream, message, 
 
 def test_a_bad_row_among_others(open_stream):
     for name, good, bad in (
-        ("plant", NORMAL, NORMAL | {"pressure": None}),
+        ("plant", NORMAL, NORMAL | {"pressure": "high"}),
         ("runs", {"flow": 1, "current": 1}, {"flow": 1}),
         ("runs", {"flow": 1, "current": 1}, [1, 2]),
     ):
         told = tell(open_stream(f"model={name}"), rows=[good, bad, good])["results"]
         assert [one["type"] for one in told] == ["score", "error", "score"]
         assert [one["seq"] for one in told] == [0, 1, 2]
+
+
+def test_a_gap_in_a_row_is_judged_by_the_other_columns_and_noted(open_stream):
+    told = tell(open_stream(), row=NORMAL | {"pressure": None})
+    assert told["type"] == "score"
+    assert "pressure: no value" in " ".join(told["notes"])
 
 
 def test_what_is_odd_is_noted(open_stream):
@@ -287,6 +293,38 @@ def test_pages_take_no_stream_from_others(running, open_stream):
         for _ in range(2 * LIMITS.streams):
             opened.enter_context(connect(f"ws://{running.address}/v1/live"))
         assert tell(open_stream(), row=NORMAL)["type"] == "score"
+
+
+@pytest.mark.parametrize("model", ["plant", "runs"])
+def test_half_a_character_leaves_the_stream_and_its_alarm_open(open_stream, running, model):
+    """Wherever it stands: in a cell, a name, an id or the name of the stream."""
+    stream = open_stream(f"model={model}&stream=half-%ED%A0%80-{model}&min_rows=1")
+    good, odd = NORMAL, ODD
+    if model == "runs":
+        good, odd = {"flow": 0, "current": 0}, {"flow": 50, "current": -50}
+        for _ in range(10):
+            tell(stream, row=good)
+    event = tell(stream, row=odd)["event"]
+    assert event is not None
+    half, name = "\ud800", next(iter(good))
+    for message in (
+        {"row": good | {"mode": half}},
+        {"row": good | {name: half}},
+        {"row": good | {half: 1}},
+        {"row": {half: half}},
+        {"row": good, "id": half},
+        {"row": good, "time": half},
+        {"row": good, "thumbnail": half},
+        {"rows": [good], "times": [half]},
+        {half: half},
+        half,
+    ):
+        stream.send(json.dumps(message))
+        answer = receive(stream)
+        assert (answer["type"], answer["error"]["code"]) == ("error", "broken_text")
+    assert running.service.events.get(event).state == "open"
+    answer = tell(stream, row=odd)
+    assert (answer["type"], answer["event"]) == ("score", event)
 
 
 def test_two_who_come_back_at_once_take_turns():

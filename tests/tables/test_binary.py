@@ -11,6 +11,7 @@ import pytest
 
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.tables import open_source
+from ocfuse.tables.arrays import RowsFile
 
 TYPED = pa.table(
     {
@@ -123,6 +124,46 @@ def test_cut_off_array(tmp_path):
     np.save(tmp_path / "t.npy", np.ones((100, 3)))
     (tmp_path / "t.npy").write_bytes((tmp_path / "t.npy").read_bytes()[:500])
     with pytest.raises(TableError, match="cut off"):
+        open_source(tmp_path / "t.npy")
+
+
+def cut(path, n_bytes):
+    """Cut a file in place, as a writer that begins anew does."""
+    with path.open("r+b") as file:
+        file.truncate(n_bytes)
+
+
+def test_an_array_that_is_cut_while_it_is_read(tmp_path):
+    """A memory map would end the program with SIGBUS."""
+    path = tmp_path / "t.npy"
+    np.save(path, np.ones((50_000, 3)))
+    chunks = open_source(path, chunk_rows=1000).chunks()
+    assert len(next(chunks)) == 1000
+    cut(path, 30_000)
+    with pytest.raises(TableError, match="cut off while it was read"):
+        list(chunks)
+
+
+def test_a_feather_file_that_is_cut_while_it_is_read(tmp_path):
+    path = tmp_path / "t.feather"
+    frame = pd.DataFrame({"x": np.arange(50_000.0)})
+    frame.to_feather(path, compression="uncompressed", chunksize=5000)
+    chunks = open_source(path, chunk_rows=5000).chunks()
+    assert len(next(chunks)) == 5000
+    cut(path, 60_000)
+    with pytest.raises(TableError, match="cut off"):
+        list(chunks)
+
+
+def test_arrays_of_columns_and_of_many_axes(tmp_path):
+    X = np.arange(24.0).reshape(6, 4)
+    np.save(tmp_path / "t.npy", np.asfortranarray(X))
+    assert np.array_equal(open_source(tmp_path / "t.npy", chunk_rows=4).read().to_numpy(), X)
+    np.save(tmp_path / "t.npy", X.reshape(3, 2, 4))
+    rows = RowsFile(tmp_path / "t.npy")
+    assert np.array_equal(rows[1], X.reshape(3, 2, 4)[1])
+    assert np.array_equal(rows[1:9], X.reshape(3, 2, 4)[1:])
+    with pytest.raises(TableError, match="rows and columns"):
         open_source(tmp_path / "t.npy")
 
 

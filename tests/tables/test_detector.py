@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,9 @@ from ocfuse import FusedDetector
 from ocfuse.exceptions import (
     ColumnMismatchError,
     FewSamplesWarning,
+    InvalidInputError,
     InvalidTypeError,
+    NotEnoughMemoryError,
     OcfuseWarning,
     RowsWarning,
     TableError,
@@ -31,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Columns with the same value")
 
 
 def light():
-    return FusedDetector("light", random_state=0, negatives="gauss")
+    return FusedDetector("light", random_state=0, negatives="uniform")
 
 
 @pytest.fixture(scope="module")
@@ -164,12 +167,14 @@ def test_rows_that_cannot_be_scored_may_be_left_out(model, pumps):
     odd.loc[5, "gaps"] = np.nan
     with pytest.raises(ColumnMismatchError, match="BAD"):
         model.score(odd)
+    model = deepcopy(model)
+    model.detector_.set_gaps("refuse")
     with pytest.warns(RowsWarning, match="Rows without a score.*: 4 rows, the first of them row 1"):
         scores = model.score(odd, keep_going=True)
     bad = scores.loc[[1, 2, 3, 4]]
     assert bad["score"].isna().all()
     assert bad["p_value"].isna().all()
-    assert not bad["is_anomaly"].any()
+    assert bad["is_anomaly"].isna().all()
     assert scores["part_id"].tolist() == pumps["part_id"].tolist()[:8]
     good = model.score(pumps.loc[[0, 5, 6, 7]].assign(gaps=odd["gaps"]))
     pd.testing.assert_frame_equal(scores.loc[[0, 5, 6, 7]], good, rtol=0, atol=1e-10)
@@ -311,3 +316,54 @@ def test_a_report_says_that_times_are_in_utc(model, pumps):
 def test_a_report_without_a_single_time(model, pumps):
     with pytest.warns(RowsWarning, match="no times as in training"):
         assert model.report(pumps.iloc[:20].assign(when="noon")).html
+
+
+def test_columns_that_there_is_no_memory_for_are_refused_before_each_is_looked_at(monkeypatch):
+    looked_at = []
+    monkeypatch.setattr("ocfuse.tables.schema.infer_column", looked_at.append)
+    monkeypatch.setattr("ocfuse.ensemble.plan.available_bytes", lambda: 2**29)
+    cells = np.full((30, 30_000), "1.5", dtype=object)
+    frame = pd.DataFrame(cells, columns=[f"c{j}" for j in range(30_000)])
+    with pytest.raises(NotEnoughMemoryError, match="30 rows of 30,000 columns"):
+        TableDetector().fit(frame)
+    assert looked_at == []
+
+
+def test_alarms_have_reasons_if_asked_for(model, pumps):
+    odd = pumps.iloc[:4].copy()
+    odd.loc[odd.index[1], "flow"] = 900.0
+    scores = model.score(odd, why=True)
+    assert scores.columns[-1] == "why"
+    assert scores["why"].notna().tolist() == scores["is_anomaly"].tolist()
+    assert scores["why"].iloc[1].startswith("flow 900, usually ")
+    assert model.score(odd, why="all")["why"].notna().all()
+    plain = model.score(odd)
+    assert plain.equals(scores.drop(columns="why"))
+
+
+def test_a_row_has_the_reason_that_it_has_alone(model, pumps):
+    together = model.score(pumps.iloc[:6], why="all")["why"].tolist()
+    assert together == [model.score(pumps.iloc[[i]], why="all")["why"].iloc[0] for i in range(6)]
+
+
+def test_reasons_are_bounded_and_what_is_left_is_told(model, pumps):
+    odd = pumps.iloc[:4].assign(flow=900.0)
+    with pytest.warns(RowsWarning, match="without a reason.* 3 rows, the first of them row 1"):
+        assert model.score(odd, why=True, most_explained=1)["why"].notna().sum() == 1
+    with pytest.raises(InvalidInputError, match="why must be"):
+        model.score(odd, why="none")
+
+
+def test_a_table_with_a_column_called_why(pumps):
+    frame = pumps.rename(columns={"part_id": "why"})
+    scores = TableDetector(light(), id="why").fit(frame).score(frame.iloc[:2], why="all")
+    assert scores["why"].tolist() == frame["why"].iloc[:2].tolist()
+    assert scores.iloc[:, -1].notna().all()
+
+
+def test_one_category_may_be_named_by_itself():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"z": rng.normal(size=60), "zip": rng.choice([10115, 20095], 60)})
+    model = TableDetector(FusedDetector("light", random_state=0), categories="zip").fit(table)
+    assert [column.kind for column in model.schema_.columns] == ["number", "category"]
+    assert model.detector_.encoder_.categorical_.tolist() == [False, True]

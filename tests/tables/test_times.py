@@ -1,6 +1,9 @@
+import numpy as np
 import pandas as pd
 import pytest
 
+from ocfuse.exceptions import TableError
+from ocfuse.tables import Schema
 from ocfuse.tables.times import has_zone, settled_formats, time_formats, times, zones
 
 TEXT = pd.StringDtype("pyarrow")
@@ -80,3 +83,25 @@ def dates(start, periods, freq, format):
 )
 def test_order_of_rows_may_tell_days_from_months(cells, expected):
     assert settled_formats(cells) == expected
+
+
+def test_long_texts_are_not_tried_as_times():
+    class Counted(str):
+        tried = 0
+
+        def __len__(self):
+            Counted.tried += 1
+            return super().__len__()
+
+    cells = [Counted(f"{i}{'k' * 100_000}") for i in range(60)]
+    assert time_formats(cells) == []
+    assert Counted.tried == 1  # the first tells
+
+
+def test_times_that_no_calendar_has_are_refused_when_learning_and_later():
+    far = pd.Series(np.full(20, 2**62, dtype="M8[s]"), name="when")
+    frame = pd.DataFrame({"x": np.arange(20) % 7, "when": far})
+    with pytest.raises(TableError, match="'when' holds times that are too far from now"):
+        Schema.infer(frame)
+    with pytest.raises(TableError, match="too far"):
+        times(far, "ISO8601", utc=False)

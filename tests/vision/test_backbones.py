@@ -1,7 +1,12 @@
+import os
+import shutil
+
 import numpy as np
 import pytest
 
+from ocfuse import load
 from ocfuse.exceptions import InvalidInputError, ModelFileError
+from ocfuse.persistence import save
 from ocfuse.vision import Lite0, OnnxBackbone, make_backbone
 from ocfuse.vision.backbone import sorted_outputs
 from ocfuse.vision.lite0 import lite0_graph
@@ -111,3 +116,50 @@ def test_names():
 def test_weights_of_another_network_are_refused():
     with pytest.raises(ModelFileError, match="_conv_stem"):
         lite0_graph({"fc.weight": np.ones((2, 2))})
+
+
+def test_a_loaded_network_is_looked_for_beside_the_model_alone(small_network, tmp_path):
+    """Whatever path training knew: a file from elsewhere opens nothing beside itself."""
+    pictures, (there, elsewhere) = [scene(size=32)], (tmp_path / "there", tmp_path / "elsewhere")
+    for folder in (there, elsewhere):
+        folder.mkdir()
+    backbone = OnnxBackbone(str(small_network), size=32).pinned()
+    found = load(save(backbone, there / "model.ocf"))
+    assert found.path == str(there / "small.onnx")
+    with pytest.raises(ModelFileError, match=r"beside the model file.*networks="):
+        found.extract(pictures)
+    shutil.copy(small_network, elsewhere)
+    given = load(there / "model.ocf", networks=elsewhere)
+    assert np.array_equal(given.extract(pictures).pooled, backbone.extract(pictures).pooled)
+    shutil.copy(small_network, there)
+    assert np.array_equal(found.extract(pictures).pooled, backbone.extract(pictures).pooled)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "../../dev/zero", "C:\\nets\\zero"])
+def test_paths_of_a_stranger(path, tmp_path):
+    found = load(save(OnnxBackbone(path, size=32), tmp_path / "model.ocf"))
+    assert found.path == str(tmp_path / "zero")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="there are no devices")
+def test_devices_and_large_files_are_no_networks(small_network, tmp_path, monkeypatch):
+    (tmp_path / "device.onnx").symlink_to("/dev/zero")
+    with pytest.raises(ModelFileError, match="a device or a pipe"):
+        make_backbone(tmp_path / "device.onnx").extract([scene(size=32)])
+    monkeypatch.setattr("ocfuse.vision.backbone.MOST_BYTES", 10)
+    with pytest.raises(ModelFileError, match="at most 10"):
+        make_backbone(small_network).extract([scene(size=32)])
+
+
+def test_a_network_that_keeps_tensors_in_other_files_is_refused(tmp_path):
+    weights = onnx.numpy_helper.from_array(np.ones((3, 3, 8, 8), np.float32), "w")
+    info = helper.make_tensor_value_info
+    node = helper.make_node("Conv", ["x", "w"], ["y"], strides=[8, 8])
+    graph = helper.make_graph(
+        [node], "split", [info("x", 1, ["n", 3, 32, 32])], [info("y", 1, None)], [weights]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path / "split.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    with pytest.raises(ModelFileError, match="tensors in other files"):
+        make_backbone(path).extract([scene(size=128)])

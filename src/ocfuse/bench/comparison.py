@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, check_labels
 from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import OcfuseWarning
+from ocfuse.explain import html_table
 from ocfuse.features import check_table
 from ocfuse.metrics import auc, false_alarm_rate, gmean
 from ocfuse.progress import current_progress, show_progress, silent
 from ocfuse.report.words import count
 from ocfuse.scores import conformal_threshold
 from ocfuse.stats.ranks import mean_ranks, require_count
+from ocfuse.tables.frames import Frame, pandas
 
 FloatArray = NDArray[np.float64]
 
@@ -30,6 +33,15 @@ DEFAULT = "FusedDetector()"
 RULES = ("sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom")
 FUSIONS = ("competence", "local-lp", "lp", "cascade", "stacking", "single-best")
 MEASURES = ("auc", "gmean", "false_alarms", "seconds")
+#: Columns of the table that is shown: heading, and how a figure is written.
+SHOWN = {
+    "auc": ("AUC", ".3f"),
+    "auc_sd": ("sd", ".3f"),
+    "rank": ("rank", ".1f"),
+    "gmean": ("G-mean", ".3f"),
+    "false_alarms": ("false alarms", ".3f"),
+    "seconds": ("seconds", ".2f"),
+}
 
 
 @dataclass(frozen=True)
@@ -47,9 +59,9 @@ class Comparison:
         Number of splits.
     false_alarm_rate : float
         What thresholds were set for.
-    n_refused : int
-        Tested rows, over all splits, that a trained detector would refuse: they have a
-        gap where training had none.
+    n_judged : int
+        Tested rows, over all splits, that have a gap where training had none: they were
+        judged by their other columns.
     is_grouped : bool
         Whether the normals of one group stayed together.
     tested : list of (int, int)
@@ -61,7 +73,7 @@ class Comparison:
     n_anomalies: int
     n_splits: int
     false_alarm_rate: float
-    n_refused: int = 0
+    n_judged: int = 0
     is_grouped: bool = False
     tested: list[tuple[int, int]] = field(default_factory=list)
 
@@ -104,6 +116,24 @@ class Comparison:
         ]
         return sorted(rows, key=lambda row: 0.0 if row["auc"] is None else -row["auc"])
 
+    def to_frame(self) -> Frame:
+        """Return the summary as a pandas data frame."""
+        return pandas().DataFrame(self.summary())
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return headings, and a row of text per system, the best mean AUC first."""
+        heads = ["system", "kind", *(heading for heading, _ in SHOWN.values())]
+        shown = [(key, form) for key, (_, form) in SHOWN.items()]
+        return heads, [
+            [row["system"], row["kind"], *(_figure(row[key], form) for key, form in shown)]
+            for row in self.summary()
+        ]
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks, with what can be concluded from it."""
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes())
+        return f"{html_table(*self.table())}<ul>{notes}</ul>"
+
     def level(self) -> list[str]:
         """Name the systems that these splits do not tell from the one with the best mean AUC.
 
@@ -135,10 +165,10 @@ class Comparison:
             else "If rows come in runs or in time, random splits are too optimistic for all "
             "systems: name the groups.",
         ]
-        if self.n_refused:
+        if self.n_judged:
             notes.append(
-                f"{count(self.n_refused, 'row was', 'rows were')} not tested, over all splits, for "
-                "a gap in a column that was complete in training, which a detector refuses."
+                f"{count(self.n_judged, 'tested row', 'tested rows')}, over all splits, had a gap "
+                "in a column that was complete in training, and were judged by the others."
             )
         return notes
 
@@ -148,6 +178,10 @@ class Comparison:
             return "the other normals and the anomalies are"
         normals, anomalies = (_range(numbers) for numbers in zip(*self.tested, strict=True))
         return f"{normals} other normals and {anomalies} of {self.n_anomalies} anomalies are"
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
 
 
 def compare(
@@ -228,7 +262,7 @@ def compare(
         draws.n_anomalies,
         n_splits,
         false_alarm_rate,
-        draws.n_refused,
+        draws.n_judged,
         is_grouped=known is not None,
         tested=draws.tested,
     )

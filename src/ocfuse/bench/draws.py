@@ -42,7 +42,7 @@ class Rows:
 
 
 class Draws:
-    """Splits of the rows; those that a detector trained on a split would refuse are left out.
+    """Splits of the rows; tested ones with gaps that training has not are counted.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Draws:
         self.n_normals = min(len(self.normals), max_rows)
         self.n_anomalies = min(len(self.anomalies), max_rows)
         self.gaps = _gaps(X)
-        self.seed, self.n_refused = seed, 0
+        self.seed, self.n_judged = seed, 0
         #: Normals and anomalies that each split has tested.
         self.tested: list[tuple[int, int]] = []
 
@@ -107,20 +107,13 @@ class Draws:
         rng = np.random.default_rng([self.seed, split])
         normals = rng.permutation(self.normals)[: self.n_normals]
         anomalies = rng.permutation(self.anomalies)[: self.n_anomalies]
-        train, *others = self._parts(normals)
+        train, validation, fresh = self._parts(normals)
+        test = np.concatenate([fresh, anomalies])
         complete = ~self.gaps[train].any(axis=0)
-        validation, fresh, strange = (
-            rows[~(self.gaps[rows] & complete).any(axis=1)] for rows in (*others, anomalies)
-        )
-        self.n_refused += len(others[1]) + len(anomalies) - len(fresh) - len(strange)
-        if not (len(validation) and len(fresh) and len(strange)):
-            raise InvalidInputError(
-                "No rows are left to test on: all have gaps in columns that are complete in the "
-                "training rows. Fill the gaps, or leave these columns out."
-            )
-        self.tested.append((len(fresh), len(strange)))
-        is_normal = np.repeat([True, False], [len(fresh), len(strange)])
-        return Rows(train, validation, np.concatenate([fresh, strange]), is_normal)
+        self.n_judged += int((self.gaps[test] & complete).any(axis=1).sum())
+        self.tested.append((len(fresh), len(anomalies)))
+        is_normal = np.repeat([True, False], [len(fresh), len(anomalies)])
+        return Rows(train, validation, test, is_normal)
 
     def _parts(self, normals: IntArray) -> list[IntArray]:
         """Cut normals into three parts, between groups if there are some."""

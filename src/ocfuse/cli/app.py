@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from ocfuse import __version__
 from ocfuse.cli.codes import ExitCode
 from ocfuse.cli.commands import COMMANDS, STREAM, VIDEO
-from ocfuse.cli.output import in_words, print_line, warn
+from ocfuse.cli.output import have_streams, in_words, print_line, warn
 from ocfuse.cli.signals import tidy_termination
 from ocfuse.exceptions import MissingPackageError, OcfuseError, OcfuseWarning
 
@@ -76,6 +76,7 @@ app = typer.Typer(
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command; errors become one line on stderr and an exit code, warnings a line."""
+    have_streams()
     try:
         with tidy_termination(), warnings.catch_warnings():
             warnings.showwarning = _show_warning

@@ -11,11 +11,16 @@ from ocfuse.tables import TableDetector
 
 #: Columns that are listed; those that are left out are always told.
 MOST_COLUMNS = 40
+#: Kinds of columns that are learned from.
+LEARNED = ("number", "category")
 
 
 def facts(model: TableDetector) -> dict[str, Any]:
     """Return what is known of a model, for JSON."""
     detector = model.detector_
+    n_rows = len(detector.training_scores_)
+    # a copy of a row that is too far out is both
+    no_anomalies = {*detector.training_rows_, *detector.trimmed_rows_, *detector.copied_rows_}
     return {
         "card": model.card_,
         "columns": [
@@ -27,10 +32,12 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "threshold": detector.offset_,
         "false_alarms": detector.false_alarm_rate,
         "false_alarms_reachable": detector.threshold_rate_,
-        "rows": len(detector.training_scores_),
+        "rows": n_rows,
         "rows_learned": len(detector.training_rows_),
         "groups": detector.n_groups_,
         "rows_trimmed": len(detector.trimmed_rows_),
+        "rows_copied": len(detector.copied_rows_),
+        "anomalies_labelled": n_rows - len(no_anomalies),
     } | ({"stream": _stream(model)} if isinstance(model, StreamTable) else {})
 
 
@@ -54,7 +61,7 @@ def _stream(model: StreamTable) -> dict[str, Any]:
 def print_columns(model: TableDetector) -> None:
     """Print what every column is, and why some are left out."""
     columns = model.schema_.columns
-    features = [column for column in columns if column.kind in ("number", "category")]
+    features = [column for column in columns if column.kind in LEARNED]
     hidden = {column.name for column in features[MOST_COLUMNS:]}
     rows = [(c.name, c.kind, c.reason) for c in columns if c.name not in hidden]
     print_table(("column", "kind", "why"), rows)
@@ -65,7 +72,7 @@ def print_columns(model: TableDetector) -> None:
 def print_summary(model: TableDetector) -> None:
     """Print rows, members, fusion and threshold."""
     known = facts(model)
-    n_features = len(model.schema_.features)
+    n_features = sum(column["kind"] in LEARNED for column in known["columns"])
     of_stream = _stream_fields(known["stream"]) if "stream" in known else []
     print_fields(
         [
@@ -99,13 +106,15 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
 
 
 def _rows(known: dict[str, Any]) -> str:
-    """Return such as "200: 178 learned from, 2 too far out, 20 labelled anomalies"."""
-    n_anomalies = known["rows"] - known["rows_learned"] - known["rows_trimmed"]
+    """Return such as "200: 168 learned from, 10 copies, 2 too far out, 20 anomalies"."""
+    n_anomalies, n_trimmed = known["anomalies_labelled"], known["rows_trimmed"]
+    n_copies = known["rows"] - known["rows_learned"] - n_trimmed - n_anomalies
     text = f"{known['rows']:,}"
     if "stream" in known:  # many rows of a stream say the same
         text = f"{known['card']['rows']:,}, of which {text} were taken"
     text += f": {known['rows_learned']:,} learned from as normal"
-    text += f", {known['rows_trimmed']:,} too far out to learn" if known["rows_trimmed"] else ""
+    text += f", {count(n_copies, 'copy', 'copies')} of others" if n_copies else ""
+    text += f", {n_trimmed:,} too far out to learn" if n_trimmed else ""
     text += (
         f", {count(n_anomalies, 'labelled anomaly', 'labelled anomalies')}" if n_anomalies else ""
     )

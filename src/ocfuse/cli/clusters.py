@@ -9,6 +9,7 @@ from ocfuse.cli.output import collected, in_words, progress, warn, warn_of
 from ocfuse.cli.scoring import Tally, tell
 from ocfuse.distributed import Outcome, connected
 from ocfuse.exceptions import TableError
+from ocfuse.persistence import check_storable
 from ocfuse.progress import show_progress
 from ocfuse.report.words import count
 from ocfuse.tables import TableDetector
@@ -35,7 +36,7 @@ def score_folder(
         )
     with collected() as notes:
         outcome.give_warnings()
-    tally = Tally(outcome.rows, outcome.anomalies)
+    tally = Tally(outcome.rows, outcome.anomalies, unknown=outcome.without_score)
     notes += tally.notes()
     if not quiet:
         warn_of(notes)
@@ -66,6 +67,7 @@ def learn_from_folder(
     quiet: bool,
 ) -> dict[str, Any]:
     """Fit and save a model; return the file, the seconds and what was warned of."""
+    check_storable(model)
     with (
         collected() as notes,
         progress(quiet) as bar,

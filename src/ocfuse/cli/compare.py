@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ocfuse.cli.options import (
+    Anomaly,
     Config,
     Data,
     Decimal,
@@ -33,6 +34,7 @@ def compare_command(
     data: Data,
     label: Annotated[str, typer.Option(help="Column that tells normal from not.")],
     normal: Normal = None,
+    anomaly: Anomaly = None,
     ignore: Ignore = None,
     id: Id = None,
     time: Time = None,
@@ -78,6 +80,7 @@ def compare_command(
         id=id,
         time=time,
         normal=normal or None,
+        anomaly=anomaly or None,
         group=group,
     )
     opened = partial(comparing.open_source, data, delimiter, decimal=decimal)

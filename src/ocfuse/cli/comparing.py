@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,16 +15,6 @@ from ocfuse.report.words import count
 from ocfuse.tables import Schema, Source, open_source
 
 __all__ = ["Schema", "compare", "open_source", "run", "to_members"]
-
-#: Columns of the table that is printed, and how a figure is written.
-SHOWN = {
-    "auc": ".3f",
-    "auc_sd": ".3f",
-    "rank": ".1f",
-    "gmean": ".3f",
-    "false_alarms": ".3f",
-    "seconds": ".2f",
-}
 
 
 def run(
@@ -45,7 +34,7 @@ def run(
         found = judge(schema.features_of(frame), labels, groups=schema.groups_of(frame))
     if out is not None:
         with to_file(out) as write:
-            write(pd.DataFrame(found.summary()))
+            write(found.to_frame())
     _show(found, notes, json, quiet)
     if not quiet:
         warn_of(notes)
@@ -57,7 +46,7 @@ def _show(found: Comparison, warnings: list[str], as_json: bool, quiet: bool) ->
         told = {"summary": summary, "notes": found.notes(), "records": found.records}
         print_json(told | {"warnings": warnings})
         return
-    print_table(["system", "kind", *(_heading(key) for key in SHOWN)], map(_cells, summary))
+    print_table(*found.table())
     failures = [row for row in summary if row["failed"]]
     for row in failures:
         print_line(f"{row['system']} failed in {count(row['failed'], 'split')}: {row['failure']}")
@@ -65,12 +54,3 @@ def _show(found: Comparison, warnings: list[str], as_json: bool, quiet: bool) ->
         print_line()
         for note in found.notes():
             print_line(f"- {note}")
-
-
-def _heading(key: str) -> str:
-    return {"auc": "AUC", "auc_sd": "sd", "gmean": "G-mean"}.get(key, key.replace("_", " "))
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    figures = ["-" if row[key] is None else format(row[key], SHOWN[key]) for key in SHOWN]
-    return [row["system"], row["kind"], *figures]

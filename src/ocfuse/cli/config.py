@@ -4,7 +4,6 @@ Keys at the top of the file hold for every command that has such a flag. Flags w
 the one that ``--config`` names, or ocfuse.toml in the working folder.
 """
 
-import difflib
 import importlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import typer
 
 from ocfuse.cli.commands import COMMANDS, GROUPS, STREAM, VIDEO
-from ocfuse.exceptions import MissingPackageError
+from ocfuse.exceptions import MissingPackageError, did_you_mean
 
 #: Read if it is there.
 DEFAULT_FILE = Path("ocfuse.toml")
@@ -70,8 +69,7 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> N
     names = list(known)
     for key in given:
         if key not in names:
-            close = difflib.get_close_matches(key.replace("_", "-"), names, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(names)}."
+            hint = did_you_mean(key, names) or f"Known are {', '.join(names)}."
             raise typer.BadParameter(f"unknown key {key!r} in {where}. {hint}")
 
 

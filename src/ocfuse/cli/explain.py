@@ -11,6 +11,7 @@ from ocfuse.cli.options import (
     Decimal,
     Delimiter,
     FalseAlarms,
+    Gaps,
     Json,
     Model,
     Quiet,
@@ -30,6 +31,7 @@ def explain_command(
         typer.Option(min=0, help="Number of a row, as `ocfuse score` tells it; may be repeated."),
     ] = None,
     worst: Annotated[int | None, typer.Option(min=1, help="How many of the lowest scores.")] = None,
+    gaps: Gaps = None,
     threshold: Threshold = None,
     false_alarms: FalseAlarms = None,
     delimiter: Delimiter = None,
@@ -44,6 +46,6 @@ def explain_command(
         raise typer.BadParameter("give either --row or --worst")
     from ocfuse.cli import explaining  # noqa: PLC0415
 
-    detector = explaining.load_model(model, threshold, false_alarms)
+    detector = explaining.load_model(model, threshold, false_alarms, gaps)
     opened = partial(explaining.open_source, data, delimiter, decimal=decimal)
     explaining.explain_rows(detector, opened, row or [], worst or 1, json=json)

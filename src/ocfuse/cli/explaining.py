@@ -148,7 +148,6 @@ def _as_dict(explanation: Explanation, i: int) -> dict[str, Any]:
         explanation.contributions[i].tolist(),
         strict=True,
     )
-    features = zip(explanation.feature_names, explanation.attributions[i].tolist(), strict=True)
     near = zip(explanation.nearest_rows[i], explanation.nearest_distances[i], strict=True)
     return {
         "score": explanation.score[i],
@@ -162,5 +161,7 @@ def _as_dict(explanation: Explanation, i: int) -> dict[str, Any]:
             for member in members
         ],
         "nearest_normal": [{"row": row, "distance": distance} for row, distance in near],
-        "features": [{"name": name, "cost": cost} for name, cost in features],
+        "reason": explanation.reason(i),
+        "reference_score": explanation.reference_score[i],
+        "features": [one.as_dict() for one in explanation.readings(i)],
     }

@@ -12,12 +12,15 @@ import typer
 from ocfuse.cli.options import (
     DEFAULT_MODEL,
     MACHINES,
+    Anomaly,
+    Category,
     Config,
     Data,
     Decimal,
     Delimiter,
     Engine,
     Force,
+    Gaps,
     Group,
     Id,
     Ignore,
@@ -29,6 +32,7 @@ from ocfuse.cli.options import (
     Quiet,
     Rate,
     Report,
+    Scale,
     Scheduler,
     Seed,
     Threads,
@@ -46,10 +50,14 @@ def fit_command(
     out: Out = DEFAULT_MODEL,
     label: Label = None,
     normal: Normal = None,
+    anomaly: Anomaly = None,
     ignore: Ignore = None,
     id: Id = None,
     time: Time = None,
     group: Group = None,
+    category: Category = None,
+    scale: Scale = "standard",
+    gaps: Gaps = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     false_alarms: Rate = 0.05,
@@ -95,13 +103,17 @@ def fit_command(
 
     fitting.check_report(report)
     model = fitting.TableDetector(
-        fitting.make_detector(members, fusion, tune, false_alarms, seed, threads),
+        fitting.make_detector(
+            members, fusion, tune, false_alarms, seed, threads, fitting.encoder(scale, gaps)
+        ),
         label=label,
         normal=normal or None,
+        anomaly=anomaly or None,
         ignore=tuple(ignore or ()),
         id=id,
         time=time,
         group=group,
+        categories=tuple(category or ()),
     )
     if is_spread:
         from ocfuse.cli import clusters  # noqa: PLC0415

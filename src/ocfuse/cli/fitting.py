@@ -1,6 +1,5 @@
 """The work of `ocfuse fit`."""
 
-import difflib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,9 @@ from ocfuse.cli.reports import check_report, write_report
 from ocfuse.detectors.pools import POOLS, make_pool
 from ocfuse.ensemble import FusedDetector
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.features import FeatureEncoder
 from ocfuse.fusion import make_fusion
+from ocfuse.persistence import check_storable
 from ocfuse.progress import show_progress
 from ocfuse.streaming import Course, StreamDetector, StreamTable, Windows
 from ocfuse.tables import Source, TableDetector, open_source
@@ -25,6 +26,7 @@ __all__ = [
     "StreamTable",
     "TableDetector",
     "check_report",
+    "encoder",
     "learn",
     "make_detector",
     "make_stream",
@@ -43,6 +45,7 @@ def make_detector(
     false_alarms: float,
     seed: int,
     threads: int | None,
+    encoder: FeatureEncoder | None = None,
 ) -> FusedDetector:
     """Return a detector as the flags describe it."""
     _check("--fusion", make_fusion, fusion)
@@ -53,8 +56,15 @@ def make_detector(
         false_alarm_rate=false_alarms,
         random_state=seed,
         n_jobs=threads,
+        encoder=encoder,
         tune=tune,
     )
+
+
+def encoder(scale: str, gaps: str | None) -> FeatureEncoder | None:
+    """Return an encoder as the flags describe it; None is the default one."""
+    is_default = scale == "standard" and gaps is None
+    return None if is_default else FeatureEncoder(scale, gaps or "judge")
 
 
 def make_stream(
@@ -73,22 +83,17 @@ def to_members(text: str) -> Any:
     """Return the name of a pool, or members of the pools by name."""
     if text in POOLS:
         return text
-    known = dict(pair for pool in POOLS for pair in make_pool(pool))
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in known:
-            close = difflib.get_close_matches(name, [*POOLS, *known], n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"Members are {', '.join(known)}."
-            raise typer.BadParameter(
-                f"{name!r} is neither a pool nor a member. {hint}", param_hint="--members"
-            )
-    return [(name, known[name]) for name in names]
+    try:
+        return make_pool(text)
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error), param_hint="--members") from None
 
 
 def learn(
     model: TableDetector, opened: Opened, out: Path, report: Path | None, quiet: bool
 ) -> dict[str, Any]:
     """Fit and save a model; return the file, the seconds and what was warned of."""
+    check_storable(model)
     with collected() as notes, progress(quiet) as bar, show_progress(bar):
         source = opened()
         frame = source.read()

@@ -8,8 +8,8 @@ import re
 
 #: Settings that are flags of the same name.
 SAME = (
-    *("context", "decimal", "delimiter", "drift", "fusion", "group", "id", "ignore", "label"),
-    *("members", "normal", "time", "tune"),
+    *("anomaly", "context", "decimal", "delimiter", "drift", "fusion", "gaps", "group", "id"),
+    *("ignore", "label", "members", "normal", "scale", "time", "tune"),
 )
 #: Settings that are flags of another name; these words mean nothing else.
 OTHER = {"false_alarm_rate": "--false-alarms", "n_jobs": "--threads", "random_state": "--seed"}
@@ -22,12 +22,14 @@ PHRASES = {
     "give fit a context, such as its progress, and at least 2 runs.": (
         "give its progress by --context, and at least 2 runs, or say --no-course."
     ),
+    "encoder=FeatureEncoder(categories=[...])": "--category COLUMN",
     "calibrate without groups": "leave --group out",
     " runs or more, or calibrate on fresh ones.": " runs or more.",
     "such as (10, 30)": "such as 10,30",
     "with y = +1": "in a label column (--label)",
     "with y = -1": "in a label column (--label)",
     "keep_going=True": "--keep-going",
+    " (copied_rows_)": "",
     " (trimmed_rows_)": "",
     "allow a longer timeout": "allow more by --timeout",
     "of every run, or of none": "of every run; or use --no-progress",

@@ -6,18 +6,29 @@ import typer
 
 from ocfuse.exceptions import ModelFileError
 from ocfuse.persistence import load
+from ocfuse.streaming import StreamTable
 from ocfuse.tables import TableDetector
 
 
 def load_model(
-    path: Path, threshold: float | None = None, false_alarms: float | None = None
+    path: Path,
+    threshold: float | None = None,
+    false_alarms: float | None = None,
+    gaps: str | None = None,
 ) -> TableDetector:
-    """Return the model that `ocfuse fit` wrote, with the threshold that flags ask for."""
+    """Return the model that `ocfuse fit` wrote, with what flags ask for."""
     if threshold is not None and false_alarms is not None:
         raise typer.BadParameter("give either --threshold or --false-alarms")
     model = as_table(load(path), path)
     if threshold is not None or false_alarms is not None:
         model.detector_.set_threshold(false_alarms, offset=threshold)
+    if gaps is not None:
+        if isinstance(model, StreamTable):
+            raise typer.BadParameter(
+                "--gaps is for rows that stand alone. Channels of a stream may be missing at any "
+                "time; rows for which too much is missing have no score, and are counted"
+            )
+        model.detector_.set_gaps(gaps)
     return model
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from threadpoolctl import threadpool_limits
@@ -92,6 +92,13 @@ Normal = Annotated[
     list[str] | None,
     typer.Option(help="Value of the label column that means normal; may be repeated."),
 ]
+Anomaly = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Value of the label column that means an anomaly; empty cells are unknown; may be "
+        "repeated."
+    ),
+]
 Ignore = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
 Id = Annotated[str | None, typer.Option(help="Column that names the rows.")]
 Time = Annotated[str | None, typer.Option(help="Column with the time of the rows.")]
@@ -99,6 +106,21 @@ Group = Annotated[
     str | None,
     typer.Option(
         help="Column that names the run or part of the rows; those of one are held out together."
+    ),
+]
+Category = Annotated[
+    list[str] | None,
+    typer.Option(help="Column that holds categories, such as codes; may be repeated."),
+]
+Scale = Annotated[
+    Literal["standard", "robust", "none"],
+    typer.Option(help="How columns are scaled; none for columns of one unit, such as pixels."),
+]
+Gaps = Annotated[
+    Literal["judge", "refuse", "alarm"] | None,
+    typer.Option(
+        help="What a gap means that training had not: judge the row by its other columns, "
+        "refuse it, or raise an alarm; judge, or what fit was told.",
     ),
 ]
 #: How `fit` and `compare` are told the rate; commands that have a model may leave it to that.
@@ -142,13 +164,15 @@ FalseAlarms = Annotated[
 FailOnAnomaly = Annotated[
     bool,
     typer.Option(
-        "--fail-on-anomaly/--no-fail-on-anomaly", help="Exit code 1 if there are anomalies."
+        "--fail-on-anomaly/--no-fail-on-anomaly",
+        help="Exit code 1 if there are anomalies, or rows that cannot be scored.",
     ),
 ]
 FailAbove = Annotated[
     float | None,
     typer.Option(
-        help="Exit code 1 if more than this share of the rows are anomalies, such as 0.05.",
+        help="Exit code 1 if more than this share of the rows are anomalies, or cannot be scored, "
+        "such as 0.05.",
         callback=check_rate,
     ),
 ]

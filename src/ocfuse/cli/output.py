@@ -1,8 +1,10 @@
 """How commands speak: tables and JSON to stdout, everything else to stderr."""
 
+import io
 import json
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,22 +18,62 @@ from rich.table import Table
 
 from ocfuse.cli.codes import ExitCode
 from ocfuse.cli.flags import in_flags
-from ocfuse.exceptions import OcfuseWarning, RowsWarning
+from ocfuse.exceptions import CellsWarning, OcfuseWarning, RowsWarning
 from ocfuse.progress import Progress, ProgressBar, silent
 
 #: Columns of a table that goes to a file or another program: nothing is cut off.
 PIPE_WIDTH = 240
 #: Warnings that are shown; every file of a folder may have its own.
 MOST_WARNINGS = 10
+#: What moves a cursor, hides text or turns it around; and halves of letters, which none can write.
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 #: Types of what pandas puts where there is nothing; pandas itself is not imported here.
 GAPS = ("NaTType", "NAType")
+
+
+def have_streams() -> None:
+    """Open the standard streams that whoever started the program has closed.
+
+    Otherwise the next file that is opened takes the place of one, and is written into. What
+    goes to a closed stdout is an error, as of other programs; of a closed stderr nobody asks.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)  # takes the lowest number that is free
+    # without a buffer: what is left in one would fail again when Python ends
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), write_through=True)
+    if sys.stderr is None:
+        sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), write_through=True)
+
+
+def printable(text: str) -> str:
+    """Return text whose control characters, but line feed and tab, are written out in letters.
+
+    Names and values come from files of strangers, and a terminal obeys what it is sent.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        The same, if there are none.
+    """
+    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; a column of integers is aligned to the right."""
     cells = [list(row) for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for j, name in enumerate(header):
+    for j, name in enumerate(map(_on_one_line, header)):
         is_number = all(isinstance(row[j], int) for row in cells)
         # of a table that is too wide, only the last column is broken: nothing is cut off
         is_last = j == len(header) - 1
@@ -49,7 +91,11 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else _on_one_line(str(value))
+
+
+def _on_one_line(text: str) -> str:
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:
@@ -59,13 +105,13 @@ def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     table.add_column()
     for name, value in fields:
         if value not in (None, ""):
-            table.add_row(name, str(value))
+            table.add_row(_on_one_line(name), printable(str(value)))
     _print_rich(table)
 
 
 def print_line(text: str = "") -> None:
     """Print a line."""
-    print_at_once(text + "\n")
+    print_at_once(printable(text) + "\n")
 
 
 def print_json(value: Any) -> None:
@@ -79,7 +125,11 @@ def json_line(value: Any) -> str:
 
 
 def print_at_once(text: str) -> None:
-    """Print text, flushed; end quietly if nobody reads any more."""
+    """Print text, flushed, as it is unless a terminal reads it; end quietly if nobody does."""
+    _write(printable(text) if sys.stdout.isatty() else text)
+
+
+def _write(text: str) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -91,7 +141,7 @@ def print_at_once(text: str) -> None:
 
 def warn(text: str) -> None:
     """Print a line to stderr."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(printable(text) + "\n")
 
 
 def warn_of(notes: Sequence[str]) -> None:
@@ -128,7 +178,12 @@ def collected() -> Iterator[list[str]]:
 def _added_up(messages: Sequence[Warning | str]) -> list[Warning | str]:
     """Return each message once; what was odd about rows of several chunks counts them all."""
     found: dict[str, Warning | str] = {}
+    tables = [message for message in messages if isinstance(message, CellsWarning)]
+    if tables:
+        found[""] = CellsWarning.added_up(tables)
     for message in messages:
+        if isinstance(message, CellsWarning):
+            continue
         if not isinstance(message, RowsWarning):
             found.setdefault(str(message), message)
             continue
@@ -140,7 +195,12 @@ def _added_up(messages: Sequence[Warning | str]) -> list[Warning | str]:
 
 
 def in_words(message: object) -> str:
-    """Return an error or a warning on one line, in the words of the command line."""
+    """Return an error or a warning on one line, in the words of the command line.
+
+    Only a table of cells keeps its lines.
+    """
+    if isinstance(message, CellsWarning):
+        return in_flags(str(message))
     return in_flags(" ".join(str(message).split()))
 
 
@@ -170,7 +230,7 @@ def _print_rich(table: Table) -> None:
     console = _console()
     with console.capture() as shown:
         console.print(table, markup=False, highlight=False)
-    print_at_once(shown.get())
+    _write(shown.get())
 
 
 def _console() -> Console:

@@ -16,6 +16,7 @@ from ocfuse.cli.options import (
     FailAbove,
     FailOnAnomaly,
     FalseAlarms,
+    Gaps,
     Json,
     Model,
     Quiet,
@@ -50,9 +51,20 @@ def score_command(
         bool,
         typer.Option(
             "--keep-going/--no-keep-going",
-            help="Give rows that cannot be scored no score, instead of stopping.",
+            help="Leave the results of rows that cannot be scored empty, instead of stopping.",
         ),
     ] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why/--no-why", help="Add a column that says in one line why a row raises an alarm."
+        ),
+    ] = False,
+    why_all: Annotated[
+        bool,
+        typer.Option("--why-all/--no-why-all", help="The same for every row; takes far longer."),
+    ] = False,
+    gaps: Gaps = None,
     report: Report = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -69,7 +81,13 @@ def score_command(
     is_spread = check_engine(
         engine,
         {"--scheduler": scheduler, "--workers": workers},
-        {"--report": report, "--delimiter": delimiter, "--decimal": decimal},
+        {
+            "--report": report,
+            "--delimiter": delimiter,
+            "--decimal": decimal,
+            "--why": why,
+            "--why-all": why_all,
+        },
     )
     if is_spread and out is None:
         raise typer.BadParameter("--engine dask needs --out, a folder for the scores")
@@ -79,7 +97,7 @@ def score_command(
     from ocfuse.cli import scoring  # noqa: PLC0415
 
     scoring.check_report(report)
-    detector = scoring.load_model(model, threshold, false_alarms)
+    detector = scoring.load_model(model, threshold, false_alarms, gaps)
     if is_spread and out is not None:
         from ocfuse.cli import clusters  # noqa: PLC0415
 
@@ -90,8 +108,12 @@ def score_command(
     else:
         opened = partial(scoring.open_source, data, delimiter, decimal=decimal)
         tally = scoring.score_table(
-            detector, opened, out, report, json=json, quiet=quiet, keep_going=keep_going
+            *(detector, opened, out, report),
+            json=json,
+            quiet=quiet,
+            keep_going=keep_going,
+            why="all" if why_all else why,
         )
     most = 0.0 if fail_on_anomaly else 1.0 if fail_above is None else fail_above
-    if tally.anomalies > most * tally.rows:
+    if tally.exceeds(most):
         raise typer.Exit(ExitCode.ANOMALIES)

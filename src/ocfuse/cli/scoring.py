@@ -34,17 +34,24 @@ class Tally:
         Rows, and anomalies among them.
     without : list of int
         Numbers of the rows that have no score.
+    unknown : int
+        Rows without a score that may be anomalies: not those that begin a stream.
     """
 
     rows: int = 0
     anomalies: int = 0
     without: list[int] = field(default_factory=list)
+    unknown: int = 0
 
     def add(self, scores: pd.DataFrame) -> None:
         """Count further rows."""
         self.rows += len(scores)
         self.anomalies += int(scores["is_anomaly"].sum())
         self.without += scores.index[scores["score"].isna()].tolist()
+
+    def exceeds(self, share: float) -> bool:
+        """Tell whether more than a share of the rows are anomalies, or may be."""
+        return self.anomalies + self.unknown > share * self.rows
 
     def notes(self) -> list[str]:
         """Say what is odd about so many alarms."""
@@ -61,6 +68,7 @@ def score_table(
     json: bool,
     quiet: bool,
     keep_going: bool = False,
+    why: bool | str = False,
 ) -> Tally:
     """Write the scores of all rows, and perhaps a report; return how many there are."""
     place = to_stdout(json) if out is None else to_file(out)
@@ -69,13 +77,15 @@ def score_table(
         tally = Tally()
         if isinstance(model, StreamTable):
             model.restart()
-        for scores in _all_scores(model, source, quiet, keep_going):
+        for scores in _all_scores(model, source, quiet, keep_going, why):
             write(scores)
             tally.add(scores)
     with collected() as again:
         if report is not None:
             _report(model, source, tally.without, report)
-    if isinstance(model, StreamTable) and len(tally.without) == tally.rows:
+    if not isinstance(model, StreamTable) or len(tally.without) == tally.rows:
+        tally.unknown = len(tally.without)
+    if isinstance(model, StreamTable) and tally.unknown:
         notes.append(f"No row has a score. {model.needed}")
     notes += [note for note in (*again, *tally.notes()) if note not in notes]
     if not quiet:
@@ -93,11 +103,11 @@ def score_table(
 
 
 def _all_scores(
-    model: TableDetector, source: Source, quiet: bool, keep_going: bool
+    model: TableDetector, source: Source, quiet: bool, keep_going: bool, why: bool | str
 ) -> Iterator[pd.DataFrame]:
     n_rows = 0
     with progress(quiet) as tell:
-        for _, scores in scored_chunks(model, source, keep_going=keep_going):
+        for _, scores in scored_chunks(model, source, keep_going=keep_going, why=why):
             yield scores
             n_rows += len(scores)
             if source.n_bytes:

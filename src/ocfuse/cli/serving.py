@@ -11,6 +11,7 @@ from ocfuse.serve.logs import write_lines
 from ocfuse.serve.names import named_models
 from ocfuse.serve.server import run_server
 from ocfuse.serve.settings import is_loopback, read_token
+from ocfuse.threads import one_thread_throughout
 
 __all__ = ["Keep", "Limits", "Settings", "named_models", "read_token", "run"]
 
@@ -27,11 +28,12 @@ def run(settings: Settings, *, json: bool = False, quiet: bool = False) -> int:
     write_lines(only_errors=quiet)
     if not quiet and not settings.is_encrypted and not is_loopback(settings.host):
         warn(PLAIN)
-    service = create_app(settings)
-    try:
-        ended_by = run_server(service, partial(_announce, settings, json))
-    finally:
-        service.close()
+    with one_thread_throughout():  # the service has threads of its own
+        service = create_app(settings)
+        try:
+            ended_by = run_server(service, partial(_announce, settings, json))
+        finally:
+            service.close()
     return int(ExitCode.INTERRUPTED) if ended_by == signal.SIGINT else 0
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,8 +14,11 @@ import pandas as pd
 from ocfuse.cli.output import json_line, print_at_once
 from ocfuse.cli.targets import score_format
 from ocfuse.files import naming, opened, replacing
+from ocfuse.tables.cells import no_formula
 from ocfuse.tables.writing import ParquetWriter
 
+#: Text that is a number, with a sign or without.
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 #: How dates are written.
 DATE = "%Y-%m-%d %H:%M:%S.%f"
 #: Writes the next rows.
@@ -59,18 +63,26 @@ class TextWriter:
 
 
 def to_csv(frame: pd.DataFrame, is_first: bool, delimiter: str = ",") -> str:
-    """Return rows as CSV."""
-    rows = frame.apply(_as_text)
+    """Return rows as CSV; text that a spreadsheet would take for a formula begins with '."""
+    rows = frame.apply(_as_text).rename(columns=no_formula)
     return str(rows.to_csv(index=False, header=is_first, sep=delimiter, lineterminator="\n"))
 
 
 def _as_text(column: pd.Series) -> pd.Series:
     """Return dates as text in one form; pandas would look which one suits all rows of a chunk."""
     if not pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return column
+        is_number = pd.api.types.is_numeric_dtype(column.dtype)  # so is truth
+        return column if is_number else column.map(_safe)
     if column.dt.tz is None:
         return column.dt.strftime(DATE)
     return column.dt.tz_convert("UTC").dt.strftime(f"{DATE}+00:00")
+
+
+def _safe(cell: object) -> object:
+    """Return text that is no formula; text that is a number, such as -1.5, says no more."""
+    if not isinstance(cell, str) or NUMBER.fullmatch(cell):
+        return cell
+    return no_formula(cell)
 
 
 def to_tsv(frame: pd.DataFrame, is_first: bool) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from ocfuse.cli.options import (
     DEFAULT_MODEL,
+    Anomaly,
     Config,
     Data,
     Decimal,
@@ -81,6 +82,7 @@ def fit_stream_command(
     ] = Drift.KEEP,
     label: Label = None,
     normal: Normal = None,
+    anomaly: Anomaly = None,
     ignore: Ignore = None,
     id: Id = None,
     delimiter: Delimiter = None,
@@ -112,6 +114,7 @@ def fit_stream_command(
         fitting.make_stream(detector, windows, drift.value, course and context is not None),
         label=label,
         normal=normal or None,
+        anomaly=anomaly or None,
         ignore=tuple(ignore or ()),
         id=id,
         time=time,

@@ -9,7 +9,7 @@ from time import monotonic
 
 import pandas as pd
 
-from ocfuse.cli.output import json_line, print_at_once, warn
+from ocfuse.cli.output import json_line, print_at_once, printable, warn
 from ocfuse.cli.streamevents import Row, RowEvents
 from ocfuse.cli.telling import Flags
 from ocfuse.exceptions import InvalidInputError
@@ -114,6 +114,11 @@ class StreamTeller:
         """Events, and times that nothing was watched."""
         return self.events.n_events + self.events.n_blind + self.n_stalls
 
+    @property
+    def n_unknown(self) -> int:
+        """Rows that may be anomalies: none, as stretches without scores are alarms."""
+        return 0
+
     def tell(self, scores: pd.DataFrame) -> None:
         """Print what there is to tell of rows."""
         runs = self.model.runs_in(scores)
@@ -178,7 +183,7 @@ class StreamTeller:
                 self.file.write(json_line(record).encode())
 
     def _print(self, record: Row) -> None:
-        print_at_once(json_line(record) if self.flags.json else _words(record) + "\n")
+        print_at_once(json_line(record) if self.flags.json else printable(_words(record)) + "\n")
 
 
 def _rows(scores: pd.DataFrame) -> Iterator[Row]:
@@ -195,8 +200,9 @@ def _words(record: Row) -> str:
 
 
 def _of_row(row: Row) -> str:
+    if math.isnan(row["score"]):
+        return f"no score  {_named(row)}  {_scores(row)}"
     state = "alarm" if row["is_anomaly"] else "normal"
-    state = "no score" if math.isnan(row["score"]) else state
     return f"{state}  {_named(row)}  {_scores(row)}"
 
 

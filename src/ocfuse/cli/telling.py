@@ -5,13 +5,16 @@ from typing import Any
 
 import pandas as pd
 
-from ocfuse.cli.output import in_words, print_at_once, warn
+from ocfuse.cli.output import in_words, print_at_once, printable, warn
 from ocfuse.cli.sinks import to_json_lines
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.report.words import count
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import RESULTS
 from ocfuse.tables.names import free_name
+
+#: Last column of the scores: the columns that a row is judged without.
+WITHOUT = "judged_without"
 
 
 @dataclass(frozen=True)
@@ -53,22 +56,28 @@ class Teller:
         What the scores come from.
     flags : Flags
         What is wanted.
-    n_alarms : int
-        Alarms so far.
+    n_alarms, n_unknown : int
+        Alarms so far, and rows that could not be scored: these may be anomalies.
+    n_judged : int
+        Rows so far that were judged without some of their columns.
     """
 
     model: TableDetector
     flags: Flags
     n_alarms: int = 0
+    n_unknown: int = 0
+    n_judged: int = 0
 
     def tell(self, scores: pd.DataFrame) -> None:
         """Print a line per alarm."""
+        without = str(scores.columns[-1])
         self.n_alarms += int(scores["is_anomaly"].sum())
+        self.n_judged += int(scores[without].notna().sum())
         shown = scores if self.flags.show_all else scores[scores["is_anomaly"]]
         name = free_name("threshold", shown.columns)
         shown = shown.assign(**{name: self.model.detector_.offset_})
-        lines = (_line(row, name) for row in shown.to_dict("records"))
-        print_at_once(to_json_lines(shown, False) if self.flags.json else "".join(lines))
+        lines = (_line(row, name, without) for row in shown.to_dict("records"))
+        print_at_once(to_json_lines(shown, False) if self.flags.json else printable("".join(lines)))
 
     def begin(self) -> None:
         """Take note of a header; rows stand alone, so that nothing begins with it."""
@@ -80,19 +89,22 @@ class Teller:
         """Say how much it was."""
         if not self.flags.quiet:
             rows, alarms = count(n_rows, "row"), count(self.n_alarms, "alarm")
-            warn(f"{rows}, {alarms}, {n_bad:,} left out")
+            judged = f", {self.n_judged:,} judged without some columns" * (self.n_judged > 0)
+            warn(f"{rows}, {alarms}, {n_bad:,} left out{judged}")
 
     def complain(self, number: int, error: InvalidInputError) -> None:
         """Say why a row has no score."""
+        self.n_unknown += 1
         self.flags.complain(number, error)
 
 
-def _line(row: dict[str, Any], threshold: str) -> str:
+def _line(row: dict[str, Any], threshold: str, without: str) -> str:
     state = "alarm" if row["is_anomaly"] else "normal"
     names = "  ".join(
-        f"{key} {value}" for key, value in row.items() if key not in (*RESULTS, threshold)
+        f"{key} {value}" for key, value in row.items() if key not in (*RESULTS, threshold, without)
     )
+    judged = f"  judged without {row[without]}" if row[without] else ""
     return (
         f"{state}  {names}  score {row['score']:.4g}  threshold {row[threshold]:.4g}  "
-        f"p-value {row['p_value']:.3g}\n"
+        f"p-value {row['p_value']:.3g}{judged}\n"
     )

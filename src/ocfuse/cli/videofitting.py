@@ -11,6 +11,7 @@ import numpy as np
 from ocfuse.cli.output import collected, print_fields, print_json, warn_of
 from ocfuse.cli.output import progress as shown
 from ocfuse.cli.videoruns import find_runs
+from ocfuse.persistence import check_storable
 from ocfuse.progress import show_progress
 from ocfuse.report.words import count
 from ocfuse.streaming import events
@@ -39,6 +40,7 @@ def learn(
     quiet: bool,
 ) -> dict[str, Any]:
     """Fit and save a detector; return what there is to tell."""
+    check_storable(detector)
     with collected() as notes, shown(quiet) as bar, show_progress(bar):
         start = perf_counter()
         if not progress or len(runs) == 1:  # one run tells nothing of what is usual at its progress

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ocfuse.cli.output import in_words, json_line, print_at_once
+from ocfuse.cli.output import in_words, json_line, print_at_once, printable
 from ocfuse.cli.videomarks import Thumbnails
 from ocfuse.files import LineFile
 from ocfuse.report.words import count
@@ -157,7 +157,7 @@ class JsonTeller:
         if self.show_all and moment.seen is not None:
             print_at_once(json_line(self.records.frame(moment.seen, moment.alarm)))
         for line in self.records.lines(moment):
-            print_at_once(line)
+            print_at_once(printable(line))
 
     def stall(self, error: StallError) -> None:
         """Print which input has died."""

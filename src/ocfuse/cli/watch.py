@@ -12,6 +12,7 @@ from ocfuse.cli.options import (
     Delimiter,
     FailOnAnomaly,
     FalseAlarms,
+    Gaps,
     Json,
     Model,
     Quiet,
@@ -76,6 +77,7 @@ def watch_command(
             rich_help_panel=STREAMS,
         ),
     ] = None,
+    gaps: Gaps = None,
     threshold: Threshold = None,
     false_alarms: FalseAlarms = None,
     fail_on_anomaly: FailOnAnomaly = False,
@@ -97,11 +99,11 @@ def watch_command(
     refuse_overwriting({"--events": events}, {"model": model, "data": data})
     from ocfuse.cli import watching  # noqa: PLC0415
 
-    detector = watching.load_model(model, threshold, false_alarms)
+    detector = watching.load_model(model, threshold, false_alarms, gaps)
     wishes = watching.Wishes(leave, min_rows, timeout, events)
     flags = watching.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     teller = watching.teller_of(detector, wishes, flags, is_live=follow or data == "-")
     watch = watching.Watch(detector, teller, delimiter, decimal)
     watching.run(watch, data, follow=follow, only_new=new, quiet=quiet)
-    if fail_on_anomaly and teller.n_alarms:
+    if fail_on_anomaly and teller.n_alarms + teller.n_unknown:
         raise typer.Exit(ExitCode.ANOMALIES)

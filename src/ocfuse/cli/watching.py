@@ -17,7 +17,7 @@ from ocfuse.cli.output import warn
 from ocfuse.cli.scored import scored
 from ocfuse.cli.signals import Terminated
 from ocfuse.cli.streamtelling import StreamTeller, Wishes
-from ocfuse.cli.telling import Flags, Teller
+from ocfuse.cli.telling import WITHOUT, Flags, Teller
 from ocfuse.exceptions import (
     DriftWarning,
     InvalidInputError,
@@ -37,6 +37,7 @@ from ocfuse.tables.dialect import (
     with_point,
 )
 from ocfuse.tables.frames import require_distinct
+from ocfuse.tables.names import free_name
 
 __all__ = ["Flags", "Watch", "Wishes", "load_model", "run", "teller_of"]
 
@@ -55,6 +56,10 @@ class Observer(Protocol):
     @property
     def n_alarms(self) -> int:
         """Alarms so far."""
+
+    @property
+    def n_unknown(self) -> int:
+        """Rows so far that may be anomalies, and were not watched."""
 
     def tell(self, scores: pd.DataFrame) -> None:
         """Take the scores of the next rows."""
@@ -178,7 +183,7 @@ class Watch:
         if not rows:
             return
         try:
-            scores = scored(self.model, self._frame(rows))
+            scores = self._scored(rows)
         except InvalidInputError as error:
             if len(rows) == 1:
                 self._refuse(rows[0][0], error)
@@ -187,6 +192,15 @@ class Watch:
             self._score(rows[len(rows) // 2 :])
             return
         self.teller.tell(scores)
+
+    def _scored(self, rows: list[Row]) -> pd.DataFrame:
+        """Return scores, and beside them which columns a row is judged without."""
+        frame = self._frame(rows)
+        scores = scored(self.model, frame)
+        if not isinstance(self.model, StreamTable):  # gaps of sensors are usual
+            without = [names or None for names in self.model.judged_without(frame)]
+            scores[free_name(WITHOUT, scores)] = pd.Series(without, scores.index, dtype=object)
+        return scores
 
     def _frame(self, rows: list[Row]) -> pd.DataFrame:
         cells = [fields for _, fields in rows]

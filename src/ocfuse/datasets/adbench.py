@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, signs
-from ocfuse.datasets.names import unknown
 from ocfuse.datasets.npz import look_npz, read_npz
 from ocfuse.datasets.store import StoredFile, data_folder
-from ocfuse.exceptions import DatasetError, DatasetWarning
+from ocfuse.exceptions import DatasetError, DatasetWarning, unknown_name
 from ocfuse.files import natural
 
 FOLDER = "adbench"
@@ -82,7 +81,7 @@ def _path(name: str) -> Path:
     if short in files:
         return files[short]
     if files:
-        raise unknown("name of an ADBench set", name, files)
+        raise unknown_name("name of an ADBench set", name, files)
     stored = StoredFile(f"adbench/{short}", FOLDER, (f"{short}.npz",), None, PAGE)
     return stored.fetch(lambda path: None)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ocfuse.datasets import adbench, robot_failures, skab, uci
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, Sequence
-from ocfuse.datasets.names import unknown
+from ocfuse.exceptions import unknown_name
 
 Loaded = Dataset | Sequence | list[Sequence]
 
@@ -162,5 +162,5 @@ def _split(name: str) -> tuple[str, str]:
         return "uci", str(name)  # which knows the numbers there are
     family, _, rest = str(name).partition("/")
     if family not in _FAMILIES or not (rest or family == "skab"):
-        raise unknown("name", name, [n for f in _FAMILIES.values() for n in f.names()])
+        raise unknown_name("name", name, [n for f in _FAMILIES.values() for n in f.names()])
     return family, rest

@@ -6,10 +6,9 @@ import numpy as np
 
 from ocfuse.datasets.checksum import content_sha256, require_content
 from ocfuse.datasets.dataset import DatasetInfo, Sequence, signs
-from ocfuse.datasets.names import unknown
 from ocfuse.datasets.store import StoredFile
 from ocfuse.datasets.text import numbers, read_text
-from ocfuse.exceptions import DatasetError
+from ocfuse.exceptions import DatasetError, unknown_name
 
 FOLDER = "sequences/robot_failures"
 ARCHIVE = "robot+execution+failures.zip"
@@ -111,7 +110,7 @@ def find_robot_failures(name: str) -> DatasetInfo:
     """Return the entry of a learning problem."""
     short = str(name).casefold().removeprefix("robot-failures/")
     if short not in INFOS:
-        raise unknown("name of a learning problem", name, INFOS)
+        raise unknown_name("name of a learning problem", name, INFOS)
     return INFOS[short]
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from ocfuse.datasets.dataset import DatasetInfo, Sequence, signs
-from ocfuse.datasets.names import unknown
 from ocfuse.datasets.store import StoredFile
 from ocfuse.datasets.text import numbers, read_text
-from ocfuse.exceptions import DatasetError
+from ocfuse.exceptions import DatasetError, unknown_name
 
 FOLDER = "sequences/skab"
 PAGE = "https://github.com/waico/SKAB"
@@ -114,7 +113,7 @@ def fetch_skab(run: str) -> str:
 
 def _stored(run: str) -> StoredFile:
     if run not in RUNS:
-        raise unknown("name of a SKAB run", f"skab/{run}", [f"skab/{known}" for known in RUNS])
+        raise unknown_name("name of a SKAB run", f"skab/{run}", [f"skab/{known}" for known in RUNS])
     folder, name = run.split("/")
     return StoredFile(f"skab/{run}", f"{FOLDER}/{folder}", (f"{name}.csv",), None, PAGE)
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.datasets.dataset import Dataset, FloatArray, signs
-from ocfuse.datasets.names import unknown
 from ocfuse.datasets.npz import read_npz
 from ocfuse.datasets.text import DAMAGE, as_text, numbers, read_text, require_no_infinity
 from ocfuse.exceptions import (
@@ -19,6 +18,7 @@ from ocfuse.exceptions import (
     DatasetUnavailableError,
     InvalidInputError,
     InvalidTypeError,
+    unknown_name,
 )
 from ocfuse.optional import needed
 
@@ -126,7 +126,7 @@ def _read_parquet(path: Path, label: str) -> Columns:
 
 def _position(header: list[str], label: str, path: Path) -> int:
     if label not in header:
-        raise unknown(f"label, a column of {path.name},", label, header)
+        raise unknown_name(f"label, a column of {path.name},", label, header)
     return header.index(label)
 
 
@@ -138,7 +138,7 @@ def _is_normal(classes: NDArray[np.str_], normal: Any, path: Path) -> NDArray[np
     known = sorted(set(classes.tolist()))
     for name in wanted:
         if name not in known:
-            raise unknown(f"normal, a class of {path.name},", name, known)
+            raise unknown_name(f"normal, a class of {path.name},", name, known)
     return np.isin(classes, wanted)
 
 

@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 
 from ocfuse.datasets.checksum import content_sha256, require_content
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, FloatArray, signs
-from ocfuse.datasets.names import unknown
 from ocfuse.datasets.store import StoredFile
 from ocfuse.datasets.text import numbers, read_text
 from ocfuse.datasets.uci_sets import UCI_SETS, UciSet
-from ocfuse.exceptions import DatasetError
+from ocfuse.exceptions import DatasetError, unknown_name
 from ocfuse.optional import slow
 
 Rows = tuple[FloatArray, list[str]]
@@ -65,7 +64,7 @@ def find_uci(name: str) -> UciSet:
     if found is None:
         numbered = [uci_set.paper_id for uci_set in UCI_SETS.values()]
         hint = f"The paper numbers them {numbered[0]} to {numbered[-1]}."
-        raise unknown("name of a UCI set", name, [*UCI_SETS, *numbered], hint)
+        raise unknown_name("name of a UCI set", name, [*UCI_SETS, *numbered], hint)
     return found
 
 

@@ -37,6 +37,8 @@ ROWS_PER_COMPONENT = 2
 #: With fewer rows for each column honest scores go by folds.
 ROWS_PER_COLUMN = 30
 MOST_ITERATIONS = 200
+#: A Gaussian is flat if its smallest variance is below so many times what is added to all.
+FLAT = 2.0
 LOG_2PI = float(np.log(2 * np.pi))
 #: Share of its squared length that a row has off the directions if it is near them.
 NEAR = 1e-3
@@ -379,8 +381,29 @@ def _fit_mixture(rows: FloatArray, c: int, reg: float, seed: int) -> tuple[Mixtu
         # Too few distinct rows or iterations: `converged_` tells, not a warning.
         warnings.simplefilter("ignore")
         model.fit(rows)
-    mixture = Mixture(model.weights_, model.means_, model.precisions_cholesky_)
-    return mixture, bool(model.converged_)
+    factors = model.precisions_cholesky_
+    # with fewer rows than directions it cannot be otherwise, nor with columns that say the same
+    flat = len(rows) * model.weights_ > rows.shape[1] + 1
+    flat &= np.linalg.eigvalsh(model.covariances_)[:, 0] <= FLAT * reg
+    if flat.any() and len(np.unique(rows, axis=0)) < len(rows):
+        factors[flat] = _rounded_out(rows, model.covariances_[flat], model.weights_[flat], reg)
+    return Mixture(model.weights_, model.means_, factors), bool(model.converged_)
+
+
+def _rounded_out(
+    rows: FloatArray, covariances: FloatArray, weights: FloatArray, reg: float
+) -> FloatArray:
+    """Return the factors of Gaussians that have no spread in some direction of their own.
+
+    Rows of few values make such Gaussians, by a few equal rows more or less: a row off
+    their directions would then have no density. As many rows as there are directions,
+    and one, with the spread of all rows are added to theirs.
+    """
+    n, r = rows.shape
+    spread = (rows - rows.mean(axis=0)).T @ (rows - rows.mean(axis=0)) / n + reg * np.eye(r)
+    share = (r + 1) / (n * weights + r + 1)
+    mixed = covariances + share[:, None, None] * (spread - covariances)
+    return np.stack([_factor(covariance) for covariance in mixed])
 
 
 def _single(rows: FloatArray, reg: float) -> Mixture:
@@ -403,6 +426,12 @@ def _leading(covariance: FloatArray, r: int, reg: float) -> tuple[Subspace, Floa
 def _gaussian(mean: FloatArray, covariance: FloatArray, reg: float) -> Mixture:
     """Return one Gaussian as a mixture."""
     r = len(mean)
-    lower = cholesky(covariance + reg * np.eye(r), lower=True)
-    factor = solve_triangular(lower, np.eye(r), lower=True).T
+    factor = _factor(covariance + reg * np.eye(r))
     return Mixture(np.ones(1), mean[None], factor[None])
+
+
+def _factor(covariance: FloatArray) -> FloatArray:
+    """Return the upper triangular U with ``U U' = S^-1``."""
+    lower = cholesky(covariance, lower=True)
+    factor: FloatArray = solve_triangular(lower, np.eye(len(lower)), lower=True).T
+    return factor

@@ -194,6 +194,10 @@ class LocalFactor:
         positive = reach[reach > 0]
         typical = np.median(positive) if positive.size else np.sqrt(gram.reference.scale)
         self.floor = float(SMALLEST_REACH * typical)
+        if positive.size and not reach.all():
+            # Rows with k copies have no reach; it is that to the nearest different row. Less
+            # would make all others outliers as soon as there is one copy more.
+            self.floor = max(self.floor, float(distances[distances > 0].min(initial=typical)))
         self.density = 1.0 / np.maximum(reach, self.floor)
 
     def score(self, query: Query) -> FloatArray:

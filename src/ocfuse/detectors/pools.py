@@ -33,7 +33,7 @@ from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.detectors.svdd import SVDD
 from ocfuse.detectors.training import Progress, Training, blocks
 from ocfuse.detectors.whitened import Mahalanobis, Whitened
-from ocfuse.exceptions import InvalidInputError, MemberError
+from ocfuse.exceptions import InvalidInputError, MemberError, did_you_mean
 from ocfuse.threads import few_threads
 
 #: Widths of the paper, as multiples of the mean squared distance.
@@ -136,7 +136,7 @@ def make_pool(name: str) -> Members:
 
     Parameters
     ----------
-    name : {"paper", "paper-all", "default", "large", "wide", "light"}
+    name : {"paper", "paper-all", "default", "large", "wide", "light"} or str
         "paper": SVDD, GP and KPCA of width 1, and GMM. "paper-all": the same
         with the widths 0.25, 0.5 and 1. "default": 16 members, KPCA, KNN, LOF,
         GMM, the Mahalanobis distance, an isolation forest and `Marginal`; KPCA,
@@ -145,7 +145,8 @@ def make_pool(name: str) -> Members:
         learns from more than 2,000 rows. "wide": 20 members, those of
         "paper-all", GMM, KNN, LOF, an isolation forest, and the Mahalanobis
         distance, KNN, KPCA and LOF on whitened rows.
-        "light": GMM, KNN and LOF, linear in the number of rows.
+        "light": GMM, KNN and LOF, linear in the number of rows. Other text names members
+        of these pools, such as "knn-5,lof-30".
 
     Returns
     -------
@@ -157,10 +158,18 @@ def make_pool(name: str) -> Members:
     >>> [name for name, _ in make_pool("light")]
     ['gmm-1', 'gmm-3', 'knn-5', 'lof-20']
     """
-    if not isinstance(name, str) or name not in POOLS:
-        known = ", ".join(repr(pool) for pool in POOLS)
-        raise InvalidInputError(f"A pool must be one of {known}. Got {name!r}.")
-    return POOLS[name]()
+    if isinstance(name, str) and name in POOLS:
+        return POOLS[name]()
+    known = dict(pair for members in POOLS.values() for pair in members())
+    names = [part.strip() for part in str(name).split(",")]
+    for part in names:
+        if part not in known:
+            advice = f"Members of them go by name too: {', '.join(known)}."
+            raise InvalidInputError(
+                f"A pool must be one of {', '.join(map(repr, POOLS))}. Got {name!r}. "
+                f"{did_you_mean(part, [*POOLS, *known]) or advice}"
+            )
+    return [(part, known[part]) for part in names]
 
 
 class Pool(BaseEstimator):  # type: ignore[misc]

@@ -101,7 +101,9 @@ class Spectrum:
         ``n / (n - 1) / F'(mu_j)`` of row i: the residue of 1 / F. The sum of the first
         `size` residues is an integral of 1 / F along the vertical line through
         ``lambda_(size + 1)``, which separates the roots for every row (they
-        interlace), or through the least eigenvalue in use. It is taken by the
+        interlace). Where all directions are used, that is 0 up to rounding, and so is the
+        last root of a row that alone spans a direction: then the line goes between the
+        smallest eigenvalue and what counts as 0. It is taken by the
         trapezoidal rule in the logarithm of the height. Directions without
         eigenvector enter with weights that are a line in their eigenvalue and
         give row i its diagonals of Kc and Kc^2.
@@ -113,7 +115,10 @@ class Spectrum:
         if size <= 0 or self.rank == 0:
             return grow * total
         y, weights = heights(self.values[0])
-        g = excess(*self._secular(max(self.values[size], self._floor), y))
+        crossing = float(self.values[size])
+        if crossing <= self._floor:
+            crossing = float(np.sqrt(self._floor * max(self.values[size - 1], self._floor)))
+        g = excess(*self._secular(crossing, y))
         return grow * (total / 2 + g @ weights / np.pi)
 
     def _secular(self, crossing: float, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -6,8 +6,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.columns import EMPTY
 from ocfuse.exceptions import (
+    CopiedRowsWarning,
     FewSamplesWarning,
+    IgnoredColumnsWarning,
     InvalidInputError,
     SuspectRowsWarning,
     ThresholdWarning,
@@ -18,6 +21,10 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 #: What else can be done where groups are too few.
 ALONE = "; or, if rows of one group are independent, calibrate without groups."
+
+
+#: Share of copies among the rows from which on they are told.
+TOLD_SHARE = 0.02
 
 
 def check_rate(rate: Any) -> None:
@@ -100,6 +107,19 @@ def warn_if_many_left_out(n_left_out: int, n: int, rate: float) -> None:
         )
 
 
+def warn_of_ignored(columns: list[str]) -> None:
+    """Tell which columns are not learned from."""
+    if columns:
+        are_empty = all(column.endswith(f"({EMPTY})") for column in columns)
+        named = "What is a category all the same can be named: "
+        advice = "" if are_empty else f" {named}encoder=FeatureEncoder(categories=[...])."
+        warnings.warn(
+            f"These columns are not learned from: {'; '.join(columns)}.{advice}",
+            IgnoredColumnsWarning,
+            stacklevel=4,
+        )
+
+
 def warn_of_group(n_remote: int, n: int) -> None:
     """Tell that rows far outside are so many that they were learned all the same."""
     if n_remote:
@@ -108,5 +128,16 @@ def warn_of_group(n_remote: int, n: int) -> None:
             "as so many may be a rare mode. If they are anomalies, label them with y = -1 or leave "
             "them out: rows like them raise no alarm. If they are normal, say so with y = +1.",
             SuspectRowsWarning,
+            stacklevel=5,
+        )
+
+
+def warn_of_copies(n_copies: int, n: int) -> None:
+    """Tell that rows are copies of others, which are learned once and count once."""
+    if n_copies >= TOLD_SHARE * n:
+        warnings.warn(
+            f"{n_copies / n:.0%} of the {n} rows are copies of others (copied_rows_). They are "
+            f"learned once, and the false-alarm rate counts {n - n_copies} different ones.",
+            CopiedRowsWarning,
             stacklevel=5,
         )

@@ -19,9 +19,12 @@ from ocfuse.ensemble.alarms import (
     check_rate,
     settle_threshold,
     warn_if_many_left_out,
+    warn_of_copies,
+    warn_of_ignored,
 )
 from ocfuse.ensemble.chunks import in_chunks
 from ocfuse.ensemble.context import ContextScale, scaled_context
+from ocfuse.ensemble.copies import find_copies, merged_groups, without_copies
 from ocfuse.ensemble.explaining import explanation
 from ocfuse.ensemble.holdout import held_out_scores
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, check_labels
@@ -31,8 +34,8 @@ from ocfuse.ensemble.reading import read_table
 from ocfuse.ensemble.reporting import report_data
 from ocfuse.ensemble.rows import check_groups, runs_of
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.explain import Explanation
-from ocfuse.features import check_table, take_rows
+from ocfuse.explain import Explanation, UsualValues
+from ocfuse.features import FeatureEncoder, check_table, make_encoder, tell_of
 from ocfuse.memory import remembering
 from ocfuse.persistence import save
 from ocfuse.progress import current_progress
@@ -89,6 +92,10 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         rows are scored in so many, if all members are of this package. None is 1 for
         fitting, and for scoring as many as the linear algebra library may use, all
         cores or OMP_NUM_THREADS. The result does not depend on it.
+    encoder : str, FeatureEncoder or None, default=None
+        How columns become numbers of one scale: "standard", "robust" or "none" for the scale
+        alone, or a `FeatureEncoder`, which also says which columns hold codes of categories
+        and what becomes of gaps that training had not. None is `FeatureEncoder()`.
     tune : str, Criterion, Search or None, default=None
         Choose settings by held-out scores of the training rows: the name of a
         criterion ("pseudo-negatives", "labels", "rpau", "stability") to choose p of
@@ -97,6 +104,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     Attributes
     ----------
+    encoder_ : FeatureEncoder
+        The fitted encoder; its `ignored_` tells which columns were left out.
     pool_ : Pool
         The fitted members.
     fusion_ : fusion
@@ -117,10 +126,16 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Those that the threshold rests on, sorted.
     n_groups_ : int or None
         Number of their groups, which the threshold counts; None if it counts rows.
+    usual_ : UsualValues
+        What the training rows that are no anomalies have in each column.
     trimmed_rows_ : ndarray
         Rows of X without a label that were too far out to be learned from. As
         they may be normal all the same, they count where the threshold is set,
         for at most half of the alarms.
+    copied_rows_ : ndarray
+        Rows of X that are copies of others, by accident and not by nature (see
+        `ocfuse.ensemble.copies`): they are learned once, and count once where the
+        threshold is set.
 
     Examples
     --------
@@ -132,12 +147,14 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     array([ 1, -1, -1])
     """
 
+    encoder_: FeatureEncoder
     pool_: Pool
     search_: Search | None
     offset_: float
     conformal_: ConformalCalibrator
     context_scale_: ContextScale | None = None
     training_context_: FloatArray | None = None
+    usual_: UsualValues | None = None  # of models that were saved before there was one
 
     def __init__(
         self,
@@ -149,6 +166,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         false_alarm_rate: float = 0.05,
         random_state: Any = None,
         n_jobs: int | None = None,
+        encoder: Any = None,
         tune: Any = None,
     ) -> None:
         self.members = members
@@ -158,6 +176,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.encoder = encoder
         self.tune = tune
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -217,7 +236,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Plan
             The plan: ``print(detector.plan(X))``.
         """
-        return make_plan(self.members, job_of(X, y, groups, self.tune))
+        return make_plan(self.members, job_of(X, y, groups, self.tune, self.encoder))
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, context: Any = None
@@ -271,6 +290,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     def _fit(self, table: Table) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        encoder = make_encoder(self.encoder).settle(table.X)
         recipe = Recipe(
             self.members,
             self.fusion,
@@ -280,28 +300,36 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             self.n_jobs,
             current_progress(),
             make_search(self.tune),
+            encoder,
         )
+        distinct = without_copies(table, encoder)
         with remembering():  # what candidates, folds and the final fit have in common
-            learned = Learned(table, recipe)
-            self.training_scores_ = held_out_scores(table, learned)
+            learned = Learned(distinct.table, recipe)
+            held_out = held_out_scores(distinct.table, learned)
         self.encoder_, self.pool_ = learned.encoder, learned.pool
+        warn_of_ignored(self.encoder_.ignored(table.X))
         self.normaliser_, self.fusion_ = learned.normaliser, learned.fusion
-        self.training_, self.training_rows_ = learned.training, learned.rows
+        self.training_, self.training_rows_ = learned.training, distinct.rows[learned.rows]
         self.training_context_, self.context_scale_ = learned.context, learned.scale
-        self.trimmed_rows_ = learned.trimmed
+        self.training_scores_ = held_out[distinct.place]
+        self.trimmed_rows_ = np.flatnonzero(np.isin(distinct.place, learned.trimmed))
+        self.copied_rows_ = distinct.copied
+        known = table.take(np.flatnonzero(table.y != ANOMALY))
+        self.usual_ = UsualValues.of(known.X, learned.encoder)
         self.search_ = learned.search
         # Of few discrete patterns one may score lower in the end than when it was held out,
         # and all its rows would raise alarms: the lower score of the two counts.
-        scores = self.training_scores_.copy()
+        scores = held_out.copy()
         scores[learned.rows] = np.fmin(scores[learned.rows], learned.seen_scores())
-        self._fit_calibration(scores, table)
+        warn_of_copies(len(distinct.copied), len(table))
+        self._fit_calibration(scores, distinct.table, learned)
 
-    def _fit_calibration(self, scores: FloatArray, table: Table) -> None:
+    def _fit_calibration(self, scores: FloatArray, table: Table, learned: Learned) -> None:
         """Set threshold, p-values and probabilities from held-out fused scores."""
         y = table.y
         normal = np.zeros(len(y), dtype=bool)
-        normal[self.training_rows_] = True
-        n_left_out = len(self.trimmed_rows_)
+        normal[learned.rows] = True
+        n_left_out = len(learned.trimmed)
         vouched = y == NORMAL
         runs = runs_of(table.groups)
         n_vouched = int(vouched.sum()) if runs is None else len(np.unique(runs[vouched]))
@@ -346,14 +374,31 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         self.offset_, self.threshold_rate_ = found
         return self
 
+    def set_gaps(self, gaps: str) -> "FusedDetector":
+        """Change what becomes of gaps that training had not, without learning again.
+
+        Parameters
+        ----------
+        gaps : str
+            "judge", "refuse" or "alarm"; see `FeatureEncoder`.
+
+        Returns
+        -------
+        FusedDetector
+            The detector.
+        """
+        check_is_fitted(self, "encoder_")
+        self.encoder_ = copy(self.encoder_).set_gaps(gaps)
+        return self
+
     def calibrate(self, X: Any, context: Any = None, groups: Any = None) -> "FusedDetector":
         """Set the threshold from fresh normal rows that `fit` has not seen.
 
         With these the false-alarm rate holds exactly, whatever the members and
         the fusion are (split conformal): on average over draws of these rows and
-        of the new row, which must come from the same source. If rows of one run or part
-        are alike, give `groups`: it then holds for rows of a fresh group, on average over
-        groups; without, it may be exceeded several times over.
+        of the new row, which must come from the same source. Copies count once. If rows of
+        one run or part are alike, give `groups`: it then holds for rows of a fresh group, on
+        average over groups; without, it may be exceeded several times over.
 
         Parameters
         ----------
@@ -369,8 +414,16 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         FusedDetector
             The detector, with the threshold at `false_alarm_rate`.
         """
-        scores = self.score_samples(X, context)
+        codes = self._read(X)  # once: what is odd about the rows is told once, too
+        scores = self._scores_of(codes, context)
         runs = runs_of(check_groups(groups, len(scores)))
+        copies = find_copies(self.encoder_.encode(codes))
+        if runs is None:
+            once = np.unique(copies.label, return_index=True)[1]
+            warn_of_copies(len(scores) - len(once), len(scores))
+            scores = scores[once]
+        else:
+            runs = merged_groups(copies, runs)
         name = self.conformal_.group
         self.conformal_ = ConformalCalibrator(name).fit(scores, groups=runs)
         self.normal_scores_ = self.conformal_.scores_
@@ -410,9 +463,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
         More than 1,000 rows go in chunks, `n_jobs` of them at once.
         """
-        table = self._checked(X)
-        C = self._situation(context, len(table))
-        return self._in_chunks(partial(self._score_some, table, C), len(table))
+        return self._scores_of(self._read(X), context)
 
     def decision_function(self, X: Any, context: Any = None) -> FloatArray:
         """Return the score minus the threshold: negative raises an alarm."""
@@ -465,8 +516,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     def transform(self, X: Any) -> FloatArray:
         """Return what the members say of every row, on one scale, higher = more normal."""
-        table = self._checked(X)
-        return self._in_chunks(partial(self._transform_some, table), len(table))
+        codes = self._read(X)
+        return self._in_chunks(partial(self._transform_some, codes), len(codes))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of `transform`: the members."""
@@ -481,8 +532,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     def explain(self, X: Any, context: Any = None) -> Explanation:
         """Return what lies behind the score of every row.
 
-        Features are attributed by letting them go over, one after another, to
-        their values in the nearest normal training row (see `Explanation`).
+        Every feature is judged by what normal training rows usually have, and by
+        what it costs the score: features go over, one after another, to values of
+        the normal rows that are most like this one (see `Explanation`).
 
         Parameters
         ----------
@@ -562,7 +614,14 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         return in_chunks(compute, n, self.n_jobs)
 
     def _encode(self, X: Any) -> FloatArray:
-        return self.encoder_.transform(self._checked(X))
+        return self.encoder_.encode(self._read(X))
+
+    def _read(self, X: Any) -> FloatArray:
+        """Return the rows as the encoder reads them, and tell of cells unlike training."""
+        table = self._checked(X)
+        codes = self.encoder_.read(table)
+        tell_of(self.encoder_.changes(table, codes))
+        return codes
 
     def _checked(self, X: Any) -> Any:
         """Return the rows as a table of as many columns as in fit."""
@@ -578,12 +637,17 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         """Return the context of n rows in the units of the features."""
         return scaled_context(self.context_scale_, context, n)
 
-    def _score_some(self, table: Any, C: FloatArray | None, rows: slice) -> FloatArray:
-        E = self.encoder_.transform(take_rows(table, rows))
+    def _scores_of(self, codes: FloatArray, context: Any) -> FloatArray:
+        """Return the fused score of every row that was read."""
+        C = self._situation(context, len(codes))
+        return self._in_chunks(partial(self._score_some, codes, C), len(codes))
+
+    def _score_some(self, codes: FloatArray, C: FloatArray | None, rows: slice) -> FloatArray:
+        E = self.encoder_.encode(codes[rows])
         return self._score(E, None if C is None else C[rows])
 
-    def _transform_some(self, table: Any, rows: slice) -> FloatArray:
-        E = self.encoder_.transform(take_rows(table, rows))
+    def _transform_some(self, codes: FloatArray, rows: slice) -> FloatArray:
+        E = self.encoder_.encode(codes[rows])
         Z: FloatArray = self.normaliser_.transform(self.pool_.score_samples(E))
         return Z
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 
-from ocfuse.explain import Explanation, attribute_features
+from ocfuse.explain import Explanation, attribute_features, values_of
+from ocfuse.features import check_table
 
 if TYPE_CHECKING:
     from ocfuse.ensemble.detector import FusedDetector
@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 
-#: Nearest normal rows that an explanation names.
+#: Nearest normal rows that an explanation names, and rows most like a row that it is compared with.
 N_NEAREST = 3
+#: How far a feature may count, in standard deviations, when rows most like a row are looked for:
+#: what is far off in one feature is then compared with rows that agree with it in the others.
+FARTHEST = 1.0
+#: Numbers that are compared at a time.
+NUMBERS_AT_ONCE = 2**22
 
 
 def explanation(detector: "FusedDetector", X: Any, context: Any) -> Explanation:
@@ -26,7 +31,8 @@ def explanation(detector: "FusedDetector", X: Any, context: Any) -> Explanation:
     C = detector._situation(context, len(E))
     base, contributions = detector.fusion_.contributions(Z, E, C)
     score = detector.fusion_.fuse(Z, E, C)
-    distances, nearest = _nearest(detector.training_, E)
+    near = [_near(detector, row) for row in E]
+    nearest = np.array([rows for rows, _, _ in near])
     return Explanation(
         score=score,
         offset=detector.offset_,
@@ -39,35 +45,74 @@ def explanation(detector: "FusedDetector", X: Any, context: Any) -> Explanation:
         contributions=contributions,
         local_p=detector.fusion_.local_p(E, C),
         nearest_rows=detector.training_rows_[nearest],
-        nearest_distances=distances,
+        nearest_distances=np.array([distances for _, distances, _ in near]),
         feature_names=_feature_names(detector),
-        attributions=_attributions(detector, E, C, detector.training_[nearest[:, 0]]),
+        attributions=_attributions(detector, E, C, np.array([reference for *_, reference in near])),
+        values=values_of(check_table(X), detector.encoder_),
+        usual=detector.usual_,
     )
 
 
-def _nearest(training: FloatArray, E: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return distances to the nearest training rows, and their positions."""
-    index = NearestNeighbors(n_neighbors=min(N_NEAREST, len(training)))
-    distances, nearest = index.fit(training).kneighbors(E)
-    return distances, nearest
+def _near(detector: "FusedDetector", x: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the nearest training rows, their distances, and what the row is compared with."""
+    training, source = detector.training_, detector.encoder_.source_
+    order = np.argsort(source, kind="stable")
+    starts = np.flatnonzero(np.diff(source[order], prepend=-1))
+    distances, unlike = np.empty((2, len(training)))
+    step = max(1, NUMBERS_AT_ONCE // len(x))
+    for begin in range(0, len(training), step):
+        some = slice(begin, begin + step)
+        squares = np.square(training[some] - x)
+        distances[some] = squares.sum(axis=1)
+        if len(starts) < len(x):
+            squares = np.add.reduceat(squares[:, order], starts, axis=1)
+        unlike[some] = np.minimum(squares, FARTHEST**2).sum(axis=1)
+    nearest = _lowest(distances)
+    most_alike = training[_lowest(unlike)]
+    return nearest, np.sqrt(distances[nearest]), _reference(detector, x, most_alike)
+
+
+def _lowest(values: FloatArray) -> IntArray:
+    """Return where the lowest values are, the first ones if some are equal."""
+    count = min(N_NEAREST, len(values))
+    candidates = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
+    lowest: IntArray = candidates[np.argsort(values[candidates], kind="stable")[:count]]
+    return lowest
+
+
+def _reference(detector: "FusedDetector", x: FloatArray, alike: FloatArray) -> FloatArray:
+    """Return the row with every feature that no row like it has brought to the nearest that has.
+
+    A number is brought into their range. A category that none of them has becomes that
+    of most of them, of the most alike if there are several.
+    """
+    reference = np.clip(x, alike.min(axis=0), alike.max(axis=0))
+    source, categorical = detector.encoder_.source_, detector.encoder_.categorical_
+    width = np.bincount(source, minlength=len(categorical))
+    for j in np.flatnonzero(categorical | (width > 1)).tolist():
+        columns = source == j
+        theirs = alike[:, columns]
+        if (theirs == x[columns]).all(axis=1).any():
+            reference[columns] = x[columns]
+        else:
+            agree = (theirs[:, np.newaxis] == theirs).all(axis=2).sum(axis=1)
+            reference[columns] = theirs[int(np.argmax(agree))]
+    return reference
 
 
 def _attributions(
     detector: "FusedDetector", E: FloatArray, C: FloatArray | None, reference: FloatArray
 ) -> FloatArray:
     """Share every score among the features; the context of a row stays as it is."""
-    shares = []
-    for i in range(len(E)):
-        here = None if C is None else C[i]
+    source, n_columns = detector.encoder_.source_, E.shape[1]
+    if C is not None:
+        E, reference = np.hstack([E, C]), np.hstack([reference, C])
+        source = np.append(source, np.full(C.shape[1], -1))
 
-        def score(rows: FloatArray, here: FloatArray | None = here) -> FloatArray:
-            context = None if here is None else np.tile(here, (len(rows), 1))
-            return detector._score(rows, context)
+    def score(rows: FloatArray) -> FloatArray:
+        return detector._score(rows[:, :n_columns], None if C is None else rows[:, n_columns:])
 
-        row = slice(i, i + 1)
-        source = detector.encoder_.source_
-        shares.append(attribute_features(score, E[row], reference[row], source))
-    return np.vstack(shares)
+    return attribute_features(score, E, reference, source, detector.n_features_in_)
 
 
 def _feature_names(detector: "FusedDetector") -> list[str]:

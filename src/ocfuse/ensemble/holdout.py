@@ -54,12 +54,8 @@ def held_out_scores(table: Table, learned: Learned) -> FloatArray:
 def _needs_refits(table: Table, learned: Learned) -> bool:
     """Tell whether the encoder matters, and whether folds of everything can be learned."""
     n_groups = None if table.groups is None else len(np.unique(table.groups.label))
-    # a gap may be in one fold only, and would be refused there
-    is_complete = bool(learned.encoder.complete_.all())
-    return (
-        is_refitted(learned.training.shape, len(learned.anomalies), n_groups)
-        and is_complete
-        and bool(np.ptp(learned.training) > 0)
+    return is_refitted(learned.training.shape, len(learned.anomalies), n_groups) and bool(
+        np.ptp(learned.training) > 0
     )
 
 

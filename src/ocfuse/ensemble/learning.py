@@ -1,6 +1,7 @@
 """One fit: encoder, members, normaliser and fusion, learned in this order."""
 
 import warnings
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -31,7 +32,7 @@ from ocfuse.ensemble.trimming import (
     remote_rows,
 )
 from ocfuse.exceptions import InvalidInputError, PseudoNegativeWarning
-from ocfuse.features import FeatureEncoder, take_rows
+from ocfuse.features import JUDGE, FeatureEncoder, take_rows
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.named import make_fusion
 from ocfuse.negatives import diagnose, make_negatives
@@ -108,6 +109,7 @@ class Recipe:
     n_jobs: int | None
     progress: Progress
     search: Search | None = None
+    encoder: FeatureEncoder | None = None  # settled; None is the default one
 
     def pool(self) -> Pool:
         """Return the members, not fitted."""
@@ -262,7 +264,8 @@ class Learned:
         """Fit the encoder on the rows kept and encode them, in an order of their own."""
         chosen = np.flatnonzero(kept)
         rows = table if kept.all() else table.take(chosen)
-        self.encoder = FeatureEncoder().fit(rows.X)
+        settled = self.recipe.encoder or FeatureEncoder().settle(rows.X)
+        self.encoder = copy(settled).learn(rows.X)
         encoded = self.encoder.transform(rows.X)
         order = canonical_order(encoded, *rows.keys())
         self.rows, self.training = chosen[order], encoded[order]
@@ -292,7 +295,8 @@ class Learned:
         anomalies = table.take(np.flatnonzero(table.y == ANOMALY))
         encoded = np.empty((0, self.training.shape[1]))
         if len(anomalies):
-            encoded = self.encoder.transform(anomalies.X)
+            # an anomaly may have gaps that normal rows have not
+            encoded = copy(self.encoder).set_gaps(JUDGE).transform(anomalies.X)
         order = canonical_order(encoded, *anomalies.keys()[1:])
         self.anomalies = np.flatnonzero(table.y == ANOMALY)[order]
         negatives, kind, labels = self._negatives()

@@ -14,7 +14,8 @@ from ocfuse.ensemble.labels import ANOMALY, check_labels
 from ocfuse.ensemble.room import available_bytes
 from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
-from ocfuse.features import FeatureEncoder, check_table, take_rows
+from ocfuse.explain import html_table
+from ocfuse.features import check_table, make_encoder, take_rows
 from ocfuse.tuning.search import make_search
 
 #: Rows that the categories of a data frame are counted in.
@@ -88,21 +89,29 @@ class Plan:
         return room is None or self.fit_bytes <= max(room, SMALL)
 
     def __str__(self) -> str:
+        lines = [f"{name:<10} {value}" for name, value in self._figures().items()]
+        return "\n".join([_job_in_words(self.job), *lines])
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        return f"<p>{_job_in_words(self.job)}</p>{html_table((), self._figures().items())}"
+
+    def _figures(self) -> dict[str, str]:
+        """Return what is told, in words."""
         room = self.available_bytes
-        lines = [
-            _job_in_words(self.job),
-            f"members    {_members_in_words(self)}",
-            f"kernels    {self.method or 'none'}",
-            f"fit        {_seconds(self.fit_seconds)}, {_bytes(self.fit_bytes)} of memory"
+        told = {
+            "members": _members_in_words(self),
+            "kernels": self.method or "none",
+            "fit": f"{_seconds(self.fit_seconds)}, {_bytes(self.fit_bytes)} of memory"
             + ("" if room is None else f" of {_bytes(room)} available"),
-            f"model      {_bytes(self.model_bytes)}",
-            f"score      {_seconds(self.score_seconds)} per 1,000 rows",
-        ]
+            "model": _bytes(self.model_bytes),
+            "score": f"{_seconds(self.score_seconds)} per 1,000 rows",
+        }
         if self.unknown:
-            lines.append(f"unknown    {', '.join(self.unknown)}: not in these figures")
+            told["unknown"] = f"{', '.join(self.unknown)}: not in these figures"
         if not self.is_possible:
-            lines.append(f"impossible {advice(self)}")
-        return "\n".join(lines)
+            told["impossible"] = advice(self)
+        return told
 
 
 def make_plan(members: Any, job: Job) -> Plan:
@@ -152,7 +161,7 @@ def _plan(pool: Pool, job: Job, room: int | None) -> Plan:
     )
 
 
-def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None) -> Job:
+def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None, encoder: Any = None) -> Job:
     """Return what a fit learns from.
 
     Parameters
@@ -165,13 +174,15 @@ def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None) -> Job:
         Groups, as `FusedDetector.fit` takes them, or their number.
     tune : str, Criterion, Search or None, optional
         As `FusedDetector` takes it.
+    encoder : str, FeatureEncoder or None, optional
+        As `FusedDetector` takes it.
 
     Returns
     -------
     Job
         The numbers of all of them.
     """
-    n, m = shape_of(X)
+    n, m = shape_of(X, encoder)
     n_anomalies = int(np.sum(check_labels(y, n) == ANOMALY))
     search = make_search(tune)
     return Job(
@@ -196,13 +207,15 @@ def _number_of(groups: Any, n: int) -> int | None:
     return None if checked is None else len(np.unique(checked.label))
 
 
-def shape_of(X: Any) -> tuple[int, int]:
+def shape_of(X: Any, encoder: Any = None) -> tuple[int, int]:
     """Return rows and columns of a table, or of a shape, with categories as columns.
 
     Parameters
     ----------
     X : array-like, data frame or tuple of two int
         A table, or its shape.
+    encoder : str, FeatureEncoder or None, optional
+        As `FusedDetector` takes it.
 
     Returns
     -------
@@ -219,8 +232,9 @@ def shape_of(X: Any) -> tuple[int, int]:
     if not hasattr(table, "columns"):
         return n, m
     rows = np.unique(np.linspace(0, n - 1, min(n, ROWS_TO_COUNT)).astype(np.intp))
+    asked = make_encoder(encoder)
     try:
-        return n, len(FeatureEncoder().fit(take_rows(table, rows)).source_)
+        return n, len(asked.fit(take_rows(table, rows)).source_)
     except InvalidInputError:  # perhaps these rows alone hold gaps only
         return n, m
 

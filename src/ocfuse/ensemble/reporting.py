@@ -12,13 +12,11 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from ocfuse.detectors.base import core_rows
-from ocfuse.ensemble.decoding import decode, readable
 from ocfuse.ensemble.labels import LabelArray, check_labels
 from ocfuse.ensemble.trimming import LARGEST_GROUP, remote_groups
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.explain import Explanation
 from ocfuse.features import FloatArray, check_table, take_rows
-from ocfuse.report.data import Embedding, IntArray, Reading, ReportData
+from ocfuse.report.data import Embedding, IntArray, ReportData
 from ocfuse.report.timeline import to_times
 from ocfuse.stats.correlation import rank_correlation
 
@@ -113,7 +111,7 @@ def _reasons(
     why = detector.explain(shown, context)
     names = _names(feature_names, why.feature_names)
     why = replace(why, feature_names=names)
-    return {"explanation": why, "readings": _readings(detector, shown, why)}
+    return {"explanation": why, "readings": [why.readings(i, N_READINGS) for i in range(len(why))]}
 
 
 def _taken(context: Any, rows: IntArray) -> Any:
@@ -147,24 +145,6 @@ def _ids(ids: Any, table: Any, n: int) -> list[str]:
     if len(names) != n:
         raise InvalidInputError(f"ids must name all {n} rows. Got {len(names)} names.")
     return names
-
-
-def _readings(detector: "FusedDetector", shown: Any, why: Explanation) -> list[list[Reading]]:
-    """Return the features that cost the rows most, with values here and in the normal row."""
-    order = np.argsort(detector.training_rows_)
-    nearest = order[np.searchsorted(detector.training_rows_[order], why.nearest_rows[:, 0])]
-    cells = shown.iloc if hasattr(shown, "iloc") else shown
-    readings = []
-    for i, costs in enumerate(why.attributions):
-        normal = decode(detector.encoder_, detector.training_[nearest[i]])
-        top = np.argsort(-costs, kind="stable")[:N_READINGS].tolist()
-        readings.append(
-            [
-                Reading(why.feature_names[j], readable(cells[i, j]), readable(normal[j]), costs[j])
-                for j in top
-            ]
-        )
-    return readings
 
 
 def _embedding(

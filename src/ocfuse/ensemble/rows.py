@@ -27,15 +27,15 @@ def canonical_order(X: FloatArray, *keys: NDArray[Any] | None) -> IntArray:
     then the keys that are given.
     """
     for k in FIRST_COLUMNS:
-        place = _rank(np.round(X[:, :k], DIGITS))
+        place = row_numbers(np.round(X[:, :k], DIGITS))
         if len(place) and place.max() == len(place) - 1:  # no two are equal: nothing else counts
             return np.argsort(place)
     given = [key for key in keys[::-1] if key is not None]
-    return np.lexsort((*given, _rank(X), _rank(np.round(X, DIGITS))))
+    return np.lexsort((*given, row_numbers(X), row_numbers(np.round(X, DIGITS))))
 
 
-def _rank(X: FloatArray) -> IntArray:
-    """Return the place of every row when rows are sorted by their bytes."""
+def row_numbers(X: FloatArray) -> IntArray:
+    """Return the place of every row when rows are sorted by their bytes; equal ones share it."""
     X = np.ascontiguousarray(X) + 0.0  # -0.0 and 0.0 are the same value
     rows = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1]))).ravel()
     return np.unique(rows, return_inverse=True)[1]

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError, not_one_of
 
 FloatArray = NDArray[np.float64]
 
@@ -140,8 +140,7 @@ def check_count(value: Any, name: str, advice: str) -> int:
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """Return one of the names that are known."""
     if not isinstance(value, str) or value not in choices:
-        known = ", ".join(repr(choice) for choice in choices)
-        raise InvalidInputError(f"{name} must be one of {known}. Got {name}={value!r}.")
+        raise InvalidInputError(not_one_of(name, value, choices))
     return value
 
 

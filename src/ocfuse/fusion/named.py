@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError, not_one_of
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.competence import CompetenceFusion
@@ -25,6 +25,7 @@ from ocfuse.fusion.stacking import StackedFusion
 
 _NAMED: dict[str, Callable[[], BaseFusion]] = {
     "sum": SumRule,
+    "mean": SumRule,  # the sum on the scale of one member
     "product": ProductRule,
     "max": MaxRule,
     "min": MinRule,
@@ -48,8 +49,8 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     Parameters
     ----------
     spec : str, fusion object or None
-        "sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom",
-        "competence", "lp", "local-lp", "labelled", "cascade", "stacking" or
+        "sum" or "mean" (the same), "product", "max", "min", "median", "vote", "trimmed-mean",
+        "aom", "competence", "lp", "local-lp", "labelled", "cascade", "stacking" or
         "single-best", each with its defaults; an object is returned as it is; None
         is ``CompetenceFusion()``.
 
@@ -68,8 +69,7 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
         return CompetenceFusion()
     if isinstance(spec, str):
         if spec not in _NAMED:
-            known = ", ".join(repr(name) for name in _NAMED)
-            raise InvalidInputError(f"fusion must be one of {known}, or an object. Got {spec!r}.")
+            raise InvalidInputError(not_one_of("fusion", spec, _NAMED, ", or an object"))
         return _NAMED[spec]()
     return _checked(spec)
 

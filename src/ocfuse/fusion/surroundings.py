@@ -115,9 +115,10 @@ class LocalScale:
         return _search(self.X)
 
     def _nearest(self, X: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
+        k = min(self.k, len(self.X))  # a forged file may say anything
         if self._search is None:
-            return neighbours(X, self.X, self.k)
-        return found_nearest(X, self._search, self.k)
+            return neighbours(X, self.X, k)
+        return found_nearest(X, self._search, k)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}

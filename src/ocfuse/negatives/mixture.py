@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError, not_one_of
 from ocfuse.negatives.base import FloatArray, Generator
 from ocfuse.negatives.blocks import Blocks
 from ocfuse.negatives.gauss import Gauss
@@ -149,9 +149,8 @@ def _make_one(spec: Any) -> Any:
     names = ", ".join(repr(name) for name in _BY_NAME)
     if isinstance(spec, str):
         if spec not in _BY_NAME:
-            raise InvalidInputError(
-                f"Pseudo-anomalies must be one of {names}, or an object with sample. Got {spec!r}."
-            )
+            other = ", or an object with sample"
+            raise InvalidInputError(not_one_of("Pseudo-anomalies", spec, _BY_NAME, other))
         return _BY_NAME[spec]()
     if isinstance(spec, type) or not hasattr(spec, "sample"):
         raise InvalidTypeError(

@@ -1,11 +1,13 @@
 """The archive in a model file: never compressed, nothing in it read twice.
 
-What is read takes no more memory than the file has bytes.
+What is read takes no more memory than the file has bytes: entries have the size that they
+say, and none lies upon another.
 """
 
 import io
 import json
 import math
+import struct
 import zipfile
 from pathlib import Path, PureWindowsPath
 from types import TracebackType
@@ -16,8 +18,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ocfuse.exceptions import ModelFileError
+from ocfuse.persistence.budget import Budget
 
 SCHEMA = "schema.json"
+#: What stands before an entry: its length, and the lengths of name and extra field at its end.
+LOCAL_HEADER = struct.Struct("<26xHH")
 
 
 class Archive:
@@ -33,6 +38,7 @@ class Archive:
 
     def __init__(self, payload: bytes, source: Path) -> None:
         self.size = len(payload)
+        self.budget = Budget(self.size)
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(payload))
         except Exception as error:
@@ -43,10 +49,16 @@ class Archive:
         names = [entry.filename for entry in entries]
         if len(set(names)) < len(names) or any(_leads_outside(name) for name in names):
             raise ModelFileError(f"{source.name} is damaged: names in its archive are not usable.")
-        compressed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
-        if compressed or sum(entry.file_size for entry in entries) > self.size:
+        if any(
+            entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size
+            for entry in entries
+        ):
             raise ModelFileError(
                 f"{source.name} is damaged: its archive would expand, ours are never compressed."
+            )
+        if not _are_apart(entries, payload):
+            raise ModelFileError(
+                f"{source.name} is damaged: entries of its archive lie upon each other."
             )
         self._unread = set(names)
 
@@ -70,7 +82,9 @@ class Archive:
 
     def schema(self) -> Any:
         """Return the description of the model."""
-        return json.loads(self.read(SCHEMA))
+        text = self.read(SCHEMA)
+        self.budget.spend_json(text)
+        return json.loads(text)
 
     def array(self, name: str) -> NDArray[Any]:
         """Return an array, whose size must be that of its entry."""
@@ -90,6 +104,7 @@ class Archive:
             raise ValueError(f"the array {name!r} cannot have the shape {shape}")
         if math.prod(shape) * dtype.itemsize != len(content) - begin:
             raise ValueError(f"the array {name!r} has not as many bytes as its shape tells")
+        self.budget.spend(len(content))
         order: Literal["F", "C"] = "F" if is_fortran else "C"
         return np.ndarray(shape, dtype, buffer=content, offset=begin, order=order).copy(order="K")
 
@@ -98,3 +113,15 @@ def _leads_outside(name: str) -> bool:
     # The Windows flavour knows both kinds of slashes, and drives.
     path = PureWindowsPath(name)
     return bool(path.anchor) or ".." in path.parts
+
+
+def _are_apart(entries: list[zipfile.ZipInfo], payload: bytes) -> bool:
+    """Tell whether every entry, with what stands before it, ends where the next one begins."""
+    end = 0
+    for entry in sorted(entries, key=lambda entry: entry.header_offset):
+        begin = entry.header_offset
+        if not end <= begin <= len(payload) - LOCAL_HEADER.size:
+            return False
+        end = begin + LOCAL_HEADER.size + sum(LOCAL_HEADER.unpack_from(payload, begin))
+        end += entry.file_size
+    return end <= len(payload)

@@ -12,10 +12,11 @@ import json
 import math
 import os
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import sklearn
@@ -26,6 +27,8 @@ from sklearn.utils import Bunch
 
 from ocfuse.persistence import integrity
 from ocfuse.persistence.archive import Archive
+from ocfuse.persistence.budget import LETTER_BYTES
+from ocfuse.persistence.estimators import check_fitted
 from ocfuse.persistence.known import (
     PLAIN_TYPES,
     SCALARS,
@@ -45,6 +48,14 @@ NEIGHBOUR_TREES = ("sklearn.neighbors._ball_tree.BallTree", "sklearn.neighbors._
 METRICS = "sklearn.metrics._dist_metrics."
 #: Modules that scikit-learn before 1.7 called otherwise.
 OLD_MODULES = {"_loss": "sklearn._loss._loss"}
+#: Types of keys whose hashes hardly ever collide.
+KEY_TYPES = (bool, int, float, str, np.float16, np.float32, np.str_)
+#: Numbers of a seed, and what they are below.
+MOST_WORDS, LARGEST_WORD = 64, 2**8192
+#: Different names in a description, and letters of a name.
+MOST_NAMES, LONGEST_NAME = 2000, 300
+#: Bytes of an object, of a random state, and of a tree of neighbours for every byte of its rows.
+OBJECT_BYTES, RANDOM_BYTES, TREE_FACTOR = 400, 8192, 5
 #: Names that a part of some kind has always, or may have without being vouched for.
 USUAL: dict[str, Set[str]] = {
     "BytearrayNode": {"builtins.bytearray"},
@@ -92,14 +103,24 @@ class Survey:
         while waiting:
             item = waiting.pop()
             if isinstance(item, dict):
-                waiting.extend(item.values())
+                waiting.extend(_parts(item))
                 if "__loader__" in item:
                     n_nodes += 1
                     seen.add((str(item["__loader__"]), _name(item)))
+                    if len(seen) > MOST_NAMES:
+                        raise ValueError(f"it names more than {MOST_NAMES} types")
             elif isinstance(item, list):
                 waiting.extend(item)
         strangers = {name for loader, name in seen if not _is_usual(loader, name)}
         return cls(n_nodes, sorted(strangers))
+
+
+@runtime_checkable
+class NeedsFiles(Protocol):
+    """A part of a model that reads files: of those that a model file names, only the names."""
+
+    def look_in(self, folder: Path) -> None:
+        """Take files from a folder, whatever the path was that training knew."""
 
 
 class Builder:
@@ -111,10 +132,14 @@ class Builder:
         Where the arrays are.
     n_nodes : int
         Parts that the description spells out, repeated ones included.
+    folder : Path, default=None
+        The only place where parts may look for files; None leaves them as they are.
     """
 
-    def __init__(self, archive: Archive, n_nodes: int) -> None:
+    def __init__(self, archive: Archive, n_nodes: int, folder: Path | None = None) -> None:
         self._archive = archive
+        self._folder = folder
+        self._budget = archive.budget
         self._n_left = n_nodes
         self._n_bytes_left = archive.size
         self._built: dict[int, Any] = {}
@@ -127,6 +152,8 @@ class Builder:
             return self._again(number)
         left = self._n_left
         self._spend(1)
+        self._budget.spend(OBJECT_BYTES)
+        self._budget.check_time()
         made = MAKERS[node["__loader__"]](self, node)
         if number is not None:
             self._built[number], self._sizes[number] = made, left - self._n_left
@@ -149,7 +176,9 @@ class Builder:
             raise ValueError("arrays are used more often than there are")
 
     def _all(self, nodes: list[Node]) -> list[Any]:
-        return [self.build(node) for node in nodes]
+        items = [self.build(node) for node in nodes]
+        integrity.check_none_unplaced(items)
+        return items
 
     def _list(self, node: Node) -> Any:
         return _called(node, {"builtins.list": list}, self._all(node["content"]))
@@ -158,6 +187,7 @@ class Builder:
         items = self._all(node["content"])
         if not all(_is_key(item) for item in items):
             raise ValueError("a set holds something else than text or numbers")
+        self._budget.spend(OBJECT_BYTES * len(items))
         return _called(node, {"builtins.set": set}, items)
 
     def _tuple(self, node: Node) -> Any:
@@ -179,10 +209,11 @@ class Builder:
         return defaultdict(self.build(content["default_factory"]), self.build(content["main"]))
 
     def _json(self, node: Node) -> Any:
-        value = json.loads(node["content"])
-        if isinstance(value, list | dict):  # many parts, but counted as one
+        text = node["content"]
+        if text.lstrip()[:1] in ("[", "{"):  # many parts, but counted as one
             raise ValueError("a value is no text or number")
-        return value
+        self._budget.spend(LETTER_BYTES * len(text))
+        return json.loads(text)
 
     def _slice(self, node: Node) -> Any:
         return slice(*(node["content"][name] for name in ("start", "stop", "step")))
@@ -226,6 +257,9 @@ class Builder:
 
     def _masked_array(self, node: Node) -> Any:
         data, mask = (self.build(node["content"][name]) for name in ("data", "mask"))
+        if type(data) is not np.ndarray or type(mask) is not np.ndarray:
+            raise ValueError("a masked array is made of something else than arrays")
+        self._spend_arrays([data, mask])  # a shared one would be copied again and again
         if mask.dtype != bool or mask.shape != data.shape:  # they would be made to fit
             raise ValueError("the mask of an array is of another shape or type")
         return np.ma.MaskedArray(data, mask)
@@ -236,6 +270,10 @@ class Builder:
     def _random_state(self, node: Node) -> Any:
         state = self.build(node["content"])
         integrity.check_twister(state)
+        key = state["state"]["key"]
+        if not isinstance(key, np.ndarray) or key.dtype.kind not in "iu":
+            raise ValueError("a random state is not of whole numbers")  # texts would grow
+        self._budget.spend(RANDOM_BYTES)
         made = np.random.RandomState(0)
         made.set_state(state)
         return made
@@ -245,6 +283,8 @@ class Builder:
         seed = self.build(node["content"]["seed_seq"])
         if state["bit_generator"] != "PCG64" or seed["pool_size"] != integrity.POOL:
             raise ValueError("a generator is not one of numpy.random.default_rng")
+        _check_seed(seed)
+        self._budget.spend(RANDOM_BYTES)
         bits = np.random.PCG64(np.random.SeedSequence(**seed))
         bits.state = state
         return np.random.Generator(bits)
@@ -256,7 +296,7 @@ class Builder:
         self._spend_arrays(state)
         made = Tree(*arguments)
         made.__setstate__(state)
-        return made
+        return integrity.Unplaced(made)
 
     def _loss(self, node: Node) -> Any:
         arguments = self.build(node["__reduce__"]["args"])
@@ -270,18 +310,42 @@ class Builder:
         if getattr(kind, "__setstate__", None) not in (None, BaseEstimator.__setstate__) and state:
             self._spend_arrays(state)
         if name in NEIGHBOUR_TREES:
-            return _grown_again(kind, state)
-        if name.startswith(METRICS) and state is not None:
-            integrity.check_metric(state)
+            return self._grown_again(kind, state)
+        if name.startswith(METRICS):
+            return integrity.Unplaced(_metric(kind, name, state))
         if isinstance(state, dict):
-            integrity.check_attributes(kind, state)
-            _adapt(state)
+            self._check_attributes(kind, name, state)
+        elif state is not None and is_known_class(name):
+            raise ValueError(f"{name} has a state without names")
         made = kind.__new__(kind)
         if state is not None and hasattr(made, "__setstate__"):
             made.__setstate__(state)
         elif state is not None:
             made.__dict__.update(state)
+        if self._folder is not None and issubclass(kind, NeedsFiles):
+            made.look_in(self._folder)
         return made
+
+    @staticmethod
+    def _check_attributes(kind: Any, name: str, state: dict[str, Any]) -> None:
+        """Check the attributes of an object, and make of them what it can use."""
+        integrity.check_attributes(kind, state)
+        if name.startswith("ocfuse."):
+            integrity.check_none_unplaced(state.values())
+        else:
+            state.update((key, integrity.placed(value)) for key, value in state.items())
+        if name.startswith("sklearn.") and is_known_class(name):
+            check_fitted(kind, state)
+        _adapt(state)
+
+    def _grown_again(self, kind: Any, state: Any) -> Any:
+        """Return a tree of neighbours made from its rows; what a file says of nodes is not used."""
+        rows, leaf_size, metric, weights = (integrity.placed(state[i]) for i in (0, 4, 11, 12))
+        if type(leaf_size) is not int or not isinstance(weights, np.ndarray | None):
+            raise ValueError("a tree of neighbours is not made from arrays")
+        integrity.check_neighbour_tree(rows, metric, weights)
+        self._budget.spend(TREE_FACTOR * rows.nbytes)
+        return kind(rows, leaf_size=leaf_size, metric=metric, sample_weight=weights)
 
     # What follows only somebody who vouched for the names gets.
 
@@ -323,6 +387,13 @@ MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
 }
 
 
+def _parts(item: Node) -> Iterator[Any]:
+    """Yield what a part holds; keys of a dictionary are a user's words, whatever they are."""
+    for name, value in item.items():
+        is_dictionary = item.get("__loader__") == "DictNode" and name == "content"
+        yield from value.values() if is_dictionary else (value,)
+
+
 def _module(node: Node) -> str:
     module: str = node["__module__"]
     return OLD_MODULES.get(module, module)
@@ -333,6 +404,8 @@ def _name(node: Node) -> str:
 
 
 def _is_usual(loader: str, name: str) -> bool:
+    if len(name) > LONGEST_NAME:
+        return False
     if loader in ("ObjectNode", "TupleNode") and is_known_class(name):
         return True
     return name in USUAL.get(loader, ()) or (loader == "FunctionNode" and is_ufunc(name))
@@ -340,7 +413,7 @@ def _is_usual(loader: str, name: str) -> bool:
 
 def _to_key(kind: Any, text: str) -> Any:
     key = None
-    if kind in (bool, float, int, str) or issubclass(kind, np.number | np.str_):
+    if kind in KEY_TYPES or issubclass(kind, np.integer | np.float64):
         key = json.loads(text) if kind is bool else kind(text)
     if not _is_key(key):
         raise ValueError("a dictionary has keys that are no text or numbers")
@@ -351,7 +424,25 @@ def _is_key(value: Any) -> bool:
     """Tell whether a value may be a key: text, or a number that few others have the hash of."""
     if isinstance(value, int):
         return abs(value) < 2**64
-    return isinstance(value, float | str | np.integer | np.floating)
+    return isinstance(value, (*KEY_TYPES, np.integer)) and not isinstance(value, np.timedelta64)
+
+
+def _check_seed(seed: Mapping[str, Any]) -> None:
+    """Refuse a seed that would take long to mix: many numbers, or text that stands for one."""
+    entropy, spawned = seed["entropy"], seed["spawn_key"]
+    if isinstance(entropy, np.ndarray):
+        entropy = entropy[: MOST_WORDS + 1].tolist() if entropy.ndim == 1 else None
+    words = entropy if isinstance(entropy, list | tuple) else [entropy]
+    if not _are_words(words) or not _are_words(spawned):
+        raise ValueError("the seed of a generator is not of a few whole numbers")
+
+
+def _are_words(numbers: Any) -> bool:
+    return (
+        isinstance(numbers, list | tuple)
+        and len(numbers) <= MOST_WORDS
+        and all(isinstance(n, int | np.integer) and 0 <= int(n) < LARGEST_WORD for n in numbers)
+    )
 
 
 def _found(node: Node) -> Any:
@@ -376,8 +467,9 @@ def _adapt(attributes: dict[str, Any]) -> None:
         attributes["n_jobs"] = -1
 
 
-def _grown_again(kind: Any, state: Any) -> Any:
-    """Return a tree of neighbours made from its rows; what a file says of nodes is not used."""
-    rows, leaf_size, metric, weights = (state[i] for i in (0, 4, 11, 12))
-    integrity.check_neighbour_tree(rows, metric, weights)
-    return kind(rows, leaf_size=leaf_size, metric=metric, sample_weight=weights)
+def _metric(kind: Any, name: str, state: Any) -> Any:
+    if is_known_class(name):
+        return integrity.made_metric(kind, state)
+    made = kind.__new__(kind)  # one of a function that somebody vouched for
+    made.__setstate__(state)
+    return made

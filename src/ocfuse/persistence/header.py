@@ -7,6 +7,7 @@ of what follows, SHA-256 of these and of what follows.
 import hashlib
 import json
 import os
+import stat
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -48,7 +49,9 @@ class Header:
     def checksum(self, payload: bytes) -> str:
         """Return the SHA-256 of the other fields and of what follows the header."""
         others = {name: value for name, value in asdict(self).items() if name != "sha256"}
-        return hashlib.sha256(json.dumps(others, sort_keys=True).encode() + payload).hexdigest()
+        digest = hashlib.sha256(json.dumps(others, sort_keys=True).encode())
+        digest.update(payload)
+        return digest.hexdigest()
 
 
 @cache
@@ -60,6 +63,8 @@ def running(package: str) -> str:
 def read_header(path: str | os.PathLike[str]) -> Header:
     """Return what a model file says of itself, without loading it."""
     source = Path(path)
+    if not stat.S_ISREG(mode := source.stat().st_mode) and not stat.S_ISDIR(mode):
+        raise ModelFileError(f"{source.name} cannot be read: it is a device or a pipe.")
     with source.open("rb") as file:
         beginning = file.read(len(MAGIC) + LONGEST_HEADER + 1)
     return split(beginning, source)[0]

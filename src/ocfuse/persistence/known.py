@@ -7,6 +7,7 @@ import sys
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ocfuse.persistence.estimators import FITTED, PACKAGES
 from ocfuse.persistence.header import PACKAGE
 
 #: Parts of module names that no model needs; importing such a module may do anything.
@@ -14,56 +15,17 @@ NEVER_IMPORTED = frozenset(
     {"tests", "conftest"}  # of scikit-learn
     | {"bench", "cli", "datasets", "distributed", "report", "robots", "serve"}  # ours
 )
-#: Estimators of scikit-learn, by package, that score by NumPy alone, or of which
-#: `ocfuse.persistence.integrity` has checked what compiled code follows.
-ESTIMATORS = {
-    "calibration": "CalibratedClassifierCV",
-    "compose": "ColumnTransformer",
-    "covariance": "EllipticEnvelope EmpiricalCovariance LedoitWolf MinCovDet OAS ShrunkCovariance",
-    "decomposition": "FastICA IncrementalPCA KernelPCA PCA TruncatedSVD",
-    "discriminant_analysis": "LinearDiscriminantAnalysis QuadraticDiscriminantAnalysis",
-    "ensemble": "ExtraTreesClassifier ExtraTreesRegressor IsolationForest RandomForestClassifier "
-    "RandomForestRegressor VotingClassifier",
-    "gaussian_process": "GaussianProcessRegressor",
-    "impute": "SimpleImputer",
-    "isotonic": "IsotonicRegression",
-    "kernel_approximation": "Nystroem RBFSampler",
-    "linear_model": "BayesianRidge ElasticNet HuberRegressor Lasso LinearRegression "
-    "LogisticRegression LogisticRegressionCV Ridge RidgeCV RidgeClassifier SGDClassifier "
-    "SGDOneClassSVM SGDRegressor",
-    "mixture": "BayesianGaussianMixture GaussianMixture",
-    "naive_bayes": "GaussianNB",
-    "neighbors": "KernelDensity LocalOutlierFactor NearestNeighbors",
-    "neural_network": "MLPClassifier MLPRegressor",
-    "pipeline": "Pipeline",
-    "preprocessing": "Binarizer FunctionTransformer KernelCenterer LabelBinarizer LabelEncoder "
-    "MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder OrdinalEncoder PowerTransformer "
-    "QuantileTransformer RobustScaler StandardScaler",
-    "svm": "LinearSVC LinearSVR OneClassSVM",
-    "tree": "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor",
-}
 METRICS = (
     "BrayCurtis Canberra Chebyshev Dice Euclidean Hamming Haversine Jaccard Kulsinski Mahalanobis "
     "Manhattan Matching Minkowski RogersTanimoto RussellRao SEuclidean SokalMichener SokalSneath"
 )
 PARTS = {
-    "calibration": "_CalibratedClassifier _SigmoidCalibration",
-    "gaussian_process.kernels": "CompoundKernel ConstantKernel DotProduct ExpSineSquared "
-    "Exponentiation Matern PairwiseKernel Product RBF RationalQuadratic Sum WhiteKernel",
-    "metrics._dist_metrics": " ".join(f"{m}Distance32 {m}Distance64" for m in METRICS.split()),
+    "metrics._dist_metrics": " ".join(f"{m}Distance64" for m in METRICS.split()),
     "neighbors._ball_tree": "BallTree",
     "neighbors._kd_tree": "KDTree",
-    "neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
     "tree._tree": "Tree",
-    "utils._bunch": "Bunch",
 }
-LOSSES = {
-    "_loss._loss": "CyAbsoluteError CyExponentialLoss CyHalfBinomialLoss CyHalfGammaLoss "
-    "CyHalfMultinomialLoss CyHalfPoissonLoss CyHalfSquaredError CyHalfTweedieLoss "
-    "CyHalfTweedieLossIdentity CyHuberLoss CyPinballLoss",
-    "linear_model._sgd_fast": "EpsilonInsensitive Hinge ModifiedHuber "
-    "SquaredEpsilonInsensitive SquaredHinge",
-}
+LOSSES = {"linear_model._sgd_fast": "Hinge"}
 
 
 def _full_names(names: dict[str, str]) -> frozenset[str]:
@@ -72,7 +34,7 @@ def _full_names(names: dict[str, str]) -> frozenset[str]:
     )
 
 
-#: What fitted estimators of scikit-learn hold that is no estimator.
+#: Compiled objects that fitted estimators of scikit-learn hold.
 SKLEARN_PARTS = _full_names(PARTS)
 #: Compiled losses, made from numbers.
 SKLEARN_LOSSES = _full_names(LOSSES)
@@ -105,7 +67,7 @@ def is_known_class(name: str) -> bool:
     package, *inner = module_name.split(".")
     if package == PACKAGE:
         return True
-    return issubclass(found, BaseEstimator) and class_name in ESTIMATORS[inner[0]].split()
+    return issubclass(found, BaseEstimator) and f"{inner[0]}.{class_name}" in FITTED
 
 
 def is_ufunc(name: str) -> bool:
@@ -119,10 +81,7 @@ def is_ufunc(name: str) -> bool:
 def _may_be_imported(module_name: str) -> bool:
     parts = module_name.split(".")
     return (
-        (
-            parts[0] == PACKAGE
-            or (parts[0] == "sklearn" and not ESTIMATORS.keys().isdisjoint(parts[1:2]))
-        )
+        (parts[0] == PACKAGE or (parts[0] == "sklearn" and not PACKAGES.isdisjoint(parts[1:2])))
         and all(part.isidentifier() and not part.startswith("__") for part in parts)
         and NEVER_IMPORTED.isdisjoint(parts)
     )

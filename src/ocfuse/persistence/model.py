@@ -5,13 +5,12 @@ describes it: an archive that is not compressed. Reading the description is our 
 work (`ocfuse.persistence.building`), as a stranger may have written it.
 """
 
+import errno
 import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-import skops.io
 
 from ocfuse.exceptions import (
     InvalidTypeError,
@@ -19,7 +18,8 @@ from ocfuse.exceptions import (
     ModelVersionWarning,
     UntrustedTypeError,
 )
-from ocfuse.files import write_atomically
+from ocfuse.files import read_whole, write_atomically
+from ocfuse.optional import slow
 from ocfuse.persistence.archive import Archive
 from ocfuse.persistence.building import PROTOCOL, Builder, Survey
 from ocfuse.persistence.header import PACKAGE, Header, check_payload, running, sealed, split
@@ -51,7 +51,24 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def load(path: str | os.PathLike[str], *, trusted: Iterable[str] | None = ()) -> Any:
+def check_storable(model: Any) -> None:
+    """Refuse a model that `save` could not write, before time is spent on learning.
+
+    Parameters
+    ----------
+    model : object
+        An estimator, fitted or not: its parameters and members must be such that a file
+        can hold them.
+    """
+    _to_payload(model, Path("model"))
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    trusted: Iterable[str] | None = (),
+    networks: str | os.PathLike[str] | None = None,
+) -> Any:
     """Read a model that `save` wrote; no code of the file is run.
 
     Only classes of ocfuse, common estimators of scikit-learn with their parts, and
@@ -64,6 +81,10 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] | None = ()) ->
     trusted : iterable of str, default=()
         Full names of further types to build, such as ``"mypackage.MyDetector"``.
         Names that the file does not need are ignored.
+    networks : str or path-like, default=None
+        Folder with the networks that a detector of pictures was trained with, which are
+        not part of the file. None is the folder of the file. No other place is looked at,
+        whatever paths the file names.
 
     Returns
     -------
@@ -73,22 +94,25 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] | None = ()) ->
     Notes
     -----
     The checksum tells a damaged file, not a forged one. A forged file cannot run code:
-    classes are not called, only given their state, and nothing else is executed. The
-    arrays that compiled code follows are checked first (trees, forests, neighbours,
-    categories, support vector machines; ours check them whenever they score), so that
-    scoring does not leave the memory of the model. What a forged model says of rows is
-    another matter: see "A file from a stranger" in the documentation.
+    classes are not called, only given their state, and nothing else is executed. The state
+    of an estimator of scikit-learn must be what its `fit` leaves (ours look at theirs
+    whenever they score), so that scoring does not leave the memory of the model. What a
+    forged model says of rows is another matter: see "A file from a stranger" in the
+    documentation.
+
+    Seconds and bytes are counted, and are bounded by the size of the file.
     """
     source = Path(path)
     vouched_for = _to_names(trusted)
-    header, payload = split(source.read_bytes(), source)
+    folder = source.parent if networks is None else Path(networks)
+    header, payload = split(_content(source), source)
     check_payload(header, payload, source)
     with Archive(payload, source) as archive:
         _warn_of_versions(header, source)
         schema, survey = _described(archive, source)
         _refuse_strangers(survey, vouched_for, source)
         try:
-            return Builder(archive, survey.n_nodes).build(schema)
+            return Builder(archive, survey.n_nodes, folder.absolute()).build(schema)
         except Exception as error:
             raise ModelFileError(
                 f"{source.name} cannot be rebuilt by ocfuse {running(PACKAGE)} and scikit-learn "
@@ -96,6 +120,15 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] | None = ()) ->
                 f"scikit-learn {header.sklearn}. Use those versions, or train again. "
                 f"({_reason(error)})"
             ) from error
+
+
+def _content(source: Path) -> bytes:
+    try:
+        return read_whole(source)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise ModelFileError(f"{source.name} cannot be read: {error.strerror}.") from None
+        raise
 
 
 def _check_target(target: Path) -> None:
@@ -110,7 +143,8 @@ def _check_target(target: Path) -> None:
 def _to_payload(model: Any, target: Path) -> bytes:
     """Return the archive of a model, having seen that it can be rebuilt."""
     try:
-        payload: bytes = skops.io.dumps(model)
+        # asked for here alone: to read a model takes none of it
+        payload: bytes = slow("skops.io").dumps(model)
         # skops writes a lambda or a local class by its name, without looking it up.
         with Archive(payload, target) as archive:
             schema, survey = _described(archive, target)

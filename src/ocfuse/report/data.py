@@ -7,31 +7,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.explain import Explanation
+from ocfuse.explain import Explanation, Reading
 from ocfuse.scores import ConformalCalibrator
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The value of one feature in a row, and what it costs the row.
-
-    Attributes
-    ----------
-    name : str
-        The feature.
-    value, normal : str
-        Its value here, and in the nearest normal row.
-    cost : float
-        What the score would gain if it went over to the normal value.
-    """
-
-    name: str
-    value: str
-    normal: str
-    cost: float
 
 
 @dataclass(frozen=True)
@@ -149,9 +129,21 @@ class ReportData:
         return self.calibrator.p_values(np.nextafter(thresholds, -np.inf))
 
     @cached_property
-    def stated_rate(self) -> float:
-        """False-alarm rate that the detector's own threshold stands for."""
+    def threshold_rate(self) -> float:
+        """False-alarm rate that the detector's own threshold stands for: the reachable one."""
         return float(self.rates_at(np.array([self.offset]))[0])
+
+    @property
+    def stated_rate(self) -> float:
+        """False-alarm rate that was asked for; of a threshold set since, the one it stands for."""
+        as_fitted, _ = self.calibrator.threshold(self.wanted_rate)
+        return self.wanted_rate if self.offset == as_fitted else self.threshold_rate
+
+    @property
+    def may_be_normal(self) -> NDArray[np.bool_]:
+        """Which rows no label calls an anomaly."""
+        n = len(self.scores)
+        return np.ones(n, dtype=bool) if self.labels is None else self.labels >= 0
 
     @property
     def is_alarm(self) -> NDArray[np.bool_]:

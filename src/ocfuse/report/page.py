@@ -93,6 +93,7 @@ def make_report(data: ReportData) -> Report:
         "percent": words.percent,
         "number": words.number,
         "counted": words.count,
+        "reason_words": words.reason_words,
     }
     style, script = _read("report.css"), _script()
     page = environment.get_template("report.html").render(
@@ -145,7 +146,7 @@ def _ranked(data: ReportData) -> list[dict[str, Any]]:
             "p_value": float(data.p_values[row]),
             "label": 0 if data.labels is None else int(data.labels[row]),
             "is_alarm": bool(data.is_alarm[row]),
-            "readings": [r for r in data.readings[i] if r.cost > 0][:2],
+            "readings": words.reasons(data, i),
         }
         for i, row in enumerate(data.rows)
     ]

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
 
+from ocfuse.explain import Reading
+from ocfuse.optional import slow
 from ocfuse.report.data import Embedding, FloatArray, ReportData
 from ocfuse.report.thresholds import tabulate
 from ocfuse.report.timeline import find_runs, find_sections, thin_out
-from ocfuse.report.trust import compare_rates, count_p_values, has_normals
+from ocfuse.report.trust import compare_rates, count_p_values, whose
 from ocfuse.report.words import events
 from ocfuse.scores.axis import ScoreAxis
 
@@ -89,12 +90,23 @@ def _details(data: ReportData) -> list[dict[str, Any]]:
             "p": _number(why.local_p[i], 3),
             "near": why.nearest_rows[i].tolist(),
             "far": _rounded(why.nearest_distances[i], 3),
-            "readings": [[r.name, r.value, r.normal, _number(r.cost, 5)] for r in data.readings[i]],
+            "readings": [
+                [r.name, r.value, _usual(r), _number(r.cost, 5)] for r in data.readings[i]
+            ],
             # of all features, also those that are not listed
             "cost": _number(why.attributions[i].sum(), 5),
         }
         for i, row in enumerate(data.rows)
     ]
+
+
+def _usual(reading: Reading) -> str:
+    """Return what is usual, and how the value stands to it."""
+    known = reading.judgement
+    if known is None:
+        return ""
+    remark = known.remark if known.is_unusual else "as usual"
+    return ", ".join(filter(None, [known.usual, remark]))
 
 
 def _map(embedding: Embedding) -> dict[str, Any]:
@@ -127,7 +139,10 @@ def _agreement(R: FloatArray) -> dict[str, Any]:
         order = list(range(len(R)))
     else:
         distance = 1.0 - np.nan_to_num(R)[np.triu_indices(len(R), 1)]
-        order = leaves_list(linkage(distance, "average", optimal_ordering=True)).tolist()
+        trees = slow("scipy.cluster.hierarchy")
+        order = trees.leaves_list(
+            trees.linkage(distance, "average", optimal_ordering=True)
+        ).tolist()
     return {"values": _rounded(R, 3), "order": order}
 
 
@@ -140,7 +155,7 @@ def _trust(data: ReportData) -> dict[str, Any]:
         "heldOut": _rounded(trust.held_out, 5),
         "fresh": _rounded(trust.fresh, 5),
         "pValues": count_p_values(data.p_values),
-        "whose": "rows labelled normal" if has_normals(data) else "rows of this report",
+        "whose": whose(data),
     }
 
 

@@ -31,7 +31,7 @@ class Trust:
         Rate on each half of the training rows, by the threshold of the other.
     fresh : ndarray of shape (k,)
         Share of the rows of the report that would raise an alarm: of those that are
-        labelled normal, if there are some.
+        labelled normal, if there are some, and else of those not labelled anomaly.
     """
 
     rates: FloatArray
@@ -53,15 +53,29 @@ def compare_rates(data: ReportData) -> Trust:
         low=np.where(reached, low, np.nan),
         high=np.where(reached, high, np.nan),
         held_out=_halves(data.held_out_scores),
-        fresh=np.array([np.mean(judged_normal(data) <= rate) for rate in RATES]),
+        fresh=_shares(judged_normal(data)),
     )
 
 
 def judged_normal(data: ReportData) -> FloatArray:
-    """Return the p-values of rows labelled normal, or of all rows if none is."""
+    """Return the p-values of rows labelled normal, or of all that may be if none is."""
     if data.labels is None or not has_normals(data):
-        return data.p_values
+        return data.p_values[data.may_be_normal]
     return data.p_values[data.labels > 0]
+
+
+def _shares(p_values: FloatArray) -> FloatArray:
+    """Return the share of p-values up to each rate."""
+    if not len(p_values):
+        return np.full(len(RATES), np.nan)
+    return np.array([np.mean(p_values <= rate) for rate in RATES])
+
+
+def whose(data: ReportData) -> str:
+    """Say which rows the measured rate is of."""
+    if has_normals(data):
+        return "rows labelled normal"
+    return "rows of this report" if data.may_be_normal.all() else "rows not labelled anomaly"
 
 
 def has_normals(data: ReportData) -> bool:

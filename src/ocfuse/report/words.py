@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.stats import betabinom
 
+from ocfuse.explain import Reading
 from ocfuse.report.data import ReportData
 from ocfuse.report.timeline import Event, find_events
 
@@ -16,6 +17,8 @@ MANY_ALARMS = (
 )
 #: Half of normal rows have a p-value above 0.5; half of these rows are below this.
 DRIFTED = 0.2
+#: Features of a row that are named in short.
+MOST_REASONS = 2
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -28,51 +31,108 @@ def headline(data: ReportData) -> str:
 
 
 def verdict(data: ReportData) -> str:
-    """Say whether there are more alarms than false alarms would explain."""
+    """Say whether there are more alarms than false alarms would explain, rows' labels counted."""
     n, alarms = len(data.scores), int(data.is_alarm.sum())
-    expected = n * data.stated_rate
+    expected = n * data.threshold_rate
     by_chance = f"about {round(expected):,}" if expected >= 1 else "fewer than one"
-    basis = (
-        f"If every row were normal, {by_chance} would: the stated false-alarm rate is "
-        f"{percent(data.stated_rate)}."
-    )
+    basis = f"If every row were normal, {by_chance} would: {rate_words(data)}."
     if not alarms:
         return f"{basis} None does."
+    others = data.may_be_normal
+    left = int((data.is_alarm & others).sum())
+    found = alarms - left
+    sentences = [basis]
+    if found:
+        is_chance = _chance(data, found, n - int(others.sum())) >= RARE
+        whose = f"The {count(found, 'alarm')} of rows labelled anomaly {_are(found)}"
+        sentences.append(f"{whose} {'no more than chance' if is_chance else 'not chance'}.")
+    if left:
+        is_normal = data.labels is not None and bool((data.labels[others] > 0).all())
+        judge = _of_normals if is_normal else _of_others if found else _of_all
+        sentences.append(judge(data, left, int(others.sum())))
+    return " ".join(sentences)
+
+
+def rate_words(data: ReportData) -> str:
+    """Say which false-alarm rate was stated, and which one can be reached if it is another."""
+    stated, reached = percent(data.stated_rate), percent(data.threshold_rate)
+    text = f"the stated false-alarm rate is {stated}"
+    if stated == reached:
+        return text
+    only = "only " if data.threshold_rate > data.stated_rate else ""
+    return f"{text}, and with {basis(data)} {only}{reached} can be reached"
+
+
+def _of_all(data: ReportData, alarms: int, n: int) -> str:
+    """Judge the alarms of rows that may all be normal."""
+    expected = n * data.threshold_rate
     if alarms > MOST * n:
-        return f"{basis} So many suggest that these rows come from another source or state."
-    if _chance(data) < RARE:
-        if expected < alarms / 2:
-            return f"{basis} So most of these alarms are not chance."
-        excess = round(alarms - expected)
-        return (
-            f"{basis} So about {excess:,} of them are more than chance, the others may be chance."
-        )
-    whole = "the alarm" if alarms == 1 else "the alarms, taken together,"
-    return f"{basis} So {whole} may well be chance."
+        return "So many suggest that these rows come from another source or state."
+    if _chance(data, alarms, n) >= RARE:
+        whole = "the alarm" if alarms == 1 else "the alarms, taken together,"
+        return f"So {whole} may well be chance."
+    if expected < alarms / 2:
+        return "So most of these alarms are not chance."
+    excess = round(alarms - expected)
+    return f"So about {excess:,} of them are more than chance, the others may be chance."
 
 
-def _chance(data: ReportData) -> float:
-    """Return how often normal rows alone raise as many alarms, or more.
+def _of_others(data: ReportData, alarms: int, n: int) -> str:
+    """Judge the alarms of rows without a label, beside those of labelled anomalies."""
+    whole = "The other one" if alarms == 1 else f"The other {alarms:,}, taken together,"
+    if _chance(data, alarms, n) >= RARE:
+        return f"{whole} may well be chance."
+    by_chance = round(n * data.threshold_rate)
+    return f"{whole} {_are(alarms)} more than chance, which explains about {by_chance:,}."
+
+
+def _of_normals(data: ReportData, alarms: int, n: int) -> str:
+    """Judge the alarms of rows that are all labelled normal."""
+    what = f"The {count(alarms, 'alarm')} of rows labelled normal {_are(alarms)}"
+    if _chance(data, alarms, n) < RARE:
+        why = "these rows differ from training, or labels are wrong"
+        return f"{what} more than the rate explains: {why}."
+    return f"{what} no more than the rate explains."
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def _chance(data: ReportData, alarms: int, n_rows: int) -> float:
+    """Return how often so many normal rows alone raise as many alarms, or more.
 
     The rate of the threshold is itself uncertain, as in `compare_rates`: the number
     of alarms is beta-binomial.
     """
-    n, alarms = data.n_independent, int(data.is_alarm.sum())
-    k = min(data.stated_rate * (n + 1), n)
-    return float(betabinom.sf(alarms - 1, len(data.scores), k, n + 1 - k))
+    n = data.n_independent
+    k = min(data.threshold_rate * (n + 1), n)
+    return float(betabinom.sf(alarms - 1, n_rows, k, n + 1 - k))
 
 
 def first_look(data: ReportData) -> str:
     """Say where to look first."""
     row = int(data.rows[0])
-    readings = [r for r in data.readings[0] if r.cost > 0][:2]
+    readings = reasons(data, 0)
     text = f"The lowest score has row {data.ids[row]}"
     if data.times is not None:
         text += f", at {time_text(float(data.times[row]), data.is_date)}"
     if readings:
-        parts = [f"{r.name} is {r.value} (in the nearest normal row: {r.normal})" for r in readings]
+        parts = [f"{r.name} is {r.value} ({reason_words(r)})" for r in readings]
         text += f": {' and '.join(parts)}"
     return f"{text}."
+
+
+def reasons(data: ReportData, i: int) -> list[Reading]:
+    """Return the features of an explained row that are named first."""
+    return [r for r in data.readings[i] if r.is_named][:MOST_REASONS]
+
+
+def reason_words(reading: Reading) -> str:
+    """Say what is usual, or that the value is usual and only the combination is not."""
+    if not reading.is_unusual:
+        return "usual alone, unusual together with the others"
+    return reading.words.removeprefix(f"{reading.value}, ")
 
 
 def label_words(data: ReportData) -> str | None:
@@ -106,10 +166,10 @@ def notes(data: ReportData) -> list[str]:
         )
     # a threshold that the user moved says nothing about the number of rows
     is_lowest = data.offset <= data.normal_scores[0]
-    if is_lowest and data.stated_rate > data.wanted_rate * (1 + 1e-9):
+    if is_lowest and data.threshold_rate > data.wanted_rate * (1 + 1e-9):
         lines.append(
             f"{basis(data)} are too few for the false-alarm rate that was asked for, "
-            f"{percent(data.wanted_rate)}: the threshold stands for {percent(data.stated_rate)}."
+            f"{percent(data.wanted_rate)}: the threshold stands for {percent(data.threshold_rate)}."
         )
     n_left_out = data.calibrator.n_left_out_
     if n_left_out:
@@ -118,12 +178,14 @@ def notes(data: ReportData) -> list[str]:
             f"{'was' if n_left_out == 1 else 'were'} not learned from. If normal, label "
             "such rows +1 and fit again: rows like them raise alarms."
         )
-    if data.is_alarm.mean() > MOST:
+    others = data.may_be_normal
+    if others.any() and data.is_alarm[others].mean() > MOST:
         lines.append(MANY_ALARMS)
-    elif np.median(data.p_values) < DRIFTED:
+    elif others.any() and np.median(data.p_values[others]) < DRIFTED:
+        which = "these rows" if others.all() else "the rows that are not labelled anomaly"
         lines.append(
-            f"Half of these rows have a p-value below {np.median(data.p_values):.2g}; of normal "
-            "rows it would be 0.5. Even ordinary rows look less normal than in training: "
+            f"Half of {which} have a p-value below {np.median(data.p_values[others]):.2g}; of "
+            "normal rows it would be 0.5. Even ordinary rows look less normal than in training: "
             "conditions may have drifted."
         )
     return lines

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError, not_one_of
 from ocfuse.scores.checks import (
     FloatArray,
     percent_below_half,
@@ -249,10 +249,8 @@ def make_normaliser(normaliser: Any) -> Any:
     names = ", ".join(repr(name) for name in _BY_NAME)
     if isinstance(normaliser, str):
         if normaliser not in _BY_NAME:
-            raise InvalidInputError(
-                f"normaliser must be one of {names}, or an object with fit and transform. "
-                f"Got {normaliser!r}."
-            )
+            other = ", or an object with fit and transform"
+            raise InvalidInputError(not_one_of("normaliser", normaliser, _BY_NAME, other))
         return _BY_NAME[normaliser]()
     is_usable = hasattr(normaliser, "fit") and hasattr(normaliser, "transform")
     if isinstance(normaliser, type) or not is_usable:

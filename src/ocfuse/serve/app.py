@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from ocfuse import __version__
 from ocfuse.serve.dashboard import dashboard_router
 from ocfuse.serve.errors import ServeError, answer, internal
 from ocfuse.serve.events import EventStore
+from ocfuse.serve.feeds import Batchers
 from ocfuse.serve.guard import Guard, refuse_stream
 from ocfuse.serve.live import Live
 from ocfuse.serve.metrics import Metrics
@@ -25,6 +25,7 @@ from ocfuse.serve.observed import Observed
 from ocfuse.serve.routes import Desk, api_router
 from ocfuse.serve.settings import Settings
 from ocfuse.serve.stream import Stream, Streams, Surroundings
+from ocfuse.serve.workers import Workers
 
 DESCRIPTION = """
 Scores of rows by models of ocfuse. Higher is more normal; below the threshold is an anomaly.
@@ -61,13 +62,14 @@ class Service:
         Events of streams.
     metrics : Metrics
         Counters.
+    workers : Workers
+        Threads.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.metrics = settings, Metrics()
-        self._executor = ThreadPoolExecutor(settings.threads, "work")
-        self._kernels = ThreadPoolExecutor(settings.threads, "score")
-        self.shelf = Shelf(settings, self._executor, self._kernels, self.metrics)
+        self.workers = Workers(settings.threads, settings.limits.explanations)
+        self.shelf = Shelf(settings, self.workers.loading, self.workers.blocks, self.metrics)
         self.shelf.load()
         self.live, self.events = Live(), EventStore(settings.events, settings.keep)
         self.metrics.watch_events(lambda: self.events.n_unwritten)
@@ -86,8 +88,8 @@ class Service:
 
     def close(self) -> None:
         """Close the file of events, and score nothing more."""
-        for executor in (self._kernels, self._executor):
-            executor.shutdown(wait=True, cancel_futures=True)
+        self.shelf.close()
+        self.workers.close()
         self.events.close()
 
     @asynccontextmanager
@@ -120,7 +122,7 @@ class Service:
         desk = Desk(
             self.shelf,
             settings.limits,
-            self._executor,
+            self.workers,
             self.metrics,
             self.live if settings.publish_scores else None,
         )
@@ -130,8 +132,10 @@ class Service:
         return app
 
     def _add_stream(self, app: FastAPI) -> None:
+        settings = self.settings
+        batchers = Batchers(self.workers.streams, settings.batch_rows, settings.batch_seconds)
         around = Surroundings(
-            self.live, self.events, self.metrics, self.settings.limits, self._executor
+            self.live, self.events, self.metrics, settings.limits, self.workers, batchers
         )
         names = iter(range(1, 2**63))
 

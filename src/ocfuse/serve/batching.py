@@ -52,6 +52,10 @@ class Batcher:
         self._waiting: deque[Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
 
+    def apart(self, executor: Executor, most_rows: int, seconds: float = 0.0) -> "Batcher":
+        """Return one that scores alike, but whose rows wait for none of these."""
+        return Batcher(self._score, executor, most_rows, seconds, self._tell)
+
     async def score(self, rows: Sequence[Cells]) -> Scores:
         """Return the scores of rows, which were scored with others that came.
 

@@ -1,9 +1,13 @@
 """The file of events: SQLite, with a write-ahead log."""
 
 import json
+import math
+import os
 import secrets
 import sqlite3
-from collections.abc import Iterable, Mapping
+import time as clock
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,10 @@ from ocfuse.serve.event import Event, Note
 APPLICATION = 0x6F636665
 #: Of the tables below; a file of a later version is refused.
 VERSION = 1
+#: What SQLite calls damage: pages that make no sense, and a first page that is none of its own.
+DAMAGE = frozenset({11, 26})
+#: What belongs to the file, in the order in which it may be moved: no log may stay behind alone.
+PARTS = ("-wal", "-shm", "")
 #: Milliseconds that a write waits for another program which reads or writes the file.
 BUSY_MS = 2000
 
@@ -42,12 +50,17 @@ FIELDS = (
     *("id", "change", "model", "stream", "seen", "begin", "end", "state", "lowest", "offset"),
     *("p_value", "local_p", "members", "n_samples", "media"),
 )
+NOTE_FIELDS = ("event", "number", "kind", "who", "time", "text")
 _NAMES = ", ".join(f'"{name}"' for name in FIELDS)
 _MARKS = ", ".join("?" * len(FIELDS))
 _CHANGED = ", ".join(f'"{name}" = excluded."{name}"' for name in FIELDS[1:])
 _UPSERT = (
     f"INSERT INTO events ({_NAMES}) VALUES ({_MARKS}) ON CONFLICT (id) DO UPDATE SET {_CHANGED}"
 )
+
+
+class DamagedFileError(sqlite3.DatabaseError):
+    """Say that a file of events has pages that make no sense."""
 
 
 @dataclass(frozen=True)
@@ -100,24 +113,24 @@ class Database:
     ----------
     shown : str
         How messages name it.
+    aside : Path or None
+        Where a damaged file has been put, if the file was one.
+    is_lost : bool
+        A damaged file has been put aside, but no new one could be made yet: `replace` does.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.shown = "memory" if path is None else str(path)
+        self.aside: Path | None = None
+        self.is_lost = False
+        self._path = path
         self._guard: sqlite3.Connection | None = None
         try:
             self._guard = None if path is None else _claim(path)
-            self.connection = sqlite3.connect(
-                ":memory:" if path is None else path,
-                timeout=BUSY_MS / 1000,
-                isolation_level=None,
-                check_same_thread=False,
-            )
             try:
-                self._prepare()
-            except BaseException:
-                self.connection.close()
-                raise
+                self._open(path)
+            except DamagedFileError:
+                self.replace()
         except BaseException as error:
             self._release()
             if isinstance(error, sqlite3.Error):
@@ -128,11 +141,72 @@ class Database:
                 ) from error
             raise
 
+    def _open(self, path: Path | None) -> None:
+        self.connection = _connected(path)
+        try:
+            self._prepare()
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def replace(self) -> int:
+        """Keep a damaged file aside, and begin a new one with all that can still be read.
+
+        Returns
+        -------
+        int
+            Events that were taken over.
+        """
+        if self._path is None:
+            raise DamagedFileError("events in memory have no file")
+        self.connection.close()
+        path = self._path.resolve()
+        if self.aside is None or not self.is_lost:
+            self.aside = _free_name(path)
+            for part in PARTS:
+                with suppress(FileNotFoundError):
+                    os.replace(f"{path}{part}", f"{self.aside}{part}")
+            self.is_lost = True
+        self._open(path)
+        old = _connected(self.aside)
+        try:
+            n = self._take_over(old)
+        except BaseException:
+            self.connection.close()
+            raise
+        finally:
+            old.close()
+        self.is_lost = False
+        return n
+
+    def _take_over(self, old: sqlite3.Connection) -> int:
+        """Copy what can be read of a damaged file: from both ends up to the damage."""
+        kept: set[int] = set()
+        with self.transaction():
+            for row in _readable(old, "events", FIELDS):
+                if _is_event(row):
+                    self.connection.execute(_UPSERT, row)
+                    kept.add(row[0])
+            for row in _readable(old, "notes", NOTE_FIELDS):
+                if row[0] in kept and None not in row:
+                    marks = "?, ?, ?, ?, ?, ?"
+                    self.connection.execute(f"INSERT OR IGNORE INTO notes VALUES ({marks})", row)
+            for row in _readable(old, "pictures", ("event", "data")):
+                if row[0] in kept and isinstance(row[1], bytes):
+                    self.connection.execute("INSERT OR IGNORE INTO pictures VALUES (?, ?)", row)
+            counted = dict(_readable(old, "counters", ("name", "value")))
+            for name in ("id", "change"):
+                last = self.connection.execute(f"SELECT max({name}) FROM events").fetchone()[0]
+                known = counted.get(name)
+                last = max(last or 0, known if isinstance(known, int) else 0)
+                self.connection.execute("INSERT INTO counters VALUES (?, ?)", [name, last])
+        return len(kept)
+
     def _prepare(self) -> None:
         self.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         (application,) = self.connection.execute("PRAGMA application_id").fetchone()
         (version,) = self.connection.execute("PRAGMA user_version").fetchone()
-        (n_tables,) = self.connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        n_tables = self._n_tables(is_own=application == APPLICATION and version <= VERSION)
         if n_tables and application != APPLICATION:
             raise InvalidInputError(
                 f"{self.shown} is a database of another program. Name another file for events."
@@ -159,6 +233,20 @@ class Database:
                 "INSERT INTO counters VALUES ('starts', 1) "
                 "ON CONFLICT (name) DO UPDATE SET value = value + 1"
             )
+
+    def _n_tables(self, is_own: bool) -> int:
+        """Return the number of tables and indices; say if a file of ours is damaged."""
+        try:
+            (n,) = self.connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            if is_own and n:
+                (found,) = self.connection.execute("PRAGMA quick_check(1)").fetchone()
+                if found != "ok":
+                    raise DamagedFileError(found)
+        except sqlite3.DatabaseError as error:
+            if is_own and is_damage(error):
+                raise DamagedFileError(str(error)) from error
+            raise
+        return int(n)
 
     def transaction(self) -> "_Transaction":
         """Return a context in which all is written, or nothing."""
@@ -297,6 +385,62 @@ class _Transaction:
     def _undo(self) -> None:
         if self.connection.in_transaction:  # a full disk may have ended it
             self.connection.execute("ROLLBACK")
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Tell whether an error means that the file is damaged, rather than busy or full."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return isinstance(error, DamagedFileError) or (code & 0xFF) in DAMAGE
+
+
+def _connected(path: Path | None) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        ":memory:" if path is None else path,
+        timeout=BUSY_MS / 1000,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+    return connection
+
+
+def _free_name(path: Path) -> Path:
+    """Return a name beside a file that no file has."""
+    when = clock.strftime("%Y%m%dT%H%M%SZ", clock.gmtime())
+    names = (f"{path.name}.damaged-{when}{more}" for more in ("", *(f"-{i}" for i in range(1000))))
+    return next(path.with_name(name) for name in names if not path.with_name(name).exists())
+
+
+def _readable(old: sqlite3.Connection, table: str, fields: Iterable[str]) -> Iterator[list[Any]]:
+    """Yield the rows of a table of a damaged file: from its beginning, then from its end."""
+    names = ", ".join(f'"{name}"' for name in fields)
+    reached = None
+    for order, sign in (("rowid", 1), ("rowid DESC", -1)):
+        last = -math.inf
+        try:
+            for row in old.execute(f"SELECT rowid, {names} FROM {table} ORDER BY {order}"):
+                place = sign * row[0]
+                if place <= last or (sign < 0 and reached is not None and row[0] <= reached):
+                    return  # pages that lead in a circle, or all that is there has been seen
+                last = place
+                yield list(row[1:])
+            return
+        except sqlite3.Error:
+            reached = None if last == -math.inf else last
+
+
+def _is_event(row: list[Any]) -> bool:
+    """Tell whether a row of a damaged file is still an event."""
+    values = dict(zip(FIELDS, row, strict=True))
+    numbers = [values[name] for name in ("id", "change", "seen", "begin", "end", "n_samples")]
+    texts = [values[name] for name in ("model", "stream", "state", "members")]
+    if not all(isinstance(n, int | float) for n in numbers):
+        return False
+    try:
+        is_mapping = isinstance(json.loads(values["members"]), dict)
+    except (TypeError, ValueError):
+        return False
+    return is_mapping and all(isinstance(text, str) for text in texts)
 
 
 def _claim(path: Path) -> sqlite3.Connection:

@@ -27,6 +27,8 @@ EXPANSION = 4
 #: Text of JSON, in which brackets mean nothing; and what then is a bracket.
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
+#: How JSON writes halves of characters.
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def decode(body: bytes, media_type: str, limits: Limits) -> Rows:
@@ -95,7 +97,8 @@ _CELLS = frozenset({float, int, str, bool, type(None)})
 def parse_json(body: bytes, limits: Limits) -> Any:
     """Return what JSON says, in UTF-8 and without doubt.
 
-    Refused are numbers that JSON does not know, names that are given twice, and deep nesting.
+    Refused are numbers that JSON does not know, names that are given twice, deep nesting, and
+    halves of characters, which no text can hold.
     """
     if _is_deep(body, limits.nesting):
         raise ServeError(
@@ -105,7 +108,17 @@ def parse_json(body: bytes, limits: Limits) -> Any:
         )
     try:
         text = body.decode("utf-8-sig")
-        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_to_object)
+        found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_to_object)
+        if _HALF.search(text):  # both halves of one character are none by now
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
+    except UnicodeEncodeError:
+        raise ServeError(
+            422,
+            "broken_text",
+            "The text holds half of a character, such as \\ud83d without \\ude00 behind it. Send "
+            "whole characters of Unicode.",
+        ) from None
     except (ValueError, RecursionError):
         raise ServeError(
             400,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from ocfuse.tables.cells import no_formula
+
 #: Members that are kept with an event: those that speak most for it.
 MOST_MEMBERS = 8
 #: Times from this one on are seconds since 1970; earlier ones, of a clock of the stream's own.
 FIRST_DATE = 1e8
-#: What a spreadsheet would take for a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 COLUMNS = (
     *("id", "model", "stream", "state", "begin", "end", "seconds", "lowest_score", "threshold"),
@@ -127,8 +127,8 @@ class Event:
         known = self.acknowledgement
         return [
             self.id,
-            cell(self.model),
-            cell(self.stream),
+            no_formula(self.model),
+            no_formula(self.stream),
             self.state,
             when(self.begin),
             when(self.end),
@@ -138,10 +138,10 @@ class Event:
             self.p_value,
             self.local_p,
             self.n_samples,
-            cell("; ".join(f"{name} {value:.4g}" for name, value in self.members.items())),
-            None if known is None else cell(known.who),
+            no_formula("; ".join(f"{name} {value:.4g}" for name, value in self.members.items())),
+            None if known is None else no_formula(known.who),
             None if known is None else when(known.time),
-            cell(
+            no_formula(
                 "\n".join(
                     f"{when(note.time)} {note.who or 'no name'}: {note.text}"
                     for note in self.notes
@@ -149,18 +149,6 @@ class Event:
                 )
             ),
         ]
-
-
-def cell(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula.
-
-    Examples
-    --------
-    >>> from ocfuse.serve.event import cell
-    >>> cell("=1+1"), cell("pump")
-    ("'=1+1", 'pump')
-    """
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
 
 
 def when(time: float) -> str:

@@ -27,6 +27,9 @@ THUMBNAIL_BYTES = 64 * 1024
 #: Characters of a name of a model, stream or person, and of a comment; notes of one event.
 MOST_NAME, MOST_TEXT, MOST_NOTES = 200, 2000, 500
 
+#: Characters that terminals obey.
+_CONTROLS = dict.fromkeys((*range(32), *range(127, 160))) | {9: "\t", 10: "\n", 13: "\r"}
+
 _log = logging.getLogger(__name__)
 
 
@@ -305,7 +308,7 @@ class EventStore(EventKeeper):
             known = self._open.get(event) or self._unwritten.events.get(event)
             if known is not None:
                 return known
-            found = self._database.read("id = ?", [_small(event)], "id", 1)
+            found = self._asked(lambda: self._database.read("id = ?", [_small(event)], "id", 1))
             return found[0] if found else None
 
     def list(
@@ -342,8 +345,9 @@ class EventStore(EventKeeper):
         low, high = _small(after or 0), _small(2**63 - 1 if before is None else before)
         order = "id DESC" if after is None else "id"
         with self._lock:
-            found = self._database.read(
-                f"{where} AND id > ? AND id < ?", [*values, low, high], order, limit
+            asked = [*values, low, high]
+            found = self._asked(
+                lambda: self._database.read(f"{where} AND id > ? AND id < ?", asked, order, limit)
             )
             is_full = len(found) == limit  # and what lies beyond comes with the next page
             if is_full and found:
@@ -361,11 +365,13 @@ class EventStore(EventKeeper):
         """Return events that have changed since a number, in the order of their changes."""
         with self._lock:
             waiting = self._unwritten.events  # newer than what the file says of them
-            stored = self._database.read(
-                "change > ? AND id NOT IN (SELECT value FROM json_each(?))",
-                [_small(after), json.dumps([*waiting])],
-                "change",
-                limit,
+            stored = self._asked(
+                lambda: self._database.read(
+                    "change > ? AND id NOT IN (SELECT value FROM json_each(?))",
+                    [_small(after), json.dumps([*waiting])],
+                    "change",
+                    limit,
+                )
             )
             later = [event for event in waiting.values() if event.change > after]
         return sorted(stored + later, key=lambda event: event.change)[:limit]
@@ -376,7 +382,9 @@ class EventStore(EventKeeper):
             known = self.get(event)
             if known is None or known.media is None:
                 return None
-            picture = self._unwritten.pictures.get(event) or self._database.picture(event)
+            picture = self._unwritten.pictures.get(event) or self._asked(
+                lambda: self._database.picture(event)
+            )
         return None if picture is None else (known.media, picture)
 
     def csv(
@@ -420,8 +428,11 @@ class EventStore(EventKeeper):
 
 
 def _clean(text: str, most: int) -> str:
-    """Return text that can be stored: no half characters, no zero bytes, not too long."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "")[:most]
+    """Return text that can be stored and shown anywhere: no half characters, not too long.
+
+    Nor does it hold what a terminal would obey; lines and tabs are left.
+    """
+    return text.encode("utf-8", "replace").decode().translate(_CONTROLS)[:most]
 
 
 def _finite(value: float | None) -> float | None:

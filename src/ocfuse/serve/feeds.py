@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,11 +14,15 @@ from ocfuse.serve.batching import Batcher
 from ocfuse.serve.decoding import JSONRow
 from ocfuse.serve.errors import ServeError, unusable
 from ocfuse.serve.models import Served, batcher_of
-from ocfuse.serve.notes import noted
-from ocfuse.serve.scorers import Cells, FloatArray, RowScorer, RunScorer, shares
+from ocfuse.serve.notes import MOST_NOTES, noted
+from ocfuse.serve.scorers import Cells, FloatArray, RowScorer, RunScorer, Scorer, scores_of, shares
+
+T = TypeVar("T")
 
 #: Rows that are read one by one if one of them is bad: more may be bad, too.
 FEW_ROWS = 8
+#: Rows of one stream that are read, or scored as a run, before others have a turn.
+PART_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,8 @@ class Scored:
     ----------
     score, p_value : float
         As in `Scores`.
-    is_anomaly : bool
-        Whether the row raises an alarm.
+    is_anomaly : bool or None
+        Whether the row raises an alarm; None if there is no score.
     run : str or None
         Run that the row is of, if something tells it.
     why : callable or None
@@ -39,7 +43,7 @@ class Scored:
 
     score: float
     p_value: float
-    is_anomaly: bool
+    is_anomaly: bool | None
     run: str | None = None
     why: Callable[[], "Why"] | None = None
 
@@ -67,8 +71,35 @@ class Why:
 Outcome: TypeAlias = Scored | ServeError
 
 
+class Batchers:
+    """What joins rows of streams, apart from those of requests: streams wait for streams alone.
+
+    Parameters
+    ----------
+    executor : Executor
+        Where blocks of rows are scored.
+    most_rows : int
+        Most rows of one block.
+    seconds : float, default=0.0
+        How long the first row may wait for others.
+    """
+
+    def __init__(self, executor: Executor, most_rows: int, seconds: float = 0.0) -> None:
+        self._executor, self._most_rows, self._seconds = executor, most_rows, seconds
+        self._latest: dict[str, tuple[Scorer, Batcher]] = {}
+
+    def of(self, served: Served) -> Batcher:
+        """Return what joins the rows of streams by one version of a model of rows."""
+        before = batcher_of(served)
+        scorer, batcher = self._latest.get(served.name, (None, None))
+        if batcher is None or scorer is not served.scorer:
+            batcher = before.apart(self._executor, self._most_rows, self._seconds)
+            self._latest[served.name] = served.scorer, batcher
+        return batcher
+
+
 class RowFeed:
-    """Rows that do not depend on each other; they are scored with those of other clients."""
+    """Rows that do not depend on each other; they are scored with those of other streams."""
 
     def __init__(self, scorer: RowScorer, batcher: Batcher, executor: Executor) -> None:
         self._scorer, self._batcher, self._executor = scorer, batcher, executor
@@ -80,9 +111,7 @@ class RowFeed:
         errors: dict[int, ServeError] = {}
         notes: list[str] = []
         if odd:
-            loop = asyncio.get_running_loop()
-            task = partial(self._read, [rows[i] for i in odd])
-            found, notes = await loop.run_in_executor(self._executor, task)
+            found, notes = await _by_parts(self._executor, self._read, [rows[i] for i in odd])
             for i, cells in zip(odd, found, strict=True):
                 if isinstance(cells, ServeError):
                     errors[i] = cells
@@ -131,8 +160,7 @@ class RunFeed:
 
     async def score(self, rows: Sequence[JSONRow]) -> tuple[list[Outcome], list[str]]:
         """Return what becomes of every row, and notes on them."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, self._score, list(rows))
+        return await _by_parts(self._executor, self._score, rows)
 
     def _score(self, rows: list[JSONRow]) -> tuple[list[Outcome], list[str]]:
         found: list[Outcome] = []
@@ -151,7 +179,8 @@ class RunFeed:
         frame = self._model.score_rows(self._scorer.frame(rows))
         runs = self._model.runs_in(frame)
         names = [None] * len(rows) if runs is None else [str(run) for run in runs]
-        columns = [frame[name].tolist() for name in ("score", "p_value", "is_anomaly")]
+        scores = scores_of(frame)
+        columns = (scores.score, scores.p_value, scores.is_anomaly)
         state = self._model.stream_.state_
         # only of the last row is still known what its score was made of
         features, context = state.features, state.context
@@ -173,12 +202,29 @@ class RunFeed:
 Feed: TypeAlias = RowFeed | RunFeed
 
 
-def feed_of(served: Served, executor: Executor) -> Feed:
+def feed_of(served: Served, executor: Executor, batchers: Batchers) -> Feed:
     """Return what scores the rows of one stream by a model."""
     scorer = served.scorer
     if isinstance(scorer, RunScorer):
         return RunFeed(scorer, executor)
-    return RowFeed(scorer, batcher_of(served), executor)
+    return RowFeed(scorer, batchers.of(served), executor)
+
+
+async def _by_parts(
+    executor: Executor,
+    work: Callable[[list[JSONRow]], tuple[list[T], list[str]]],
+    rows: Sequence[JSONRow],
+) -> tuple[list[T], list[str]]:
+    """Return what becomes of rows, some at a time: between them other streams have a turn."""
+    loop = asyncio.get_running_loop()
+    found: list[T] = []
+    notes: dict[str, None] = {}
+    for begin in range(0, len(rows), PART_ROWS):
+        part = list(rows[begin : begin + PART_ROWS])
+        some, told = await loop.run_in_executor(executor, work, part)
+        found += some
+        notes |= dict.fromkeys(told)
+    return found, list(notes)[:MOST_NOTES]
 
 
 def _why(

@@ -85,7 +85,10 @@ _RESULT = {
     "properties": {
         "score": {**_NUMBER, "description": "Higher is more normal; null if there is none."},
         "p_value": {**_NUMBER, "description": "How rarely a normal row scores this low."},
-        "is_anomaly": {"type": "boolean", "description": "Whether the row raises an alarm."},
+        "is_anomaly": {
+            "type": ["boolean", "null"],
+            "description": "Whether the row raises an alarm; null if there is no score.",
+        },
     },
 }
 _ABOUT = {
@@ -120,7 +123,10 @@ EXPLANATIONS: dict[str, Any] = {
             "type": "array",
             "items": {
                 **_RESULT,
-                "required": [*_RESULT["required"], "members", "features", "local_p", "words"],
+                "required": [
+                    *_RESULT["required"],
+                    *("members", "features", "reference_score", "reason", "local_p", "words"),
+                ],
                 "properties": {
                     **_RESULT["properties"],  # type: ignore[dict-item]
                     "members": {
@@ -138,12 +144,37 @@ EXPLANATIONS: dict[str, Any] = {
                     },
                     "features": {
                         "type": "array",
-                        "description": "What each feature costs, the most unusual first.",
+                        "description": "What each feature costs, the most unusual first, and "
+                        "what training rows usually have there. The costs add up to "
+                        "reference_score minus score.",
                         "items": {
                             "type": "object",
-                            "properties": {"name": {"type": "string"}, "cost": _NUMBER},
+                            "properties": {
+                                "name": {"type": "string"},
+                                "value": {
+                                    "type": ["number", "string", "null"],
+                                    "description": "As it was sent; null for a gap.",
+                                },
+                                "cost": _NUMBER,
+                                "is_unusual": {
+                                    "type": ["boolean", "null"],
+                                    "description": "Whether the value is unusual by itself.",
+                                },
+                                "usual": {
+                                    "type": ["object", "null"],
+                                    "description": "Ends of the usual range (low, high), or the "
+                                    "share of training rows with this value and the most common "
+                                    "values with theirs.",
+                                },
+                                "words": {"type": "string"},
+                            },
                         },
                     },
+                    "reference_score": {
+                        **_NUMBER,
+                        "description": "Score with values of the normal rows most like this one.",
+                    },
+                    "reason": {"type": "string", "description": "The same in one line."},
                     "local_p": {**_NUMBER, "description": "Norm of the fusion here."},
                     "words": {"type": "string", "description": "The same to read."},
                 },
@@ -200,8 +231,9 @@ READY: dict[str, Any] = {
     "properties": {
         "status": {"type": "string"},
         "events": {
-            "enum": ["written", "waiting"],
-            "description": "Waiting, if the file of events cannot be written; scoring goes on.",
+            "enum": ["written", "waiting", "replaced"],
+            "description": "Waiting, if the file of events cannot be written; replaced, if it was "
+            "damaged and a new one was begun. Scoring goes on.",
         },
     },
     "example": {"status": "ready", "events": "written"},

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+from collections import Counter
 from urllib.parse import urlsplit
 
 import anyio
@@ -39,6 +40,7 @@ class Guard:
         self.app, self.limits = app, settings.limits
         self._token = settings.token
         self.n_requests = self.n_streams = 0
+        self._arriving: dict[_Body, str] = {}  # by address, in the order they came
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer why not."""
@@ -56,33 +58,58 @@ class Guard:
             headers: Headers = dict(scope["headers"])
             self._admit(scope, headers)
             if is_counted and self.n_requests >= self.limits.requests:
-                raise ServeError(
-                    429,
-                    "too_many_requests",
-                    f"{self.limits.requests} requests are being answered. Try again soon.",
-                    {"Retry-After": "1"},
-                )
+                self._make_room()
             if b"content-encoding" in headers:
                 raise ServeError(415, "compressed", "The body must not be compressed.")
-            body = _Body(receive, self.limits.body_bytes)
+            body = _Body(receive, self.limits.body_bytes, self._arriving)
             body.check_length(headers.get(b"content-length"))
         except ServeError as error:
             await answer(error)(scope, receive, send)
             return
+        if is_counted and _has_body(headers):
+            self._arriving[body] = (scope.get("client") or ("",))[0]
         self.n_requests += is_counted
         try:
-            with anyio.move_on_after(self.limits.seconds) as patience:
+            with anyio.move_on_after(self.limits.seconds) as body.patience:
                 await self.app(scope, body, reply)
         finally:
+            self._arriving.pop(body, None)
             self.n_requests -= is_counted
-        if patience.cancelled_caught and not reply.has_begun:
-            late = ServeError(
-                408,
-                "took_too_long",
-                f"The request took longer than {self.limits.seconds:g} s. Send it faster, or "
-                "fewer rows at a time.",
+        if body.patience.cancelled_caught and not reply.has_begun:
+            await answer(self._late(body))(scope, receive, send)
+
+    def _make_room(self) -> None:
+        """Let a request that has not come whole give way to one that comes, or refuse that one.
+
+        It is the oldest one of the client that has most of them: who opens many and finishes
+        none keeps nobody out.
+        """
+        if not self._arriving:
+            raise ServeError(
+                429,
+                "too_many_requests",
+                f"{self.limits.requests} requests are being answered. Try again soon.",
+                {"Retry-After": "1"},
             )
-            await answer(late)(scope, receive, send)
+        ((greedy, _),) = Counter(self._arriving.values()).most_common(1)
+        body = next(body for body, client in self._arriving.items() if client == greedy)
+        body.give_way()
+
+    def _late(self, body: "_Body") -> ServeError:
+        if body.gave_way:
+            return ServeError(
+                408,
+                "gave_way",
+                f"{self.limits.requests} requests were under way, and this one had not come "
+                "whole. Send it again, at once.",
+                {"Retry-After": "1"},
+            )
+        return ServeError(
+            408,
+            "took_too_long",
+            f"The request took longer than {self.limits.seconds:g} s. Send it faster, or "
+            "fewer rows at a time.",
+        )
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_counted = scope["path"] not in OPEN_PATHS  # strangers there must keep no stream out
@@ -122,11 +149,22 @@ class Guard:
 
 
 class _Body:
-    """The body of a request, which is refused as soon as it is too long."""
+    """The body of a request, which is refused as soon as it is too long.
 
-    def __init__(self, receive: Receive, most_bytes: int) -> None:
-        self._receive, self._most = receive, most_bytes
+    As long as it has not come whole it is among those that arrive, and may have to give way.
+    """
+
+    def __init__(self, receive: Receive, most_bytes: int, arriving: "dict[_Body, str]") -> None:
+        self._receive, self._most, self._arriving = receive, most_bytes, arriving
         self._n = 0
+        self.gave_way = False
+        self.patience = anyio.CancelScope()
+
+    def give_way(self) -> None:
+        """Wait no longer for the rest."""
+        del self._arriving[self]
+        self.gave_way = True
+        self.patience.cancel()
 
     def check_length(self, promised: bytes | None) -> None:
         """Refuse a body that says of itself that it is too long."""
@@ -139,6 +177,8 @@ class _Body:
             self._n += len(message.get("body", b""))
             if self._n > self._most:
                 raise self._refusal()
+            if not message.get("more_body", False):
+                self._arriving.pop(self, None)
         return message
 
     def _refusal(self) -> ServeError:
@@ -174,6 +214,10 @@ async def refuse_stream(error: ServeError, scope: Scope, receive: Receive, send:
     )
     await send({"type": "websocket.http.response.body", "body": response.body})
     await asyncio.sleep(0)  # until the connection is closed uvicorn takes the answer for none
+
+
+def _has_body(headers: Headers) -> bool:
+    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
 def _check_token(shown: bytes, token: str) -> None:

@@ -9,12 +9,15 @@ import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TypeVar
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve.database import Database
+from ocfuse.serve.database import Database, is_damage
 from ocfuse.serve.event import Event
 from ocfuse.serve.live import Source
 from ocfuse.serve.unwritten import Unwritten
+
+T = TypeVar("T")
 
 #: Seconds between attempts to write after one has failed.
 RETRY_SECONDS = 1.0
@@ -76,6 +79,7 @@ class EventKeeper:
         self.keep = Keep() if keep is None else keep
         self._lock = threading.RLock()
         self._database = Database(None if path is None else Path(path))
+        self._damage: str | None = None
         self._unwritten = Unwritten()
         self._open: dict[int, Event] = {}
         self._sources: dict[Source, int] = {}
@@ -89,14 +93,16 @@ class EventKeeper:
         self.name = f"{self._database.counter('store'):012x}"
         self.change = self._database.counter("change") + SPARE_CHANGES
         self._last_id = self._database.counter("id")
+        if self._database.aside is not None:
+            self._tell_damage(self._database.aside)
         self._interrupt(self._database.read("state = 'open'", [], "id", -1))
 
     @property
     def trouble(self) -> str | None:
-        """What keeps events from being written, in words; None if nothing does."""
+        """What keeps events from being written, or was wrong with their file; None if nothing."""
         with self._lock:
             if self._failure is None:
-                return None
+                return self._damage
             lost = f"; {self._unwritten.n_lost} were lost" if self._unwritten.n_lost else ""
             return (
                 f"Events are kept in memory only, as {self._database.shown} cannot be "
@@ -109,6 +115,14 @@ class EventKeeper:
         """How many events are in memory only, as they could not be written."""
         with self._lock:
             return 0 if self._failure is None else len(self._unwritten.events)
+
+    @property
+    def state(self) -> str:
+        """Whether events are "written", are "waiting" to be, or their file was "replaced"."""
+        with self._lock:
+            if self._failure is not None:
+                return "waiting"
+            return "written" if self._damage is None else "replaced"
 
     def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back, from any thread, after every change; return what ends that."""
@@ -161,20 +175,53 @@ class EventKeeper:
             return
         had_failed = self._failure is not None
         try:
-            self._database.write(
-                self._unwritten.events.values(),
-                self._unwritten.pictures,
-                {"change": self.change, "id": self._last_id},
-            )
+            self._asked(self._write_all)
             self._failure, self._retry_at = None, 0.0
             self._unwritten.clear()
-            self._prune()
-        except sqlite3.Error as error:
+            self._asked(self._prune)
+        except (sqlite3.Error, OSError) as error:
             self._failure = str(error)
             self._retry_at = clock.monotonic() + RETRY_SECONDS
             self._try_later()
         if had_failed != (self._failure is not None):
             _log.warning("%s", self.trouble or "Events are written to their file again.")
+
+    def _write_all(self) -> None:
+        self._database.write(
+            self._unwritten.events.values(),
+            self._unwritten.pictures,
+            {"change": self.change, "id": self._last_id},
+        )
+
+    def _asked(self, question: Callable[[], T]) -> T:
+        """Return what the file says; if it is damaged, what a new one with the rest of it says."""
+        try:
+            return question()
+        except sqlite3.DatabaseError as error:
+            if self.is_closed or not (is_damage(error) or self._database.is_lost):
+                raise
+        self._replace()
+        return question()
+
+    def _replace(self) -> None:
+        """Keep a damaged file aside and go on with a new one; nothing that is known is lost."""
+        n = self._database.replace()
+        if self._database.aside is not None:
+            self._tell_damage(self._database.aside, n)
+        self.name = f"{self._database.counter('store'):012x}"
+        waiting = self._unwritten.events
+        for event in self._open.values():
+            if event.id not in waiting:
+                self._unwritten.put(event)
+        self._write_all()
+
+    def _tell_damage(self, aside: Path, n: int | None = None) -> None:
+        taken = "what could be read" if n is None else f"{n} events that could be read"
+        self._damage = (
+            f"The file of events {self._database.shown} was damaged. It is kept as {aside.name}, "
+            f"and a new one was begun with {taken} of it. Check the disk."
+        )
+        _log.error("%s", self._damage)
 
     def _try_later(self) -> None:
         if self._timer is None or not self._timer.is_alive():

@@ -36,8 +36,8 @@ class Sample:
         Threshold: scores below it are anomalous.
     p_value : float, optional
         Share of normal samples that score as low.
-    is_anomaly : bool, default=False
-        The score is below the threshold.
+    is_anomaly : bool, optional
+        The score is below the threshold; None where there is no score.
     local_p : float, optional
         Norm that the local fusion chose here.
     contributions : mapping from str to float, optional
@@ -57,7 +57,7 @@ class Sample:
     score: float | None
     offset: float
     p_value: float | None = None
-    is_anomaly: bool = False
+    is_anomaly: bool | None = None
     local_p: float | None = None
     contributions: Mapping[str, float] | None = None
     drift: float | None = None

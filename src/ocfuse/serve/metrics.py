@@ -1,6 +1,6 @@
 """What a service counts, for Prometheus."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -115,9 +115,9 @@ class Metrics:
         """Ask for the number of unwritten events whenever counters are read."""
         self.unwritten_events.set_function(count)
 
-    def count_rows(self, model: str, way: str, flags: list[bool]) -> None:
-        """Take note of scored rows."""
+    def count_rows(self, model: str, way: str, flags: Sequence[bool | None]) -> None:
+        """Take note of rows; those without a score (None) raise no alarm."""
         self.rows.labels(model, way).inc(len(flags))
-        n = sum(flags)
+        n = sum(map(bool, flags))
         if n:
             self.alarms.labels(model, way).inc(n)

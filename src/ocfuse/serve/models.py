@@ -1,6 +1,7 @@
 """The models of a service by name, each replaced as a whole when its file changes."""
 
 import asyncio
+import threading
 import time
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any, TypeAlias
 
 from ocfuse.exceptions import OcfuseError
 from ocfuse.persistence import load, read_header
+from ocfuse.persistence.trial import try_load
 from ocfuse.serve.batching import Batcher
 from ocfuse.serve.errors import ServeError
 from ocfuse.serve.logs import fault, tell
@@ -16,6 +18,7 @@ from ocfuse.serve.metrics import Metrics
 from ocfuse.serve.notes import noted
 from ocfuse.serve.scorers import RowScorer, Scorer, scorer_of
 from ocfuse.serve.settings import Settings
+from ocfuse.tables.column import CATEGORY
 
 #: What tells a file from the one that was there before.
 Mark: TypeAlias = tuple[int, int, int]
@@ -74,6 +77,11 @@ class Shelf:
         self._current: dict[str, Served] = {}
         self._marks: dict[str, Mark] = {}
         self._failed: set[str] = set()
+        self._stop = threading.Event()
+
+    def close(self) -> None:
+        """Stop a trial that is under way: nothing more is loaded."""
+        self._stop.set()
 
     @property
     def names(self) -> list[str]:
@@ -104,7 +112,9 @@ class Shelf:
         """Load all models; a file that cannot be used is an error."""
         for name, path in self._settings.models.items():
             self._marks[name] = _mark(path)
-            self._replace(self._read(name, path))
+            served = self._read(name, path)
+            if served is not None:
+                self._replace(served)
 
     async def watch(self) -> None:
         """Look for changed files until cancelled."""
@@ -118,7 +128,8 @@ class Shelf:
     async def reload(self) -> list[str]:
         """Load the models whose files have changed; return their names.
 
-        A file that cannot be loaded leaves the model as it is.
+        Each is tried in a process of its own first. A file that cannot be loaded leaves the
+        model as it is.
         """
         loop = asyncio.get_running_loop()
         changed = []
@@ -139,7 +150,8 @@ class Shelf:
             if _version(path) == self._current[name].version:
                 self._failed.discard(name)
                 return None
-            return self._read(name, path)
+            # a file that hangs, crashes or eats memory does so in a process of its own
+            return self._read(name, path, only=try_load(path, score_a_row, stop=self._stop))
         except Exception as error:  # whatever a file does, the model stays as it is
             if not isinstance(error, OcfuseError | OSError):  # such as too little memory
                 self._marks.pop(name, None)  # not the file's fault: it is tried again
@@ -149,12 +161,16 @@ class Shelf:
                 tell("model_not_loaded", level="error", model=name, reason=_reason(error))
             return None
 
-    def _read(self, name: str, path: Path) -> Served:
+    def _read(self, name: str, path: Path, only: str | None = None) -> Served | None:
+        """Load a model; None if its file is no longer the one that was tried."""
         version = _version(path)
+        if only is not None and not only.startswith(version):
+            self._marks.pop(name, None)  # replaced meanwhile: it is tried again
+            return None
         with noted() as notes:
             model = load(path)
         if _version(path) != version:  # replaced meanwhile: which of the two was read?
-            return self._read(name, path)
+            return self._read(name, path, only)
         for note in notes:
             tell("model_note", level="warning", model=name, note=note)
         scorer = scorer_of(model)
@@ -189,6 +205,21 @@ class Shelf:
         self._metrics.loads.labels(served.name, "loaded").inc()
         self._metrics.loaded.labels(served.name).set(served.loaded)
         tell("model_loaded", model=served.name, version=served.version)
+
+
+def score_a_row(model: Any) -> None:
+    """Score a row that fits a model: what a service will ask for must not crash it."""
+    scorer = scorer_of(model)
+    columns = {column.name: column for column in scorer.schema.columns}
+    row: dict[str, Any] = {
+        name: columns[name].categories[0] if columns[name].kind == CATEGORY else 0.0
+        for name in scorer.names
+    }
+    if isinstance(scorer, RowScorer):
+        scorer.score_cells([tuple(row.values())])
+    else:
+        context = scorer.model.context
+        scorer.score([row if context is None else row | {context: 0.0}])
 
 
 def batcher_of(served: Served) -> Batcher:

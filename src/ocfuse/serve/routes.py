@@ -2,9 +2,9 @@
 
 import asyncio
 import math
+import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -25,12 +25,15 @@ from ocfuse.serve.models import Served, Shelf, batcher_of
 from ocfuse.serve.notes import noted
 from ocfuse.serve.scorers import RowScorer, RunScorer, Scores, features_of
 from ocfuse.serve.settings import Limits
+from ocfuse.serve.workers import Workers
 from ocfuse.tables.frames import Frame
 
 T = TypeVar("T")
 
 #: Bytes from which on a body is decoded in another thread, so that others need not wait.
 LARGE_BODY = 32 * 1024
+#: Rows times columns that are explained at once; between them it is seen whether anybody waits.
+EXPLAINED_PART = 200
 #: The stream that rows of single requests are shown as, if they are.
 REQUESTS = "requests"
 
@@ -61,8 +64,8 @@ class Desk:
         The models.
     limits : Limits
         What is refused.
-    executor : Executor
-        Where rows are read and scored.
+    workers : Workers
+        Where rows are read, scored and explained.
     metrics : Metrics
         What counts.
     live : Live or None
@@ -73,12 +76,12 @@ class Desk:
         self,
         shelf: Shelf,
         limits: Limits,
-        executor: Executor,
+        workers: Workers,
         metrics: Metrics,
         live: Live | None = None,
     ) -> None:
         self.shelf, self.limits, self.metrics, self.live = shelf, limits, metrics, live
-        self._executor = executor
+        self._workers = workers
         self._n_shown = 0
 
     async def score(self, request: Request, name: str | None) -> Response:
@@ -103,13 +106,13 @@ class Desk:
     ) -> Response:
         """Say what lies behind the scores of the rows of a request."""
         served, rows = await self._rows(request, name)
-        self._check_chosen(at, len(rows))
+        self._check_chosen(at, len(rows), len(served.scorer.names))
         try:
-            task = partial(_explanation, served, rows, at)
-            found, notes = await self._elsewhere(task)
+            task = partial(_explanations, served, rows, at)
+            work = self._workers.explanations.run(task)
+            results, notes = await _unless_left(request, work)
         except InvalidInputError as error:
             raise unusable(error) from None
-        results = [] if found is None else [_explained(found, i) for i in range(len(found))]
         return JSONAnswer(_about(served) | {"results": results, "notes": notes})
 
     async def _rows(self, request: Request, name: str | None) -> tuple[Served, Rows]:
@@ -143,21 +146,24 @@ class Desk:
         return scores
 
     async def _elsewhere(self, task: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, task)
+        return await asyncio.get_running_loop().run_in_executor(self._workers.rows, task)
 
-    def _check_chosen(self, at: Sequence[int] | None, n_rows: int) -> None:
+    def _check_chosen(self, at: Sequence[int] | None, n_rows: int, n_columns: int) -> None:
         if at is not None and not all(0 <= i < n_rows for i in at):
             raise ServeError(
                 422,
                 "bad_argument",
                 f"at must name rows from 0 on, and there are {n_rows}.",
             )
-        if (n_rows if at is None else len(at)) > self.limits.explained_rows:
+        limits = self.limits
+        most = min(limits.explained_rows, max(1, limits.explained_cells // max(1, n_columns)))
+        if (n_rows if at is None else len(at)) > most:
             raise ServeError(
                 413,
                 "too_many_rows",
-                f"At most {self.limits.explained_rows} rows are explained at a time. Send fewer, "
-                "or choose some by at=...",
+                f"At most {most} rows of this model's {n_columns} columns are explained at a "
+                f"time: {limits.explained_rows} rows, and {limits.explained_cells} values. Send "
+                "fewer, or choose some by at=...",
             )
 
     def _show(self, served: Served, scores: Scores) -> None:
@@ -168,6 +174,25 @@ class Desk:
         for score, p_value, flag in columns:
             self.live.publish(_sample(served, self._n_shown, score, p_value, flag))
             self._n_shown += 1
+
+
+async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return what a work gives; give it up as soon as nobody waits for it."""
+    doing, leaving = asyncio.create_task(work), asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise ServeError(499, "client_left", "Nobody waits for the answer any more.")
+        return await doing
+    finally:
+        doing.cancel()
+        leaving.cancel()
+
+
+async def _left(request: Request) -> None:
+    """Wait until the client of a request, whose body has been read, has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def api_router(desk: Desk, events: EventStore) -> APIRouter:
@@ -250,8 +275,7 @@ def _add_health(router: APIRouter, desk: Desk, events: EventStore) -> None:
         """Answer 200 once all models are loaded, and 503 when the service is to stop."""
         if not desk.shelf.is_ready or getattr(request.app.state, "is_closing", False):
             raise ServeError(503, "not_ready", "The service starts or stops.")
-        told = "written" if events.trouble is None else "waiting"
-        return JSONAnswer({"status": "ready", "events": told})
+        return JSONAnswer({"status": "ready", "events": events.state})
 
     @router.get(
         "/metrics",
@@ -284,23 +308,34 @@ def _scored_runs(scorer: RunScorer, rows: Rows) -> Scores:
     return scores
 
 
-def _explanation(
-    served: Served, rows: Rows, at: Sequence[int] | None
-) -> tuple[Explanation | None, list[str]]:
-    """Return what lies behind some rows, None if there are none."""
+def _explanations(
+    served: Served, rows: Rows, at: Sequence[int] | None, is_given_up: threading.Event
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what lies behind some rows, in the form of the answer; stop once nobody waits."""
     scorer = served.scorer
+    results: list[dict[str, Any]] = []
     with noted() as notes:
         if not len(rows) or at == []:
-            return None, notes
+            return results, notes
         if isinstance(scorer, RunScorer):
-            return scorer.explain(rows, at), notes
+            return _explained_all(scorer.explain(rows, at)), notes
         features = scorer.read(rows)
-        return scorer.explain(features if at is None else features.iloc[list(at)]), notes
+        chosen = features if at is None else features.iloc[list(at)]
+        n_part = max(1, EXPLAINED_PART // max(1, chosen.shape[1]))
+        for begin in range(0, len(chosen), n_part):
+            if is_given_up.is_set():
+                break
+            part = chosen.iloc[begin : begin + n_part]
+            results += _explained_all(scorer.explain(part))
+    return results, notes
+
+
+def _explained_all(found: Explanation) -> list[dict[str, Any]]:
+    return [_explained(found, i) for i in range(len(found))]
 
 
 def _explained(found: Explanation, row: int) -> dict[str, Any]:
     trusted = np.argsort(-np.abs(found.weights[row]), kind="stable").tolist()
-    unusual = np.argsort(-found.attributions[row], kind="stable").tolist()
     return {
         "score": _or_none(found.score[row]),
         "p_value": _or_none(found.p_value[row]),
@@ -314,10 +349,9 @@ def _explained(found: Explanation, row: int) -> dict[str, Any]:
             }
             for j in trusted
         ],
-        "features": [
-            {"name": found.feature_names[j], "cost": _or_none(found.attributions[row, j])}
-            for j in unusual
-        ],
+        "features": [{**one.as_dict(), "cost": _or_none(one.cost)} for one in found.readings(row)],
+        "reference_score": _or_none(found.reference_score[row]),
+        "reason": found.reason(row),
         "local_p": _or_none(found.local_p[row]),
         "words": found.describe(row),
     }
@@ -359,7 +393,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | None) else str(value)
 
 
-def _sample(served: Served, seq: int, score: float, p_value: float, flag: bool) -> Sample:
+def _sample(served: Served, seq: int, score: float, p_value: float, flag: bool | None) -> Sample:
     return Sample(
         model=served.name,
         stream=REQUESTS,

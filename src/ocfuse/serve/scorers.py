@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from ocfuse.ensemble import FusedDetector
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
+from ocfuse.features import already_told
 from ocfuse.serve.decoding import JSONRow, Rows
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import Column, Schema, TableDetector
-from ocfuse.tables.column import CATEGORY, FEATURES, NUMBER
+from ocfuse.tables.column import CATEGORY, EMPTY, FEATURES, IGNORED, NUMBER
 from ocfuse.tables.detector import BLOCK_ROWS
 from ocfuse.tables.frames import Frame, numbered_names, pandas
 
@@ -35,15 +36,15 @@ class Scores:
     ----------
     score, p_value : list of float
         Higher is more normal; how rarely a normal row scores this low.
-    is_anomaly : list of bool
-        Which rows raise an alarm.
+    is_anomaly : list of bool or None
+        Which rows raise an alarm; None where there is no score.
     notes : list of str
         What was odd about the rows.
     """
 
     score: list[float]
     p_value: list[float]
-    is_anomaly: list[bool]
+    is_anomaly: Sequence[bool | None]
     notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -73,6 +74,7 @@ class RowScorer:
         self.offset = float(detector.offset_)
         columns = {column.name: column for column in schema.columns}
         self._known = frozenset(columns)
+        self._needed = [name for name in self.names if columns[name].kind != EMPTY]
         self._categories = [
             (j, frozenset(columns[name].categories))
             for j, name in enumerate(self.names)
@@ -122,9 +124,9 @@ class RowScorer:
     def read(self, rows: Rows) -> Frame:
         """Return the features of any rows as the model knows them, or say what is wrong."""
         if not isinstance(rows, list):
-            return self.schema.features_of(rows)
-        frame = named_frame([self._named(row) for row in rows], self.names, self.schema)
-        return self.schema.features_of(frame)
+            return self.schema.features_of(rows, gaps=self.detector.encoder_.gaps)
+        frame = named_frame([self._named(row) for row in rows], self._needed, self.schema)
+        return self.schema.features_of(frame, gaps=self.detector.encoder_.gaps)
 
     def _named(self, row: JSONRow) -> dict[str, Any]:
         if isinstance(row, dict):
@@ -150,7 +152,8 @@ class RowScorer:
         """Score the features that `read` gave."""
         n = len(features)
         blocks = [features[i : i + BLOCK_ROWS] for i in range(0, n, BLOCK_ROWS)]
-        parts = [self.detector.score_samples(self._table(block)) for block in blocks]
+        with already_told():
+            parts = [self.detector.score_samples(self._table(block)) for block in blocks]
         scores = np.concatenate([*parts, np.zeros(0)])
         return Scores(
             scores.tolist(),
@@ -160,7 +163,8 @@ class RowScorer:
 
     def explain(self, features: Frame) -> Explanation:
         """Return what lies behind the scores of the features that `read` gave."""
-        return self.detector.explain(self._table(features))
+        with already_told():
+            return self.detector.explain(self._table(features))
 
     def shares(self, rows: Sequence[Cells]) -> tuple[FloatArray, FloatArray]:
         """Return what each member adds to the scores of rows, and the norm of the fusion there."""
@@ -180,7 +184,11 @@ class RowScorer:
         )
 
     def _table(self, features: Frame) -> Any:
-        return features if self.is_named else features.to_numpy()
+        """Return what the detector takes: also the columns that it does not learn from."""
+        if not self.is_named:
+            return features.to_numpy()
+        names = list(self.detector.feature_names_in_)
+        return features if len(names) == len(self.names) else features.reindex(columns=names)
 
 
 class RunScorer:
@@ -248,8 +256,8 @@ def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Fr
 
 def scores_of(frame: Frame) -> Scores:
     """Return what a model said of rows, from the frame it returned."""
-    columns = ("score", "p_value", "is_anomaly")
-    return Scores(*(frame[name].tolist() for name in columns))
+    flags = frame["is_anomaly"].astype(object).where(frame["score"].notna(), None)
+    return Scores(frame["score"].tolist(), frame["p_value"].tolist(), flags.tolist())
 
 
 def scorer_of(model: object) -> Scorer:
@@ -276,17 +284,18 @@ def _array_scorer(detector: FusedDetector) -> RowScorer:
     is_named = hasattr(detector, "feature_names_in_")
     names = detector.feature_names_in_ if is_named else numbered_names(detector.n_features_in_)
     codes = iter(encoder.codes_)
+    kinds = np.full(len(names), NUMBER, dtype=object)
+    kinds[encoder.categorical_], kinds[encoder.ignored_] = CATEGORY, IGNORED
+    kinds[encoder.empty_] = EMPTY
     columns = [
         Column(
             str(name),
-            CATEGORY if is_text else NUMBER,
+            kind,
             "as in training",
             has_gaps=not is_complete,
-            categories=list(next(codes)) if is_text else [],
+            categories=list(next(codes)) if kind == CATEGORY else [],
         )
-        for name, is_text, is_complete in zip(
-            names, encoder.categorical_, encoder.complete_, strict=True
-        )
+        for name, kind, is_complete in zip(names, kinds, encoder.complete_, strict=True)
     ]
     return RowScorer(detector, Schema(columns), is_named)
 

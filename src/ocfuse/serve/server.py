@@ -1,12 +1,15 @@
 """The server: an address, TLS, and an end that loses nothing."""
 
+import asyncio
 import contextlib
 import ipaddress
 import signal
 import socket
 import ssl
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,8 +19,17 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.app import Service
 from ocfuse.serve.settings import Settings
 
-#: Connections that may wait to be taken.
-BACKLOG = 2048
+if sys.platform != "win32":
+    import resource
+
+#: Connections that may wait to be taken, and those that are taken at once.
+BACKLOG, AT_ONCE = 2048, 64
+#: Connections without a request; the next one closes one of them.
+MOST_SILENT = 512
+#: Open files that the service needs for itself, and those that it asks the system for.
+OWN_FILES, ENOUGH_FILES = 64 + 2 * AT_ONCE, 4096
+#: Seconds for the headers of the first request of a connection, and for a handshake of TLS.
+HEADER_SECONDS = 10.0
 #: Seconds that a connection without a request stays open.
 KEEP_ALIVE = 30
 #: Milliseconds after which a peer that takes nothing any more is given up, where that is known.
@@ -30,6 +42,57 @@ HEADER_BYTES = 64 * 2**10
 MOST_UNREAD = 8 * 2**20
 #: Seconds between the questions whether a stream is still there, and for their answers.
 PING_SECONDS = 20.0
+
+
+class Crowd(set[Any]):
+    """The connections of a server; who asks nothing gives way to who comes.
+
+    Parameters
+    ----------
+    most : int
+        Connections at a time, if some of them are silent.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+        self._in_order: dict[Any, None] = {}
+
+    def add(self, connection: Any) -> None:
+        """Take a connection in; close a silent one if there are too many."""
+        super().add(connection)
+        self._in_order[connection] = None
+        if len(self) <= min(MOST_SILENT, self.most):
+            return  # the usual case, without a closer look
+        silent = [one for one in self._in_order if one is not connection and is_silent(one)]
+        if silent and (len(self) > self.most or len(silent) >= MOST_SILENT):
+            self._close_one(silent)
+
+    def discard(self, connection: Any) -> None:
+        """Let a connection go."""
+        super().discard(connection)
+        self._in_order.pop(connection, None)
+
+    def _close_one(self, silent: list[Any]) -> None:
+        """Close the oldest one of the client that has most; of those that never asked, if any."""
+        strangers = [one for one in silent if one.cycle is None] or silent
+        clients = Counter(client_of(one) for one in strangers)
+        ((greedy, _),) = clients.most_common(1)
+        closed = next(one for one in strangers if client_of(one) == greedy)
+        self.discard(closed)
+        closed.transport.abort()
+
+
+def is_silent(connection: Any) -> bool:
+    """Tell whether no request of a connection is under way; a stream always is."""
+    if not hasattr(connection, "cycle"):
+        return False
+    return connection.cycle is None or bool(connection.cycle.response_complete)
+
+
+def client_of(connection: Any) -> str:
+    """Return the address that a connection comes from."""
+    return connection.client[0] if connection.client else ""
 
 
 class Server(uvicorn.Server):
@@ -46,13 +109,17 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, announce: Callable[[str], None]) -> None:
         super().__init__(_config(service))
         self.service, self.announce = service, announce
+        self.server_state.connections = Crowd(most_files() - OWN_FILES)
         #: The signal that asked for the end.
         self.signal = 0
         self._idle: dict[Any, tuple[Any, float]] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and announce the address."""
-        await super().startup(sockets)
+        with _short_handshakes():
+            await super().startup(sockets)
+        for listening in sockets or []:
+            listening.listen(BACKLOG)  # asyncio would take as many at once as may wait
         if self.started and sockets:
             self.announce(address_of(sockets[0], self.service.settings))
 
@@ -65,16 +132,15 @@ class Server(uvicorn.Server):
 
     def _close_idle(self, now: float) -> None:
         """Close connections on which no request is complete for too long, headers included."""
-        idle = {}
-        for connection in self.server_state.connections:
-            cycle = getattr(connection, "cycle", connection)  # a stream has none
-            if cycle is not None and not getattr(cycle, "response_complete", False):
-                continue
-            last, since = self._idle.get(connection, (cycle, now))
-            idle[connection] = cycle, since if last is cycle else now
+        idle: dict[Any, tuple[Any, float]] = {}
+        connections: set[Any] = set(self.server_state.connections)
+        for connection in filter(is_silent, connections):
+            last, since = self._idle.get(connection, (connection.cycle, now))
+            idle[connection] = connection.cycle, since if last is connection.cycle else now
         self._idle = idle
-        for connection, (_, since) in idle.items():
-            if now - since > self.service.settings.limits.seconds:
+        seconds = self.service.settings.limits.seconds
+        for connection, (cycle, since) in idle.items():
+            if now - since > (min(seconds, HEADER_SECONDS) if cycle is None else seconds):
                 connection.transport.abort()
 
     def _close_deaf(self) -> None:
@@ -138,6 +204,38 @@ def run_server(service: Service, announce: Callable[[str], None]) -> int:
     return server.signal
 
 
+def most_files() -> int:
+    """Return how many files the process may open, having asked for enough where that is known."""
+    if sys.platform == "win32":
+        return ENOUGH_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(ENOUGH_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return ENOUGH_FILES if soft == resource.RLIM_INFINITY else min(ENOUGH_FILES, int(soft))
+
+
+@contextlib.contextmanager
+def _short_handshakes() -> Iterator[None]:
+    """Let servers that are started inside give up handshakes of TLS that take long."""
+    loop: Any = asyncio.get_running_loop()
+    create = loop.create_server
+
+    async def short(*given: Any, ssl: Any = None, **more: Any) -> Any:
+        seconds = {"ssl_handshake_timeout": HEADER_SECONDS} if ssl else {}
+        return await create(*given, ssl=ssl, **seconds, **more)
+
+    with contextlib.suppress(AttributeError):  # a loop of another making may take none
+        loop.create_server = short
+    try:
+        yield
+    finally:
+        with contextlib.suppress(AttributeError):
+            del loop.create_server
+
+
 def open_socket(settings: Settings) -> socket.socket:
     """Return a socket that is bound to the address of a service."""
     try:
@@ -188,7 +286,7 @@ def _config(service: Service) -> uvicorn.Config:
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,
         ws_per_message_deflate=False,  # few bytes could become many
-        backlog=BACKLOG,
+        backlog=AT_ONCE,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
         ssl_certfile=settings.tls_cert,

@@ -42,6 +42,10 @@ class Limits:
         Requests at a time.
     streams : int
         Open streams at a time.
+    explained_cells : int
+        Rows times columns of a request for explanations.
+    explanations : int
+        Requests for explanations at a time; one is worked on, the others wait.
     """
 
     body_bytes: int = 8 * 2**20
@@ -53,6 +57,8 @@ class Limits:
     seconds: float = 30.0
     requests: int = 256
     streams: int = 64
+    explained_cells: int = 2_000
+    explanations: int = 8
 
     def __post_init__(self) -> None:
         for name in (limit.name for limit in fields(self)):
@@ -84,8 +90,8 @@ class Settings:
         How long a row may wait for others while nothing is being scored. The rows that
         come while others are scored wait for these in any case.
     threads : int
-        Blocks of rows that are scored at a time; and as many other works, such as
-        explanations.
+        Blocks of rows of requests that are scored at a time; as many requests that are read
+        or large, and as many of streams. Explanations and loading have a thread each.
     reload_seconds : float
         How often to look for a changed model file; 0 never looks.
     drain_seconds : float

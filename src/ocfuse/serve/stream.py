@@ -7,7 +7,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +15,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from ocfuse.serve.decoding import JSONRow, check_rows, parse_json
 from ocfuse.serve.errors import ServeError, to_json
 from ocfuse.serve.events import EventStore
-from ocfuse.serve.feeds import Outcome, Scored, Why, feed_of
+from ocfuse.serve.feeds import Batchers, Outcome, Scored, Why, feed_of
 from ocfuse.serve.live import Live, Sample
 from ocfuse.serve.logs import tell
 from ocfuse.serve.metrics import Metrics
 from ocfuse.serve.models import Served
 from ocfuse.serve.scorers import RunScorer
 from ocfuse.serve.settings import Limits
+from ocfuse.serve.workers import Workers
 from ocfuse.streaming import EventTracker
 from ocfuse.streaming.events import leave_score
 
@@ -50,15 +50,18 @@ class Surroundings:
         Counts.
     limits : Limits
         What is refused.
-    executor : Executor
+    workers : Workers
         Where rows are scored and events are written.
+    batchers : Batchers
+        What joins rows of several streams.
     """
 
     live: Live
     events: EventStore
     metrics: Metrics
     limits: Limits
-    executor: Executor
+    workers: Workers
+    batchers: Batchers
 
 
 @dataclass
@@ -107,7 +110,7 @@ class Stream:
         min_rows: int | None = None,
     ) -> None:
         self.socket, self.served, self.name, self.around = socket, served, name, around
-        self._feed = feed_of(served, around.executor)
+        self._feed = feed_of(served, around.workers.streams, around.batchers)
         detector = served.scorer.detector
         usual = MIN_ROWS_OF_RUNS if isinstance(served.scorer, RunScorer) else MIN_ROWS
         self._tracker = EventTracker(
@@ -326,11 +329,11 @@ class Stream:
         if alarm == "begin" or is_lowest:
             self._lowest = scored.score
         if is_asked and scored.why is not None:
-            why = await loop.run_in_executor(around.executor, scored.why)
+            why = await loop.run_in_executor(around.workers.streams, scored.why)
         sample = self._sample(item, scored, alarm, why)
         event = None
         if alarm is not None or self._event is not None:
-            event = await loop.run_in_executor(around.executor, around.events.take, sample)
+            event = await loop.run_in_executor(around.workers.events, around.events.take, sample)
             self._event = None if alarm == "end" else event
         if alarm == "begin":
             around.metrics.events.labels(self.served.name).inc()
@@ -361,7 +364,7 @@ class Stream:
         event, self._event = self._event, None
         if event is not None:
             loop = asyncio.get_running_loop()
-            executor, store = self.around.executor, self.around.events
+            executor, store = self.around.workers.events, self.around.events
             await loop.run_in_executor(executor, lambda: store.end(event, state="interrupted"))
 
 

@@ -19,8 +19,8 @@ from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.samples import Samples, read_samples, runs_of
 from ocfuse.streaming.windows import run_slices
 from ocfuse.tables.card import make_card
-from ocfuse.tables.column import CATEGORY, GROUP, NUMBER, TIME
-from ocfuse.tables.detector import BLOCK_ROWS, RESULTS, TableDetector
+from ocfuse.tables.column import CATEGORY, EMPTY, GROUP, IGNORED, NUMBER, TIME
+from ocfuse.tables.detector import BLOCK_ROWS, RESULTS, TableDetector, results_of
 from ocfuse.tables.frames import Frame, Series, as_frame, listed, pandas
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.names import FILE, free_name
@@ -45,7 +45,7 @@ class StreamTable(TableDetector):
     ----------
     stream : StreamDetector, default=None
         What learns from the runs. None is `StreamDetector()`.
-    label, normal, ignore, id, time : str
+    label, normal, anomaly, ignore, id, time : str
         Columns, as in `TableDetector`.
     group : str, default=None
         Column that names the run of every row; the rows of a run follow each other. None
@@ -96,6 +96,7 @@ class StreamTable(TableDetector):
         *,
         label: str | None = None,
         normal: Any = None,
+        anomaly: Any = None,
         ignore: Any = (),
         id: str | None = None,
         time: str | None = None,
@@ -105,6 +106,7 @@ class StreamTable(TableDetector):
         self.stream = stream
         self.label = label
         self.normal = normal
+        self.anomaly = anomaly
         self.ignore = ignore
         self.id = id
         self.time = time
@@ -178,8 +180,8 @@ class StreamTable(TableDetector):
         Returns
         -------
         pandas.DataFrame
-            As of `TableDetector.score`. The first rows of a run have no score, and no row
-            without a score is an anomaly.
+            As of `TableDetector.score`. The first rows of a run have no score, and whether
+            a row without a score is an anomaly is not known.
         """
         check_is_fitted(self, "stream_")
         table = as_frame(frame)
@@ -214,15 +216,7 @@ class StreamTable(TableDetector):
             scores[rows] = self.stream_.score_chunk(*samples.stretch(rows))
         for name, n in samples.counts.items():
             self.past_[name] = self.past_.get(name, 0) + n
-        p_values, has_score = np.full(len(table), np.nan), ~np.isnan(scores)
-        if has_score.any():
-            p_values[has_score] = self.detector_.conformal_.p_values(scores[has_score])
-        result = {
-            **self._shown(table, samples.times),
-            "score": scores,
-            "p_value": p_values,
-            "is_anomaly": scores < self.detector_.offset_,
-        }
+        result = self._shown(table, samples.times) | results_of(self.detector_, scores)
         return pandas().DataFrame(result, index=table.index)
 
     def restart(self) -> "StreamTable":
@@ -407,7 +401,10 @@ class StreamTable(TableDetector):
             require_known(table, [("context", self.context), *known])
             ignored.append(self.context)
         schema = Schema.infer(
-            *(table, self.label, ignored, self.id, self.time), normal=self.normal, group=group
+            *(table, self.label, ignored, self.id, self.time),
+            normal=self.normal,
+            anomaly=self.anomaly,
+            group=group,
         )
         others = [column for column in schema.columns if column.kind == CATEGORY]
         if others:
@@ -422,6 +419,8 @@ class StreamTable(TableDetector):
             if column.kind == NUMBER
             else replace(column, reason="context of the rows, as asked for")
             if column.name == self.context
+            else replace(column, kind=IGNORED)
+            if column.kind == EMPTY
             else column
             for column in schema.columns
         ]

@@ -1,6 +1,12 @@
-"""Tables in Parquet and Feather files, and what becomes of their types."""
+"""Tables in Parquet and Feather files, and what becomes of their types.
+
+A file may be damaged, or forged so that its offsets lead elsewhere in memory. So every batch of
+rows is checked as a whole before anything follows an offset of it, and files are read rather than
+mapped: nobody can change or cut what has been checked.
+"""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +18,8 @@ from ocfuse.tables.source import Source
 #: What pyarrow raises for files that are damaged or something else; its errors are among these.
 DAMAGE = (OSError, ValueError, TypeError, KeyError, NotImplementedError)
 
-#: Bytes of each column of a Parquet file that are read at a time.
-READ_BUFFER = 1 << 18
+#: Bytes of each column of a Parquet file that are read at a time, and of a file that is small.
+READ_BUFFER, SMALL_FILE = 1 << 18, 1 << 26
 
 
 class ParquetSource(Source):
@@ -34,14 +40,13 @@ class ParquetSource(Source):
 
     def __init__(self, path: Path, chunk_rows: int) -> None:
         self._path = path
-        with self._open() as file:
+        with self._open() as file, _damage_told(path.name):
             columns = list(file.schema_arrow.names)
             self.n_rows = int(file.metadata.num_rows)
         super().__init__(path.name, columns, "Parquet", chunk_rows, path.stat().st_size)
 
     def frames(self) -> Iterator[Frame]:
         """Yield data frames of the types of the file."""
-        arrow = needed("pyarrow", "to read Parquet files")
         n_read = 0
         with self._open() as file:
             batches = file.iter_batches(batch_size=self.chunk_rows)
@@ -49,15 +54,15 @@ class ParquetSource(Source):
                 n_read += batch.num_rows
                 self.bytes_read = (self.n_bytes or 0) * n_read // max(self.n_rows, 1)
                 if batch.num_rows:
-                    yield to_frame(arrow.Table.from_batches([batch]))
+                    yield _to_frame(batch, self.name)
 
     def _open(self) -> Any:
         parquet = needed("pyarrow.parquet", "to read Parquet files")
-        try:
-            # By default a whole row group is held, and a file may be a single one.
-            return parquet.ParquetFile(self._path, pre_buffer=False, buffer_size=READ_BUFFER)
-        except DAMAGE as error:
-            raise _damaged(self._path.name, error) from error
+        with _damage_told(self._path.name):
+            # By default a whole row group is held, and a file may be a single one. In parts a page
+            # has the bytes that it claims, two gigabytes perhaps; of a small file, those it has.
+            buffer = 0 if self._path.stat().st_size <= SMALL_FILE else READ_BUFFER
+            return parquet.ParquetFile(self._path, pre_buffer=False, buffer_size=buffer)
 
 
 class FeatherSource(Source):
@@ -73,36 +78,47 @@ class FeatherSource(Source):
 
     def __init__(self, path: Path, chunk_rows: int) -> None:
         self._path = path
-        with self._map() as mapped:
-            columns = list(self._open(mapped).schema.names)
+        with self._bytes() as content, _damage_told(path.name):
+            columns = list(self._open(content).schema.names)
         super().__init__(path.name, columns, "Feather", chunk_rows, path.stat().st_size)
 
     def frames(self) -> Iterator[Frame]:
         """Yield data frames of the types of the file."""
-        arrow = needed("pyarrow", "to read Feather files")
-        with self._map() as mapped:
-            file = self._open(mapped)
+        with self._bytes() as content:
+            file = self._open(content)
             n_batches = file.num_record_batches
             for i, batch in enumerate(
                 _guarded((file.get_batch(i) for i in range(n_batches)), self.name)
             ):
                 for start in range(0, batch.num_rows, self.chunk_rows):
-                    part = batch.slice(start, self.chunk_rows)
-                    yield to_frame(arrow.Table.from_batches([part]))
+                    yield _to_frame(batch.slice(start, self.chunk_rows), self.name)
                 self.bytes_read = (self.n_bytes or 0) * (i + 1) // n_batches
 
-    def _map(self) -> Any:
+    def _bytes(self) -> Any:
         arrow = needed("pyarrow", "to read Feather files")
-        try:
-            return arrow.memory_map(str(self._path))
-        except DAMAGE as error:
-            raise _damaged(self._path.name, error) from error
+        with _damage_told(self._path.name):
+            return arrow.OSFile(str(self._path))
 
-    def _open(self, mapped: Any) -> Any:
-        try:
-            return needed("pyarrow.ipc", "to read Feather files").open_file(mapped)
-        except DAMAGE as error:
-            raise _damaged(self._path.name, error) from error
+    def _open(self, content: Any) -> Any:
+        with _damage_told(self._path.name):
+            return needed("pyarrow.ipc", "to read Feather files").open_file(content)
+
+
+def checked(batch: Any) -> Any:
+    """Return a batch of rows whose offsets, indices and texts are what they must be.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        Rows of somebody who is not trusted.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The same. One of the errors of `DAMAGE` is raised if there is anything wrong with it.
+    """
+    batch.validate(full=True)
+    return batch
 
 
 def to_frame(table: Any) -> Frame:
@@ -140,11 +156,24 @@ def _nullable_type(kind: Any) -> Any:
 
 def _guarded(batches: Any, name: str) -> Iterator[Any]:
     """Yield batches; damage in the midst of a file is told as an error of ours."""
+    with _damage_told(name):
+        yield from map(checked, batches)
+
+
+def _to_frame(batch: Any, name: str) -> Frame:
+    """Return rows of a file; what no type of pandas can hold is told as an error of ours."""
+    with _damage_told(name):
+        return to_frame(needed("pyarrow", "to read tables").Table.from_batches([batch]))
+
+
+@contextmanager
+def _damage_told(name: str) -> Iterator[None]:
+    """Tell what pyarrow says of a file as an error of ours."""
     try:
-        yield from batches
+        yield
+    except TableError:
+        raise
     except DAMAGE as error:
-        raise _damaged(name, error) from error
-
-
-def _damaged(name: str, error: Exception) -> TableError:
-    return TableError(f"{name} cannot be read; it may be cut off or damaged. ({error})")
+        raise TableError(
+            f"{name} cannot be read; it may be cut off or damaged. ({error})"
+        ) from error

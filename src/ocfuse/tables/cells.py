@@ -10,18 +10,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.columns import category, cell_text
 from ocfuse.optional import needed
 from ocfuse.tables.frames import Series, pandas
+from ocfuse.tables.notation import Notation
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 #: Words that mean "no number here", in small letters.
 GAP_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"})
-#: Of these, spellings that say nothing among text either; "NA" may be a name.
-TEXT_GAPS = frozenset({"nan", "NaN", "NaT", "<NA>", "null", "NULL", "None", "n/a", "N/A", "#N/A"})
-#: Truth has one spelling, whether a file has types or not.
-TRUTH = frozenset({"true", "false"})
+#: What a spreadsheet would take for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def is_number_type(dtype: Any) -> bool:
@@ -39,28 +39,38 @@ def is_time_type(dtype: Any) -> bool:
     return bool(pandas().api.types.is_datetime64_any_dtype(dtype))
 
 
-def numbers(column: Series) -> tuple[FloatArray, BoolArray]:
-    """Return the numbers of a column, NaN for gaps, and which cells are no numbers."""
+def numbers(column: Series, pattern: str = "") -> tuple[FloatArray, BoolArray]:
+    """Return the numbers of a column, NaN for gaps, and which cells are no numbers.
+
+    Text is read as the pattern shows, such as "$1,000.0", if there is one.
+    """
     if is_number_type(column.dtype):
         values = column.to_numpy(np.float64, na_value=math.nan)
         return values, np.zeros(len(column), dtype=bool)
-    if str(column.dtype) == "string" and column.dtype.storage == "pyarrow":
+    if not pattern and str(column.dtype) == "string" and column.dtype.storage == "pyarrow":
         cast = _cast(column)
         if cast is not None:
             return cast, np.zeros(len(column), dtype=bool)
-    read = [_number(cell) for cell in _objects(column)]
+    notation = Notation.of(pattern) if pattern else None
+    read = [_number(cell, notation) for cell in _objects(column)]
     values = np.array([math.nan if value is None else value for value in read], dtype=np.float64)
     return values, np.array([value is None for value in read], dtype=bool)
 
 
+def is_number(cell: Any) -> bool:
+    """Tell whether a cell holds a number that is no gap."""
+    value = _number(cell)
+    return value is not None and not math.isnan(value)
+
+
 def texts(column: Series) -> list[str | None]:
     """Return what the cells of a column say, None for gaps."""
-    return [_text(cell) for cell in _objects(column)]
+    return [cell_text(cell) for cell in _objects(column)]
 
 
 def words(column: Series) -> list[str | None]:
     """Return what the cells of a column say, None for gaps and for words that mean a gap."""
-    return [None if text in TEXT_GAPS else text for text in texts(column)]
+    return [category(cell) for cell in _objects(column)]
 
 
 def _cast(column: Series) -> FloatArray | None:
@@ -87,12 +97,14 @@ def _objects(column: Series) -> list[Any]:
     return [cell if here else None for cell, here in zip(cells, present, strict=True)]
 
 
-def _number(cell: Any) -> float | None:
+def _number(cell: Any, notation: Notation | None = None) -> float | None:
     """Return a number, NaN for a gap, None for anything else."""
     if isinstance(cell, str):
         word = cell.strip()
         if word.lower() in GAP_WORDS:
             return math.nan
+        if notation is not None:
+            return notation.number(word)
         cell = None if "_" in word else word  # Python would read 1_000
     elif cell is None:
         return math.nan
@@ -106,10 +118,23 @@ def _number(cell: Any) -> float | None:
         return None
 
 
-def _text(cell: Any) -> str | None:
-    """Return a cell as text that is the same whether a file has types or not."""
-    if cell is None:
-        return None
-    is_whole = isinstance(cell, float | np.floating) and cell.is_integer()
-    text = str(int(cell) if is_whole else cell).strip()
-    return text.lower() if text.lower() in TRUTH else text or None
+def no_formula(text: str) -> str:
+    """Return text that no spreadsheet takes for a formula.
+
+    Parameters
+    ----------
+    text : str
+        What a cell of a CSV file is to say.
+
+    Returns
+    -------
+    str
+        The text, after an apostrophe if it would begin a formula.
+
+    Examples
+    --------
+    >>> from ocfuse.tables.cells import no_formula
+    >>> no_formula("=1+1"), no_formula("pump")
+    ("'=1+1", 'pump')
+    """
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text

@@ -11,10 +11,18 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.ensemble import FusedDetector
-from ocfuse.exceptions import FewSamplesWarning, InvalidTypeError, RowsWarning
+from ocfuse.ensemble.plan import require_room
+from ocfuse.exceptions import (
+    FewSamplesWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    RowsWarning,
+)
 from ocfuse.explain import Explanation
+from ocfuse.features import JUDGE, REFUSE, already_told, make_encoder
 from ocfuse.persistence import save
 from ocfuse.report import Report
+from ocfuse.tables import cells
 from ocfuse.tables.card import make_card
 from ocfuse.tables.cells import BoolArray, FloatArray
 from ocfuse.tables.frames import Frame, Series, as_frame, pandas
@@ -24,11 +32,21 @@ from ocfuse.tables.schema import Schema
 
 #: Columns of what `score` returns, after id and time.
 RESULTS = ("score", "p_value", "is_anomaly")
+#: Column with the reasons, if they are asked for.
+WHY = "why"
+#: Rows that may be scored to say why others raise alarms; each takes two per column.
+MOST_SCORED = 1_000_000
+#: What is told of rows beyond that.
+UNEXPLAINED = "Rows without a reason, as so many are not explained: ocfuse explain --row does it"
 #: Rows that are scored at a time: members may need memory for each pair of these and of training
 #: rows. Scores of a row in blocks of other sizes differ by rounding alone, by less than 1e-10.
 BLOCK_ROWS = 2_000
+#: Columns from which on it is asked first whether there is memory for them.
+MANY_COLUMNS = 2_000
+#: Rows that are explained at a time.
+BLOCK_EXPLAINED = 200
 #: What is told of rows that are left out on request.
-UNUSABLE = "Rows without a score: a gap where training had none, text among numbers, or infinity"
+UNUSABLE = "Rows without a score: text among numbers, infinity, or gaps that are refused"
 #: False alarms that are to be expected among the rows that the threshold rests on, at least.
 FEWEST_ALARMS = 2
 #: Chance with which the rate that is told of few rows is not exceeded.
@@ -49,6 +67,8 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         Column that tells normal rows from anomalies.
     normal : str or collection, default=None
         Values of the label column that are normal (see `Schema.infer`).
+    anomaly : str or collection, default=None
+        Values of the label column that are anomalies, where the rest may be empty.
     ignore : str or sequence of str, default=()
         Columns to leave out.
     id : str, default=None
@@ -58,6 +78,9 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
     group : str, default=None
         Column that names the run, part or tile of every row. Rows of one group stay
         together whenever rows are held out, and the threshold counts groups.
+    categories : str or sequence of str, default=()
+        Columns that hold categories, whatever their values look like: digits that are
+        codes, text with many values.
 
     Attributes
     ----------
@@ -80,7 +103,7 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
     25     False
     60      True
     120     True
-    Name: is_anomaly, dtype: bool
+    Name: is_anomaly, dtype: boolean
     """
 
     schema_: Schema
@@ -93,18 +116,22 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         *,
         label: str | None = None,
         normal: Any = None,
+        anomaly: Any = None,
         ignore: Any = (),
         id: str | None = None,
         time: str | None = None,
         group: str | None = None,
+        categories: Any = (),
     ) -> None:
         self.detector = detector
         self.label = label
         self.normal = normal
+        self.anomaly = anomaly
         self.ignore = ignore
         self.id = id
         self.time = time
         self.group = group
+        self.categories = categories
 
     def fit(self, frame: Any, y: Any = None) -> "TableDetector":
         """Settle what the columns hold, and learn from the rows.
@@ -128,19 +155,37 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
                 "detectors can be its members: FusedDetector(members=[...])."
             )
         table = as_frame(frame)
+        if self.label is None and len(table.columns) >= MANY_COLUMNS and len(table):
+            # to look at every column takes its time, which is better not spent in vain
+            n_numbers = sum(map(cells.is_number, table.iloc[0]))
+            require_room(detector.plan((len(table), max(n_numbers, 1))))
         schema = Schema.infer(
             *(table, self.label, self.ignore, self.id, self.time),
             normal=self.normal,
+            anomaly=self.anomaly,
             group=self.group,
+            categories=self.categories,
         )
         features, labels = schema.features_of(table), schema.labels_of(table)
+        if self.categories:
+            asked = [self.categories] if isinstance(self.categories, str) else self.categories
+            known = [c.name for c in schema.columns if c.name in asked]
+            encoder = make_encoder(detector.encoder)
+            detector.set_params(encoder=encoder.set_params(categories=known))
         detector.fit(features, with_unknown(labels), schema.groups_of(table))
         _warn_if_few(detector)
         self.schema_, self.detector_ = schema, detector
         self.card_ = make_card(features, labels, detector)
         return self
 
-    def score(self, frame: Any, *, keep_going: bool = False) -> Frame:
+    def score(
+        self,
+        frame: Any,
+        *,
+        keep_going: bool = False,
+        why: bool | str = False,
+        most_explained: int | None = None,
+    ) -> Frame:
         """Judge every row.
 
         Parameters
@@ -148,36 +193,54 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         frame : data frame
             Rows with the columns of training; others are not used.
         keep_going : bool, default=False
-            Leave score and p-value of rows empty that cannot be scored, and count them
-            in a warning: rows with text among numbers, with infinity, or with gaps where
-            training had none. Otherwise such rows are an error.
+            Leave score, p-value and "is_anomaly" of rows empty that cannot be scored, and
+            count them in a warning: rows with text among numbers, with infinity, or, if
+            these are refused (`FusedDetector.set_gaps`), with gaps where training had none.
+            Otherwise such rows are an error.
+        why : bool or "all", default=False
+            Add a column "why" with one line for every alarm, such as "TSH 530, usually 0.4
+            to 6.1", or for all rows (see `Explanation.reason`). An explained row takes
+            about two scored rows per column. Every row that is judged by some of its columns
+            only, as it has gaps where training had none, is marked: "judged without TSH".
+        most_explained : int, default=None
+            Rows that get a reason, at most, the first ones; others are counted in a
+            warning. None is as many as take a million scored rows.
 
         Returns
         -------
         pandas.DataFrame
             File, id and time, if there are such columns; "score", higher is more
             normal; "p_value", how rarely a normal row scores this low; and
-            "is_anomaly". The index is that of `frame`.
+            "is_anomaly", true, false, or missing where there is no score. The index
+            is that of `frame`. A gap that training had not takes the value of the training
+            rows nearest to it: p-values are larger then, on average, and a warning tells.
         """
         check_is_fitted(self, "detector_")
+        if why not in (False, True, "all"):
+            raise InvalidInputError(f"why must be True, False or 'all'. Got why={why!r}.")
         table = as_frame(frame)
         unusable = self._unusable(table) if keep_going else np.zeros(len(table), dtype=bool)
         scores = np.full(len(table), np.nan)
         scores[~unusable] = self._scores(table[~unusable])
-        p_values = np.full(len(table), np.nan)
-        p_values[~unusable] = self.detector_.conformal_.p_values(scores[~unusable])
-        result = {
-            **self._beside(table),
-            "score": scores,
-            "p_value": p_values,
-            "is_anomaly": scores < self.detector_.offset_,
-        }
+        result = self._beside(table) | results_of(self.detector_, scores)
+        if why:
+            wanted = ~np.isnan(scores) if why == "all" else scores < self.detector_.offset_
+            most = self.most_explained if most_explained is None else most_explained
+            reasons = self._reasons(table, wanted, most)
+            result[free_name(WHY, result)] = self._marked(table, reasons, ~np.isnan(scores))
         return pandas().DataFrame(result, index=table.index)
+
+    @property
+    def most_explained(self) -> int:
+        """Rows that `score` explains unless it is told otherwise."""
+        return max(MOST_SCORED // (2 * int(self.detector_.n_features_in_)), 1)
 
     def explain(self, frame: Any) -> Explanation:
         """Return what lies behind the score of every row (see `FusedDetector.explain`)."""
         check_is_fitted(self, "detector_")
-        return self.detector_.explain(self.schema_.features_of(frame))
+        features = self.schema_.features_of(frame, gaps=self.detector_.encoder_.gaps)
+        with already_told():
+            return self.detector_.explain(features)
 
     def report(self, frame: Any, *, name: str = "the table") -> Report:
         """Make a page on the alarms among the rows, and why they were raised.
@@ -197,21 +260,23 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "detector_")
         schema, card = self.schema_, self.card_
         table = as_frame(frame)
-        return self.detector_.report(
-            schema.features_of(table),
-            with_unknown(schema.labels_of(table)),
-            time=schema.times_of(table),
-            ids=schema.ids_of(table),
-            title=f"Anomalies in {name}",
-            card={
-                "Data": name,
-                "Model learned": card["time"],
-                "Training table": f"{card['rows']:,} rows, {card['columns']:,} columns",
-                "SHA-256 of the training columns, as they were read": card["sha256"],
-                "Columns not learned from": schema.left_out or "none",
-            }
-            | ({"Times": "in UTC"} if schema.times_are_utc else {}),
-        )
+        shown = {
+            "Data": name,
+            "Model learned": card["time"],
+            "Training table": f"{card['rows']:,} rows, {card['columns']:,} columns",
+            "SHA-256 of the training columns, as they were read": card["sha256"],
+            "Columns not learned from": schema.left_out or "none",
+        } | ({"Times": "in UTC"} if schema.times_are_utc else {})
+        features = schema.features_of(table, gaps=self.detector_.encoder_.gaps)
+        with already_told():
+            return self.detector_.report(
+                features,
+                with_unknown(schema.labels_of(table)),
+                time=schema.times_of(table),
+                ids=schema.ids_of(table),
+                title=f"Anomalies in {name}",
+                card=shown,
+            )
 
     def calibrate(self, frame: Any) -> "TableDetector":
         """Set the threshold from fresh normal rows, by group if there is a group column.
@@ -220,7 +285,9 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "detector_")
         schema, table = self.schema_, as_frame(frame)
-        self.detector_.calibrate(schema.features_of(table), groups=schema.groups_of(table))
+        features, groups = schema.features_of(table), schema.groups_of(table)
+        with already_told():
+            self.detector_.calibrate(features, groups=groups)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -229,16 +296,61 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         return save(self, path)
 
     def _scores(self, table: Frame) -> FloatArray:
-        features = self.schema_.features_of(table)
+        features = self.schema_.features_of(table, gaps=self.detector_.encoder_.gaps)
         if not len(features):
             return np.zeros(0)
         blocks = range(0, len(features), BLOCK_ROWS)
-        return np.concatenate(
-            [self.detector_.score_samples(features.iloc[i : i + BLOCK_ROWS]) for i in blocks]
-        )
+        with already_told():
+            return np.concatenate(
+                [self.detector_.score_samples(features.iloc[i : i + BLOCK_ROWS]) for i in blocks]
+            )
+
+    def _reasons(self, table: Frame, wanted: BoolArray, most: int) -> Series:
+        """Say in one line each why the wanted rows, the first ones, have their scores."""
+        rows = np.flatnonzero(wanted)
+        if len(rows) > most:
+            first = f"row {table.index[rows[most]]}"
+            warnings.warn(RowsWarning(UNEXPLAINED, len(rows) - most, first), stacklevel=3)
+        texts = np.full(len(table), None, dtype=object)
+        for start in range(0, len(rows[:most]), BLOCK_EXPLAINED):
+            some = rows[:most][start : start + BLOCK_EXPLAINED]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # told when the rows were scored
+                explanation = self.explain(table.iloc[some])
+            texts[some] = [explanation.reason(i) for i in range(len(some))]
+        return pandas().Series(texts, index=table.index, dtype="string")
+
+    def judged_without(self, frame: Any) -> list[str]:
+        """Name, for every row, the columns that it is judged without, as it has gaps there.
+
+        Parameters
+        ----------
+        frame : data frame
+            Rows with the columns of training.
+
+        Returns
+        -------
+        list of str
+            Names of columns; empty for rows that are judged by all of them, and for all
+            rows if gaps that training had not are refused or alarms.
+        """
+        check_is_fitted(self, "detector_")
+        table = as_frame(frame)
+        is_judged = self.detector_.encoder_.gaps == JUDGE
+        return self.schema_.gaps_of(table) if is_judged else [""] * len(table)
+
+    def _marked(self, table: Frame, reasons: Series, has_score: BoolArray) -> Series:
+        """Add to the reasons which columns a row is judged without."""
+        for i, names in enumerate(self.judged_without(table)):
+            if names and has_score[i]:
+                reason = reasons.iloc[i]
+                text = f"judged without {names}"
+                reasons.iloc[i] = text if pandas().isna(reason) else f"{reason}; {text}"
+        return reasons
 
     def _unusable(self, table: Frame) -> BoolArray:
-        rows = self.schema_.unusable_rows(table)
+        is_refused = self.detector_.encoder_.gaps == REFUSE
+        rows = self.schema_.unusable_rows(table, gaps=is_refused)
         if rows.any():
             first = f"row {table.index[int(np.flatnonzero(rows)[0])]}"
             warnings.warn(RowsWarning(UNUSABLE, int(rows.sum()), first), stacklevel=3)
@@ -260,6 +372,17 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
             taken.add(name)
             result[name] = column
         return result
+
+
+def results_of(detector: FusedDetector, scores: FloatArray) -> dict[str, Any]:
+    """Return the columns `RESULTS` of scores; whether NaN is an anomaly is not known."""
+    has_score = ~np.isnan(scores)
+    p_values = np.full(len(scores), np.nan)
+    if has_score.any():
+        p_values[has_score] = detector.conformal_.p_values(scores[has_score])
+    is_anomaly = pandas().array(scores < detector.offset_, dtype="boolean")
+    is_anomaly[~has_score] = None
+    return dict(zip(RESULTS, (scores, p_values, is_anomaly), strict=True))
 
 
 def _warn_if_few(detector: FusedDetector) -> None:

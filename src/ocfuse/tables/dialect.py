@@ -16,6 +16,8 @@ DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 #: Numbers with marks for thousands as well as decimals: 1.234,56 or 1,234.56.
 GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:[.' ]\d{3})+,|(?:[,' ]\d{3})+\.)\d+")
+#: Where a comma stands before decimals, points before three digits mark thousands.
+POINTED = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?")
 #: First line by which spreadsheets are told the separator.
 SEPARATOR_LINE = re.compile(r'"?sep=([^"])"?', re.IGNORECASE)
 #: Lines above the column names that are looked for; share of rows of the same width that shows
@@ -87,10 +89,15 @@ def sniff_decimal(rows: list[list[str]], delimiter: str, name: str) -> str:
 
 
 def with_point(cells: Iterable[str]) -> list[str]:
-    """Write decimal commas as points; cells that are no numbers stay as they are."""
-    return [
-        cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell for cell in cells
-    ]
+    """Write decimal commas as points, 1.234,5 as 1234.5; what is no number stays as it is."""
+    return [_with_point(cell) for cell in cells]
+
+
+def _with_point(cell: str) -> str:
+    number = cell.strip()
+    if POINTED.fullmatch(number):
+        return number.replace(".", "").replace(",", ".")
+    return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(number) else cell
 
 
 def check_dialect(delimiter: Any, decimal: Any) -> None:

@@ -4,33 +4,29 @@ import re
 from collections import Counter
 from dataclasses import replace
 from datetime import date
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
+from ocfuse import columns as rules
 from ocfuse.exceptions import TableError
 from ocfuse.tables import cells, times
 from ocfuse.tables.cells import BoolArray, FloatArray
-from ocfuse.tables.column import CATEGORY, ID, IGNORED, NUMBER, TIME, Column
+from ocfuse.tables.column import CATEGORY, EMPTY, ID, IGNORED, NUMBER, TIME, Column
 from ocfuse.tables.dialect import DECIMAL_COMMA, GROUPED
 from ocfuse.tables.frames import Series, listed
 from ocfuse.tables.names import FILE
+from ocfuse.tables.notation import is_written, settled_notation
 
-#: Most different values of a category, and fewest rows for each of them on average.
-MOST_CATEGORIES = 50
-ROWS_PER_CATEGORY = 2
 #: Share of numbers from which on a column is meant to hold numbers.
 MOSTLY = 0.9
-#: Fewest rows from which a counter is told without its name.
-COUNTED_ROWS = 20
 #: What to do about columns of numbers that are written in a way that cannot be read.
 COMMAS = (
     "If they are decimal commas, say decimal=','; otherwise write them without, or ignore the "
     "column."
 )
 THOUSANDS = "Write them without marks for thousands, or ignore the column."
-ID_NAME = re.compile(r"(?:^|[\s_.-])(?:id|uid|uuid|guid|index|idx|row|serial)$")
-UNNAMED = re.compile(r"Unnamed: \d+|__index_level_\d+__")
 TIME_NAME = re.compile(
     r"(?:time|datetime|date|ts|epoch|unix_?time|.*timestamp)(?:_(?:s|ms|us|ns|utc))?$"
 )
@@ -43,9 +39,10 @@ def infer_column(column: Series) -> Column:
     name = str(column.name)
     n_gaps = int(column.isna().sum())
     if n_gaps == len(column):
-        return Column(name, IGNORED, "no value in any row")
+        return Column(name, EMPTY, rules.EMPTY)
     if cells.is_time_type(column.dtype):
         utc = getattr(column.dtype, "tz", None) is not None
+        times.times(column, times.ISO, utc)  # refuses those that cannot be told
         return Column(name, TIME, "dates or times", n_gaps > 0, format=times.ISO, utc=utc)
     odd = odd_type(column)
     if odd:
@@ -108,7 +105,17 @@ def _is_plain(kind: type) -> bool:
     )
 
 
-def _numbers(column: Series, values: FloatArray) -> Column:
+def category_column(column: Series) -> Column:
+    """Return a column that the user says holds categories."""
+    words = cells.words(column)
+    counts = rules.counted(words)
+    if not counts:
+        return Column(str(column.name), EMPTY, rules.EMPTY)
+    found = _category(str(column.name), counts, words.count(None))
+    return replace(found, reason=f"as asked for: {found.reason}")
+
+
+def _numbers(column: Series, values: FloatArray, pattern: str = "") -> Column:
     """Return a column of numbers, or what numbers may also be: times and counters."""
     name = str(column.name)
     mistake = about_infinity(column, values)
@@ -116,22 +123,22 @@ def _numbers(column: Series, values: FloatArray) -> Column:
         raise TableError(f"{mistake} Leave such rows out, or such cells empty.")
     missing = np.isnan(values)
     if missing.all():
-        return Column(name, IGNORED, "no value in any row")
-    steps = np.diff(values)
-    is_whole = not missing.any() and bool((values == np.floor(values)).all())
+        return Column(name, EMPTY, rules.EMPTY)
     if is_time_name(name) and _runs_on(values[~missing]):
         reason = "numbers that rise from row to row, named like a time"
         return Column(name, TIME, reason, bool(missing.any()), format=times.NUMBER)
-    if is_whole and is_id_name(name) and len(np.unique(values)) == len(values) > 1:
-        return Column(name, ID, "a different whole number in every row, named like an id")
-    if is_whole and len(values) >= COUNTED_ROWS and bool((steps == 1).all()):
-        return Column(name, ID, "counts the rows")
+    named = rules.about_whole_numbers(name, values)
+    if named:
+        return Column(name, ID, named)
     present = values[~missing]
     is_single, has_gaps = bool((present == present[0]).all()), bool(missing.any())
     reason = f"always {present[0]:g}; only a change of it will count" if is_single else "numbers"
     if has_gaps:
         reason += f", {missing.sum()} of {len(values)} cells empty"
-    return Column(name, NUMBER, reason, has_gaps, is_constant=is_single and not has_gaps)
+    is_constant = is_single and not has_gaps
+    if pattern:
+        reason += f", written as {pattern}"
+    return Column(name, NUMBER, reason, has_gaps, format=pattern, is_constant=is_constant)
 
 
 def _runs_on(values: FloatArray) -> bool:
@@ -144,9 +151,11 @@ def _text(column: Series, is_text: BoolArray, is_gap: BoolArray) -> Column:
     """Return a column of categories, times or ids, or one to ignore."""
     name = str(column.name)
     words = [word for word in cells.words(column) if word is not None]
-    counts = Counter(words)
-    n, n_rows = len(counts), sum(counts.values())
-    is_few = n <= MOST_CATEGORIES and n * ROWS_PER_CATEGORY <= n_rows
+    counts = rules.counted(words)
+    n_rows, is_few = counts.total(), rules.is_few(counts)
+    pattern = _pattern(column, is_text)
+    if pattern:
+        return _numbers(column, cells.numbers(column, pattern)[0], pattern)
     n_numbers = len(column) - int(is_text.sum()) - int(is_gap.sum())
     if n_numbers >= MOSTLY * n_rows or (n_numbers > n_rows / 2 and not is_few):
         raise mixed(column, is_text)
@@ -155,12 +164,32 @@ def _text(column: Series, is_text: BoolArray, is_gap: BoolArray) -> Column:
     formats = times.settled_formats(words) if _has_digits(counts) else []
     if formats:
         return _times(name, list(counts), formats, n_rows < len(column))
-    if n == n_rows == len(column) > 1 and is_id_name(name):
-        return Column(name, ID, "a different text in every row, named like an id")
+    named = rules.about_names(name, counts, len(column))
+    if named:
+        return Column(name, ID, named)
     _refuse_commas(column[is_text], is_few)
     if not is_few:
-        return Column(name, IGNORED, f"text with {n} different values in {n_rows} rows")
+        return Column(name, IGNORED, rules.about_free_text(counts))
     return _category(name, counts, len(column) - n_rows)
+
+
+def _pattern(column: Series, is_text: BoolArray) -> str:
+    """Return how numbers are written that have units or marks in every cell, or nothing."""
+    if not is_text.any() or str(column.dtype) == "category":
+        return ""
+    words = ["" if cell is None else cell for cell in cells.texts(column)]
+    says = np.array([word.lower() not in cells.GAP_WORDS for word in words])
+    written = np.array([is_written(word) for word in words]) & says
+    # one "$-" among prices: the others are still numbers, as of text among plain numbers
+    if written.sum() < MOSTLY * says.sum():
+        return ""
+    try:
+        notation = settled_notation(compress(words, written))
+    except TableError as error:
+        raise TableError(f"Column {str(column.name)!r} holds numbers: {error}") from None
+    if notation is not None and (says & ~written).any():
+        raise mixed(column, says & ~written)
+    return "" if notation is None else notation.pattern
 
 
 def _times(name: str, found: list[str], formats: list[str], has_gaps: bool) -> Column:
@@ -208,8 +237,10 @@ def mixed(column: Series, is_text: BoolArray) -> TableError:
     )
 
 
-def advice(column: Series, is_text: BoolArray) -> str:
+def advice(column: Series, is_text: BoolArray, pattern: str = "") -> str:
     """Return what to do about commas and marks for thousands, if these are the matter."""
+    if pattern:
+        return f"Training had numbers written as {pattern}. "
     first = column.iloc[int(np.flatnonzero(is_text)[0])]
     word = first.strip() if isinstance(first, str) else ""
     if GROUPED.fullmatch(word):
@@ -225,12 +256,6 @@ def _has_digits(counts: Counter[str]) -> bool:
 def is_time_name(name: str) -> bool:
     """Tell whether a column is named as times usually are."""
     return TIME_NAME.match(name.lower()) is not None
-
-
-def is_id_name(name: str) -> bool:
-    """Tell whether a column is named as ids usually are."""
-    is_camel = re.search(r"[a-z]I[dD]$", name) is not None
-    return is_camel or bool(ID_NAME.search(name.lower()) or UNNAMED.fullmatch(name))
 
 
 def _short(cell: Any) -> str:

@@ -77,40 +77,78 @@ def with_unknown(labels: LabelArray | None) -> NDArray[np.float64] | None:
     return None if labels is None else np.where(labels == UNKNOWN, np.nan, labels)
 
 
-def learn_rule(column: Series, normal: Any = None) -> LabelRule:
-    """Find out what the labels of training rows mean, or ask for `normal`."""
+def learn_rule(column: Series, normal: Any = None, anomaly: Any = None) -> LabelRule:
+    """Find out what the labels of training rows mean, or ask for `normal` or `anomaly`."""
     counts = Counter(_words(column))
     empty = counts.pop("", 0)
+    name = str(column.name)
     if not counts:
-        raise TableError(f"Column {column.name!r} holds no labels: all {empty} cells are empty.")
-    if normal is not None:
-        return _given_rule(str(column.name), counts, normal)
-    rule = _two_valued(str(column.name), counts) or _signs(counts) or _spoken(counts)
+        raise TableError(f"Column {name!r} holds no labels: all {empty} cells are empty.")
+    if normal is not None or anomaly is not None:
+        return _given_rule(name, counts, normal, anomaly)
+    rule = (
+        _two_valued(name, counts)
+        or _signs(counts, empty)
+        or _spoken(counts)
+        or (_tagged(counts) if empty else None)
+    )
     if rule is None:
-        values = listed([f"{word} ({n} rows)" for word, n in counts.most_common()])
-        raise TableError(
-            f"It is not clear which labels of column {column.name!r} are normal. It holds "
-            f"{values}. Name the normal ones, for instance "
-            f"normal={counts.most_common(1)[0][0]!r}; all others are then anomalies."
-        )
+        raise TableError(_not_clear(name, counts, empty))
     return rule
 
 
-def _given_rule(name: str, counts: Counter[str], normal: Any) -> LabelRule:
-    several = isinstance(normal, Collection) and not isinstance(normal, str)
-    wanted = [_word(str(value)) for value in (normal if several else [normal])]
-    absent = [word for word in wanted if word not in counts]
-    if absent or not wanted:
+def _not_clear(name: str, counts: Counter[str], empty: int) -> str:
+    """Ask which labels are normal; few of them among empty cells are most likely anomalies."""
+    by_number = [word for word, _ in counts.most_common()]
+    most, least = by_number[0], by_number[-1]
+    holds = listed([f"{word} ({n} rows)" for word, n in counts.most_common()])
+    normals = f"name the normal ones, for instance normal={most!r}; all others are then anomalies"
+    if not empty:
+        others = f" Or name the anomalies, such as anomaly={least!r}; all others are then normal."
+        say = f"{normals}.{others if len(counts) > 1 else ''}"
+    else:
+        holds += f"; {empty} cells are empty and count as unknown"
+        say = f"name the anomalies, for instance anomaly={most!r}"
+        say += "; all others are then normal" if len(counts) > 1 else ""
+        say += f". Or {normals}."
+    return (
+        f"It is not clear which labels of column {name!r} are normal. It holds {holds}. "
+        f"{say[0].upper()}{say[1:]}"
+    )
+
+
+def _given_rule(name: str, counts: Counter[str], normal: Any, anomaly: Any) -> LabelRule:
+    """Return what is asked for: values not named are the other kind, or unknown beside both."""
+    normals = None if normal is None else _named(name, counts, "normal", normal)
+    anomalies = None if anomaly is None else _named(name, counts, "anomaly", anomaly)
+    if anomalies is None:
+        return LabelRule(normals or [], [""], None)
+    unnamed = sorted(counts.keys() - {*anomalies, *(normals or ())})
+    if normals is None:
+        unknown = UNKNOWN_WORDS - {*anomalies}
+        normals = [word for word in unnamed if word not in unknown]
+        return LabelRule(normals, ["", *sorted(unknown)], anomalies)
+    both = [word for word in normals if word in anomalies]
+    if both:
+        raise TableError(f"A label is normal or an anomaly, not both. Got {listed(both)} as both.")
+    return LabelRule(normals, ["", *unnamed], anomalies)
+
+
+def _named(name: str, counts: Counter[str], what: str, given: Any) -> list[str]:
+    """Return the values that the user names, all of which must occur."""
+    several = isinstance(given, Collection) and not isinstance(given, str)
+    wanted = [_word(str(value)) for value in (given if several else [given])]
+    if not wanted or not counts.keys() >= {*wanted}:
         raise TableError(
-            f"normal must name values of column {name!r}, which holds "
+            f"{what} must name values of column {name!r}, which holds "
             f"{listed([word for word, _ in counts.most_common()])}. Got {listed(wanted) or 'none'}."
         )
-    return LabelRule(wanted, [""], None)
+    return wanted
 
 
-def _signs(counts: Counter[str]) -> LabelRule | None:
-    """Read our own coding, unless it could also be 0 and 1."""
-    is_clear = "-1" in counts or "0" not in counts
+def _signs(counts: Counter[str], empty: int) -> LabelRule | None:
+    """Read our own coding, unless it could also be 0 and 1, or mark the anomalies by 1."""
+    is_clear = "-1" in counts or ("0" not in counts and not empty)
     if counts.keys() <= {"1", "0", "-1"} and is_clear:
         # 1 alone may come from 0 and 1: what a later 0 means is then not known
         return LabelRule(["1"], ["", "0"] if "-1" in counts else [""], ["-1"])
@@ -135,6 +173,14 @@ def _spoken(counts: Counter[str]) -> LabelRule | None:
     if words == others or (len(words) > 2 and not others <= ANOMALY_WORDS):
         return None
     return LabelRule(sorted(NORMAL_WORDS), ["", *sorted(UNKNOWN_WORDS)], None)
+
+
+def _tagged(counts: Counter[str]) -> LabelRule | None:
+    """Read words for anomalies alone, whose other rows have no label."""
+    words = counts.keys() - UNKNOWN_WORDS
+    if not words or not words <= ANOMALY_WORDS:
+        return None
+    return LabelRule(sorted(NORMAL_WORDS), ["", *sorted(UNKNOWN_WORDS)], sorted(ANOMALY_WORDS))
 
 
 def _words(column: Series) -> list[str]:

@@ -1,15 +1,16 @@
 """Read later tables as training has settled it, and say what does not fit."""
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ocfuse.exceptions import ColumnMismatchError, RowsWarning
+from ocfuse.exceptions import CellsWarning, ColumnMismatchError, RowsWarning
+from ocfuse.features import BECOMES, JUDGE, NEW_GAPS, NEW_VALUES, WAS_EMPTY
 from ocfuse.tables import cells, times
 from ocfuse.tables.cells import BoolArray
-from ocfuse.tables.column import NUMBER, Column
+from ocfuse.tables.column import CATEGORY, EMPTY, NUMBER, Column
 from ocfuse.tables.frames import Series, listed, pandas
 from ocfuse.tables.kinds import about_infinity, advice, shown_row, shown_rows
 
@@ -18,7 +19,7 @@ MOST_ASKED = 8
 #: Cells of a category from which on numbers alone are another type, and not new categories.
 SEVERAL = 20
 #: What to do about such cells, in however many columns they are.
-FILL = "Leave such rows out or fill such cells by a rule of your own, or train on rows with gaps."
+LEAVE_OUT = "Leave such rows out, or such cells empty: they are then judged by the others."
 #: What is likely the matter with a table of one column.
 ONE_COLUMN = (
     "Only one column was found: values are probably separated by something else. Say so, for "
@@ -28,29 +29,38 @@ ONE_COLUMN = (
 
 @dataclass(frozen=True)
 class Cells:
-    """What was read from a column: values, what is wrong in words, and what is new."""
+    """What was read from a column: values, what is wrong in words, and what has changed."""
 
     values: Any
     mistake: str = ""
-    news: RowsWarning | None = None
+    changes: list[CellsWarning.Change] = field(default_factory=list)
 
 
-def read_cells(values: Series, column: Column) -> Cells:
-    """Return the numbers or texts of a column."""
-    return _numbers(values, column) if column.kind == NUMBER else _categories(values, column)
+def read_cells(values: Series, column: Column, gaps: str = JUDGE) -> Cells:
+    """Return the numbers or texts of a column; the policy of gaps is told with them."""
+    readers = {NUMBER: _numbers, CATEGORY: _categories, EMPTY: _new_values}
+    return readers[column.kind](values, column, NEW_GAPS + BECOMES[gaps])
 
 
-def _numbers(values: Series, column: Column) -> Cells:
+def _new_values(values: Series, column: Column, gap: str) -> Cells:
+    """Return the values of a column that had none in training."""
+    words = cells.words(values)
+    is_new = np.array([word is not None for word in words], dtype=bool)
+    return Cells(np.array(words, dtype=object), changes=_changes(values, WAS_EMPTY, is_new, words))
+
+
+def _numbers(values: Series, column: Column, gap: str) -> Cells:
     if cells.is_time_type(values.dtype):
         return Cells(None, f"{column.name} holds times, expected numbers")
-    found, is_text = cells.numbers(values)
+    found, is_text = cells.numbers(values, column.format)
     if is_text.any():
         where = f"{column.name} holds no number in {shown_rows(values, is_text)}"
-        return Cells(None, f"{where}. {advice(values, is_text)}".rstrip(". "))
-    return Cells(found)
+        return Cells(None, f"{where}. {advice(values, is_text, column.format)}".rstrip(". "))
+    is_gap = np.isnan(found) & (not column.has_gaps)
+    return Cells(found, changes=_changes(values, gap, is_gap))
 
 
-def _categories(values: Series, column: Column) -> Cells:
+def _categories(values: Series, column: Column, gap: str) -> Cells:
     is_code = all(category.lstrip("-").isdigit() for category in column.categories)
     if cells.is_time_type(values.dtype) or (cells.is_number_type(values.dtype) and not is_code):
         shown = shown_rows(values, values.notna().to_numpy(bool), most=1)
@@ -60,7 +70,9 @@ def _categories(values: Series, column: Column) -> Cells:
     is_new = np.array([text is not None and text not in known for text in found], dtype=bool)
     if _are_numbers(values[is_new], column) and is_new.sum() == values.notna().sum():
         return Cells(None, f"{column.name} holds numbers, expected text: {_first(values, is_new)}")
-    return Cells(np.array(found, dtype=object), news=_news(values, is_new))
+    is_gap = np.array([text is None for text in found], dtype=bool) & (not column.has_gaps)
+    changes = _changes(values, NEW_VALUES, is_new, found) + _changes(values, gap, is_gap)
+    return Cells(np.array(found, dtype=object), changes=changes)
 
 
 def _are_numbers(new: Series, column: Column) -> bool:
@@ -70,14 +82,16 @@ def _are_numbers(new: Series, column: Column) -> bool:
     return bool(cells.numbers(pandas().Series(column.categories, dtype=object))[1].all())
 
 
-def _news(values: Series, is_new: BoolArray) -> RowsWarning | None:
-    if not is_new.any():
-        return None
-    what = (
-        f"Column {str(values.name)!r} holds categories that were not there in training, which "
-        "makes their rows unusual"
-    )
-    return RowsWarning(what, int(is_new.sum()), _first(values, is_new))
+def _changes(
+    values: Series, what: str, chosen: BoolArray, words: list[str | None] | None = None
+) -> list[CellsWarning.Change]:
+    """Return what is to be told of some cells of a column, or nothing."""
+    rows = np.flatnonzero(chosen)
+    if not len(rows):
+        return []
+    told = () if words is None else tuple(sorted({str(words[i]) for i in rows}))
+    first = f"row {values.index[rows[0]]}"
+    return [CellsWarning.Change(str(values.name), what, told, len(rows), first)]
 
 
 def _first(values: Series, chosen: BoolArray) -> str:
@@ -85,28 +99,27 @@ def _first(values: Series, chosen: BoolArray) -> str:
 
 
 def about_cells(values: Series, found: Any, column: Column) -> str:
-    """Return what is to be said of infinity, and of gaps where training had none; or nothing."""
-    is_number = column.kind == NUMBER
-    mistake = about_infinity(values, found) if is_number else ""
-    is_gap = np.isnan(found) if is_number else np.array([text is None for text in found])
-    if mistake or column.has_gaps or not is_gap.any():
-        return mistake
-    return (
-        f"Column {column.name!r} has no value in {shown_rows(values, is_gap)}, but had no gaps in "
-        "training."
-    )
+    """Return what is to be said of infinity, or nothing."""
+    return about_infinity(values, found) if column.kind == NUMBER else ""
 
 
-def unusable(values: Series, column: Column) -> BoolArray:
-    """Tell which cells keep their rows from being scored: text, infinity, unexpected gaps."""
-    if column.kind != NUMBER:
-        is_gap = np.array([text is None for text in cells.words(values)], dtype=bool)
-        return is_gap & (not column.has_gaps)
-    if cells.is_time_type(values.dtype):
-        return np.zeros(len(values), dtype=bool)  # another column altogether, not some cells
-    found, is_text = cells.numbers(values)
-    is_gap = np.isnan(found) & ~is_text & (not column.has_gaps)
-    return is_text | np.isinf(found) | is_gap
+def new_gaps(values: Series, column: Column) -> BoolArray:
+    """Tell which cells are gaps where training had none."""
+    if column.has_gaps or column.kind == EMPTY or cells.is_time_type(values.dtype):
+        return np.zeros(len(values), dtype=bool)
+    if column.kind == NUMBER:
+        found, is_text = cells.numbers(values, column.format)
+        return np.isnan(found) & ~is_text
+    return np.array([text is None for text in cells.words(values)], dtype=bool)
+
+
+def unusable(values: Series, column: Column, gaps: bool) -> BoolArray:
+    """Tell which cells keep their rows from being scored: text, infinity, perhaps new gaps."""
+    is_refused = new_gaps(values, column) if gaps else np.zeros(len(values), dtype=bool)
+    if column.kind != NUMBER or cells.is_time_type(values.dtype):
+        return is_refused  # times are another column altogether, not some cells
+    found, is_text = cells.numbers(values, column.format)
+    return is_refused | is_text | np.isinf(found)
 
 
 def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[RowsWarning]]:

@@ -7,15 +7,33 @@ from typing import Any
 
 import numpy as np
 
+from ocfuse.columns import is_id_name
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, LabelArray
-from ocfuse.exceptions import InvalidInputError, RowsWarning, TableError, TableWarning
+from ocfuse.exceptions import (
+    CellsWarning,
+    InvalidInputError,
+    RowsWarning,
+    TableError,
+    TableWarning,
+)
+from ocfuse.features import JUDGE, require_unicode
 from ocfuse.tables import cells
 from ocfuse.tables.cells import BoolArray
-from ocfuse.tables.column import FEATURES, GROUP, ID, IGNORED, LABEL, TIME, Column
+from ocfuse.tables.column import (
+    CATEGORY,
+    EMPTY,
+    FEATURES,
+    GROUP,
+    ID,
+    IGNORED,
+    LABEL,
+    TIME,
+    Column,
+)
 from ocfuse.tables.frames import Frame, Series, as_frame, listed, pandas
 from ocfuse.tables.kinds import (
+    category_column,
     infer_column,
-    is_id_name,
     is_time_name,
     shown_row,
     shown_rows,
@@ -24,10 +42,11 @@ from ocfuse.tables.kinds import (
 from ocfuse.tables.labels import LabelRule, is_label_name, learn_rule
 from ocfuse.tables.names import FILE
 from ocfuse.tables.reading import (
-    FILL,
+    LEAVE_OUT,
     ONE_COLUMN,
     about_cells,
     mismatch,
+    new_gaps,
     read_cells,
     read_times,
     unusable,
@@ -40,6 +59,8 @@ MOST_MISTAKES = 4
 #: What a user may ask for a column to be, and what it then is.
 KINDS = {ID: ID, GROUP: GROUP, "ignore": IGNORED}
 ASKED = "as asked for"
+#: Kinds that nothing is learned from.
+NOT_LEARNED = (EMPTY, GROUP, ID, IGNORED, LABEL, TIME)
 
 
 @dataclass(frozen=True)
@@ -77,7 +98,9 @@ class Schema:
         time: str | None = None,
         *,
         normal: Any = None,
+        anomaly: Any = None,
         group: str | None = None,
+        categories: str | Sequence[str] = (),
     ) -> "Schema":
         """Tell from training rows what each column holds.
 
@@ -95,8 +118,14 @@ class Schema:
             Values of the label column that are normal. None recognises +1 and
             -1, pairs such as "ok" and "defective", and 0 and 1 where the name
             of the column says which is which.
+        anomaly : str or collection, default=None
+            Values of the label column that are anomalies; the others are normal, or
+            unknown where `normal` names the normal ones. An empty cell is unknown.
         group : str, default=None
             Column that names the run, part or tile of every row.
+        categories : str or sequence of str, default=()
+            Columns that hold categories, whatever their values look like: digits that are
+            codes, text with many values.
 
         Returns
         -------
@@ -110,14 +139,18 @@ class Schema:
         given = {LABEL: label, ID: id, TIME: time, GROUP: group}
         asked = [(kind, name) for kind, name in given.items() if name is not None]
         asked += [("ignore", name) for name in ignored]
+        coded = [categories] if isinstance(categories, str) else list(categories)
+        asked += [(CATEGORY, name) for name in coded]
         require_known(table, asked)
-        if normal is not None and label is None:
-            raise InvalidInputError(
-                "normal needs a label column. Name it, for instance label='state'."
-            )
-        rule = None if label is None else learn_rule(table[label], normal)
+        for what, values in (("normal", normal), ("anomaly", anomaly)):
+            if values is not None and label is None:
+                raise InvalidInputError(
+                    f"{what} needs a label column. Name it, for instance label='state'."
+                )
+        rule = None if label is None else learn_rule(table[label], normal, anomaly)
         kinds = {name: kind for kind, name in asked}
-        found = _found([_settled(table[name], kinds.get(name), rule) for name in table.columns])
+        found = _found([_settled(column, kinds.get(name), rule) for name, column in table.items()])
+        _require_unicode(found, rule)
         schema = cls(_only_one(_only_one(found, ID, id), TIME, time), rule)
         schema._require_features(table)
         schema._warn_of_training(table)
@@ -131,7 +164,7 @@ class Schema:
     @property
     def left_out(self) -> str:
         """The columns that a detector does not learn from, and why."""
-        others = (column for column in self.columns if column.kind not in FEATURES)
+        others = (c for c in self.columns if c.kind not in FEATURES or c.kind == EMPTY)
         return "; ".join(f"{column.name} ({column.kind}: {column.reason})" for column in others)
 
     @property
@@ -145,36 +178,54 @@ class Schema:
         Parameters
         ----------
         frame : data frame
-            The table. Missing columns, columns of another type, gaps in columns
-            that had none and infinite numbers are errors; further columns, a
-            missing id or time and unknown categories are warnings.
+            The table. Missing columns, columns of another type and infinite numbers are
+            errors; further columns, a missing id or time, and cells unlike those of training
+            are warnings: unknown categories, gaps in columns that had none, values in columns
+            that were empty.
         """
         self.features_of(frame)
 
-    def features_of(self, frame: Any) -> Frame:
-        """Return numbers and categories as training knows them, having checked the table."""
+    def features_of(self, frame: Any, *, gaps: str = JUDGE) -> Frame:
+        """Return numbers and categories as training knows them, having checked the table.
+
+        What becomes of new gaps is told as `gaps` has it (see `FeatureEncoder`).
+        """
         table = as_frame(frame)
         wanted = [column for column in self.columns if column.kind in FEATURES]
-        missing = [column.name for column in wanted if column.name not in table.columns]
-        pairs = [(c, table[c.name]) for c in wanted if c.name not in missing]
-        found = {column.name: read_cells(values, column) for column, values in pairs}
+        is_there = set(table.columns)
+        missing = [c.name for c in wanted if c.name not in is_there and c.kind != EMPTY]
+        pairs = [(c, table[c.name]) for c in wanted if c.name in is_there]
+        found = {column.name: read_cells(values, column, gaps) for column, values in pairs}
         wrong = [read.mistake for read in found.values() if read.mistake]
         if missing or wrong:
             raise mismatch(missing, self._extra(table), wrong, len(table.columns))
         mistakes = [about_cells(values, found[c.name].values, c) for c, values in pairs]
-        _refuse([mistake for mistake in mistakes if mistake], FILL)
-        self._warn(table, [read.news for read in found.values() if read.news is not None])
-        features = {name: read.values for name, read in found.items()}
+        _refuse([mistake for mistake in mistakes if mistake], LEAVE_OUT)
+        self._warn(table, [change for read in found.values() for change in read.changes])
+        features = {
+            c.name: found[c.name].values if c.name in found else np.full(len(table), np.nan)
+            for c in wanted
+        }
         return pandas().DataFrame(features, index=table.index)
 
-    def unusable_rows(self, frame: Any) -> BoolArray:
-        """Tell which rows cannot be scored: text among numbers, infinity, unexpected gaps."""
+    def unusable_rows(self, frame: Any, *, gaps: bool = True) -> BoolArray:
+        """Tell which rows cannot be scored: text among numbers, infinity, perhaps new gaps."""
         table = as_frame(frame)
         result = np.zeros(len(table), dtype=bool)
         for column in self.columns:
             if column.kind in FEATURES and column.name in table.columns:
-                result |= unusable(table[column.name], column)
+                result |= unusable(table[column.name], column, gaps)
         return result
+
+    def gaps_of(self, frame: Any) -> list[str]:
+        """Name, for every row, the columns where it has a gap and training had none."""
+        table = as_frame(frame)
+        names: list[list[str]] = [[] for _ in range(len(table))]
+        for column in self.columns:
+            if column.kind in FEATURES and column.name in table.columns:
+                for i in np.flatnonzero(new_gaps(table[column.name], column)):
+                    names[i].append(column.name)
+        return [listed(row) for row in names]
 
     def labels_of(self, frame: Any) -> LabelArray | None:
         """Return +1, -1 or 0 for every row, or None if there is no label column."""
@@ -248,14 +299,14 @@ class Schema:
         return [name for name in table.columns if name not in known]
 
     def _require_features(self, table: Frame) -> None:
-        if not self.features:
+        if all(column.kind in NOT_LEARNED for column in self.columns):
             reasons = listed([f"{column.name} ({column.reason})" for column in self.columns])
             hint = f" {ONE_COLUMN}" if len(table.columns) == 1 else ""
             raise TableError(
                 f"The table has no column of numbers or categories to learn from: {reasons}.{hint}"
             )
 
-    def _warn(self, table: Frame, news: list[RowsWarning]) -> None:
+    def _warn(self, table: Frame, changes: list[CellsWarning.Change]) -> None:
         extra = self._extra(table)
         if extra:
             _warn(f"These columns were not there in training and are not used: {listed(extra)}.")
@@ -263,8 +314,8 @@ class Schema:
             lost = [column.name for column in self._of_kind(kind) if column.name not in table]
             if lost:
                 _warn(f"The {kind} column {lost[0]!r} is missing: the result will be without it.")
-        for warning in news:
-            warnings.warn(warning, stacklevel=4)
+        if changes:
+            warnings.warn(CellsWarning(changes), stacklevel=4)
 
     def _warn_of_training(self, table: Frame) -> None:
         constant = [column.name for column in self.columns if column.is_constant]
@@ -273,13 +324,15 @@ class Schema:
                 f"Columns with the same value in every row: {listed(constant)}. They count only if "
                 "they change later; leave them out if such a change means nothing."
             )
-        for name in self.features:
-            self._warn_of_name(table[name])
+        learned = {c.name for c in self.columns if c.kind in FEATURES and c.kind != EMPTY}
+        for name, column in table.items():
+            if name in learned:
+                self._warn_of_name(column)
 
     def _warn_of_name(self, column: Series) -> None:
         """Tell of a column that is learned, but is not named like a feature."""
-        name, is_few = str(column.name), column.nunique() <= MOST_LABELS
-        if is_label_name(name) and is_few:
+        name = str(column.name)
+        if is_label_name(name) and column.nunique() <= MOST_LABELS:
             label = f"label={name!r} or " if self.label_rule is None else ""
             what, say = "looks like labels", f"{label}ignore={name!r}"
         elif is_time_name(name):
@@ -311,8 +364,8 @@ def _settled(values: Series, asked: str | None, rule: LabelRule | None) -> Colum
     try:
         if asked == LABEL and rule is not None:
             return _label_column(values, rule)
-        if asked == TIME:
-            return time_column(values)
+        if asked in (TIME, CATEGORY):
+            return time_column(values) if asked == TIME else category_column(values)
         return infer_column(values) if asked is None else Column(name, KINDS[asked], ASKED)
     except TableError as error:
         return error
@@ -335,8 +388,9 @@ def _label_column(values: Series, rule: LabelRule) -> Column:
     labels = rule.labels(values)
     counts = {"normal": NORMAL, "anomalies": ANOMALY, "unknown": 0}
     shown = ", ".join(f"{(labels == code).sum()} {word}" for word, code in counts.items())
-    seen = sorted({str(text) for text in values[labels == NORMAL]})
-    return Column(str(values.name), LABEL, f"as asked for: {shown}; normal is {listed(seen)}")
+    which, code = ("normal is", NORMAL) if (labels == NORMAL).any() else ("anomalies are", ANOMALY)
+    seen = sorted({str(text) for text in values[labels == code]})
+    return Column(str(values.name), LABEL, f"as asked for: {shown}; {which} {listed(seen)}")
 
 
 def _only_one(columns: list[Column], kind: str, given: str | None) -> list[Column]:
@@ -364,3 +418,14 @@ def _warn_of_rows(what: str, column: Series, chosen: BoolArray) -> None:
 
 def _warn(text: str) -> None:
     warnings.warn(text, TableWarning, stacklevel=4)
+
+
+def _require_unicode(columns: list[Column], rule: LabelRule | None) -> None:
+    """Refuse what a model would keep of a table, but no file can hold."""
+    for column in columns:
+        require_unicode(column.name, "A column name")
+        for text in column.categories:
+            require_unicode(text, f"Column {column.name!r}")
+    if rule is not None:
+        for word in (*rule.normal, *rule.unknown, *(rule.anomalous or ())):
+            require_unicode(word, "The label column")

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from ocfuse.exceptions import TableError
 from ocfuse.tables.cells import BoolArray, is_time_type, numbers, words
 from ocfuse.tables.frames import Series, pandas
 
@@ -17,8 +18,9 @@ CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p"
 #: Ends of times that are tied to a time zone: Z, +02, +0200 or +02:00.
 OFFSET = re.compile(r"(?::\d\d|T(?:\d\d)+)(?:[.,]\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
 UTC_NAME = re.compile(r"(?<=\d)\s*(?:UTC|GMT|z)$")
-#: Cells that a format is tried on before it is tried on all.
+#: Cells that a format is tried on before it is tried on all, and letters that a time may have.
 FIRST_TRY = 50
+LONGEST_TIME = 100
 
 
 def times(column: Series, format: str, utc: bool) -> Series:
@@ -31,13 +33,21 @@ def times(column: Series, format: str, utc: bool) -> Series:
     else:
         parsed = _parsed(words(column), format)
     # Always by way of UTC: the type must not depend on what the cells of a chunk look like.
-    parsed = parsed.dt.as_unit("us")
+    try:
+        parsed = parsed.dt.as_unit("us")
+    except pd.errors.OutOfBoundsDatetime:
+        raise TableError(
+            f"Column {str(column.name)!r} holds times that are too far from now. Times may be up "
+            "to 290,000 years away: correct or empty such cells, or ignore the column."
+        ) from None
     parsed = parsed if utc else parsed.dt.tz_localize(None)
     return pd.Series(parsed.array, index=column.index, name=column.name)
 
 
 def time_formats(cells: list[str]) -> list[str]:
     """Return the formats in which all cells are times: none, one, or two if days may be months."""
+    if any(len(cell) > LONGEST_TIME for cell in cells):
+        return []
     if _is_format(cells, ISO):
         return [ISO]
     formats = [date + clock for date in DATES for clock in CLOCKS]

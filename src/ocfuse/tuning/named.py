@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError, not_one_of
 from ocfuse.tuning.areas import LabelledAUC, PseudoNegativeAUC
 from ocfuse.tuning.criterion import Criterion
 from ocfuse.tuning.rpau import RPAU
@@ -38,9 +38,7 @@ def make_criterion(criterion: Any) -> Criterion:
     names = ", ".join(repr(name) for name in _NAMED)
     if isinstance(criterion, str):
         if criterion not in _NAMED:
-            raise InvalidInputError(
-                f"A criterion must be one of {names}, or an object. Got {criterion!r}."
-            )
+            raise InvalidInputError(not_one_of("A criterion", criterion, _NAMED, ", or an object"))
         return _NAMED[criterion]()
     if not isinstance(criterion, Criterion):
         raise InvalidTypeError(

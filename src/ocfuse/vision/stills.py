@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.files import PICTURE_ENDINGS, natural
 from ocfuse.optional import needed
+from ocfuse.tables.arrays import RowsFile
 from ocfuse.vision.frames import FrameSource, Picture, Undecoded, to_picture
 
 
@@ -104,7 +105,7 @@ def picture_array(path: Path, name: str | None) -> PictureArray:
     """Return the pictures of a `.npy` or `.npz` file; `name` chooses among several arrays."""
     try:
         if path.suffix.lower() == ".npy":
-            return PictureArray(np.load(path, mmap_mode="r", allow_pickle=False), path.name)
+            return PictureArray(RowsFile(path), path.name)
         with np.load(path, allow_pickle=False) as arrays:
             return PictureArray(_chosen(arrays, name, path), path.name)
     except InvalidInputError:

@@ -3,13 +3,21 @@
 import functools
 import hashlib
 import importlib
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ocfuse.exceptions import InvalidInputError, MissingPackageError, ModelFileError
-from ocfuse.vision.backbone import IMAGENET_CENTRE, IMAGENET_SPREAD, Backbone
+from ocfuse.files import read_whole
+from ocfuse.vision.backbone import (
+    IMAGENET_CENTRE,
+    IMAGENET_SPREAD,
+    MOST_BYTES,
+    Backbone,
+    beside,
+)
 from ocfuse.vision.features import Float32Array
 
 #: What torchvision and timm call the networks of the paper; None if they have it not.
@@ -22,6 +30,8 @@ ARCHITECTURES: dict[str, tuple[str | None, str | None]] = {
 #: Xception alone was trained on pictures from -1 to 1.
 MINUS_ONE_TO_ONE = 127.5
 STRIDES = (8, 16)
+#: Weights that torchvision or timm bring.
+IMAGENET = "imagenet"
 
 
 class TorchBackbone(Backbone):
@@ -67,6 +77,11 @@ class TorchBackbone(Backbone):
         parts = (self.name, _opened(self.name, self.weights)[1], self.size)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
+    def look_in(self, folder: Path) -> None:
+        """Take weights from a folder: a model file names them, but not where to read."""
+        if self.weights != IMAGENET:
+            self.weights = beside(folder, self.weights)
+
     def _run(self, x: Float32Array) -> list[Float32Array]:
         torch = _torch()
         network, _ = _opened(self.name, self.weights)
@@ -107,10 +122,11 @@ def _opened(name: str, weights: str) -> tuple[Any, str]:
     if name not in ARCHITECTURES:
         raise InvalidInputError(f"name must be one of {', '.join(ARCHITECTURES)}. Got {name!r}.")
     torch = _torch()
-    network = _architecture(name, weights == "imagenet")
-    if weights != "imagenet":
+    network = _architecture(name, weights == IMAGENET)
+    if weights != IMAGENET:
         try:
-            network.load_state_dict(torch.load(Path(weights), weights_only=True))
+            content = io.BytesIO(read_whole(Path(weights), MOST_BYTES))
+            network.load_state_dict(torch.load(content, weights_only=True))
         except Exception as error:  # torch has no class of its own for wrong files
             raise ModelFileError(f"{weights} does not fit {name}: {error}") from error
     network.eval()

@@ -47,18 +47,18 @@ function fill(cell, detail) {
 }
 
 function fillFeatures(box, detail) {
-  const { body } = listing(box, "Most unusual features", ["feature", "here", "nearest normal", "what it costs the score"]);
-  const costs = detail.readings.map((r) => r[3]), words = aligned([...costs, detail.cost]);
+  const { body } = listing(box, "Most unusual features", ["feature", "here", "usually", "what it costs the score"]);
+  const costs = detail.readings.map((r) => r[3]), rest = DATA.nFeatures - costs.length;
+  const words = summing(rest ? [...costs, detail.cost - sum(costs)] : costs, detail.cost);
   const most = Math.max(...costs.map(Math.abs), 0);
-  for (const [feature, value, normal, cost] of detail.readings) {
+  for (const [i, [feature, value, usual, cost]] of detail.readings.entries()) {
     const row = add(body, "tr");
     add(row, "th", { scope: "row" }, feature);
-    for (const text of [value, normal]) add(row, "td", { class: text.length < 14 ? "short" : "" }, text);
-    bar(add(row, "td"), cost, most, cost > 0 ? "f-alarm" : "f-quiet", words(cost));
+    for (const text of [value, usual]) add(row, "td", { class: text.length < 14 ? "short" : "" }, text);
+    bar(add(row, "td"), cost, most, cost > 0 ? "f-alarm" : "f-quiet", words[i]);
   }
-  const rest = DATA.nFeatures - costs.length;
-  const lines = rest ? [[rest + (rest > 1 ? " other features" : " other feature"), words(detail.cost - sum(costs))]] : [];
-  total(body, [...lines, ["together: by so much it scores below the nearest normal row", words(detail.cost)]], 4);
+  const lines = rest ? [[rest + (rest > 1 ? " other features" : " other feature"), words[costs.length]]] : [];
+  total(body, [...lines, ["together: by so much it scores below a row with values of the normal rows most like it", words.at(-1)]], 4);
 }
 
 function fillMembers(box, detail) {
@@ -66,18 +66,20 @@ function fillMembers(box, detail) {
   const order = DATA.members.map((_, j) => j).sort((a, b) => detail.shares[a] - detail.shares[b]);
   const heaviest = Math.max(...detail.weights.map(Math.abs));
   const most = Math.max(...detail.shares.map(Math.abs));
-  const words = aligned([...detail.shares, detail.score]), weightWords = aligned(detail.weights);
-  for (const j of order.slice(0, N_MEMBERS)) {
+  const listed = order.slice(0, N_MEMBERS), rest = order.slice(N_MEMBERS), parts = listed.map((j) => detail.shares[j]), lines = [];
+  if (detail.base) parts.push(detail.base);
+  if (rest.length) parts.push(detail.score - sum(parts));
+  const words = summing(parts, detail.score), weightWords = aligned(detail.weights);
+  for (const [i, j] of listed.entries()) {
     const row = add(body, "tr");
     add(row, "th", { scope: "row" }, DATA.members[j]);
     add(row, "td", { class: "short" }, number(detail.scores[j]));
     bar(add(row, "td"), detail.weights[j], heaviest, "f-normal", weightWords(detail.weights[j]));
-    bar(add(row, "td"), detail.shares[j], most, detail.shares[j] < 0 ? "f-alarm" : "f-quiet", words(detail.shares[j]));
+    bar(add(row, "td"), detail.shares[j], most, detail.shares[j] < 0 ? "f-alarm" : "f-quiet", words[i]);
   }
-  const rest = order.slice(N_MEMBERS), lines = [];
-  if (rest.length) lines.push([rest.length + (rest.length > 1 ? " other members" : " other member"), words(sum(rest.map((j) => detail.shares[j])))]);
-  if (detail.base) lines.push(["before any member has spoken", words(detail.base)]);
-  total(body, [...lines, ["together: the score", words(detail.score)]], 4);
+  if (rest.length) lines.push([rest.length + (rest.length > 1 ? " other members" : " other member"), words.at(-2)]);
+  if (detail.base) lines.push(["before any member has spoken", words[listed.length]]);
+  total(body, [...lines, ["together: the score", words.at(-1)]], 4);
 }
 
 function openRow(index) {

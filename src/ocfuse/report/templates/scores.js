@@ -46,7 +46,7 @@ function nearestPosition(at, x) {
 
 function outcomeParts() {
   const t = DATA.thresholds, i = state.at;
-  const parts = [[whole(t.alarms[i]), " of " + counted(DATA.n, "row") + (t.alarms[i] === 1 ? " raises an alarm" : " raise an alarm")], [percent(t.rate[i]), " stated false-alarm rate"]];
+  const parts = [[whole(t.alarms[i]), " of " + counted(DATA.n, "row") + (t.alarms[i] === 1 ? " raises an alarm" : " raise an alarm")], [percent(t.rate[i]), " false-alarm rate"]];
   if (t.found) {
     const anomalies = DATA.nAnomalies, normals = DATA.nNormals;
     if (anomalies) parts.push([whole(t.found[i]) + " of " + whole(anomalies), " labelled anomalies found"]);

@@ -24,11 +24,28 @@ function number(value, digits) {
   return text.replaceAll("-", "−");
 }
 
-// Numbers of one column with as many decimals as the largest needs for three digits.
-function aligned(values) {
+// As many decimals as the largest needs for three digits.
+function decimalsFor(values) {
   const most = Math.max(...values.map(Math.abs), 1e-9);
-  const decimals = Math.min(Math.max(2 - Math.floor(Math.log10(most)), 0), 9);
-  return (value) => value.toFixed(decimals).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
+  return Math.min(Math.max(2 - Math.floor(Math.log10(most)), 0), 9);
+}
+
+const fixed = (value, decimals) => value.toFixed(decimals).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
+
+// Numbers of one column.
+function aligned(values) {
+  const decimals = decimalsFor(values);
+  return (value) => fixed(value, decimals);
+}
+
+// The parts of a sum and the sum, rounded so that what is shown still adds up.
+function summing(parts, total) {
+  const decimals = decimalsFor([...parts, total]), unit = 10 ** decimals;
+  const units = parts.map((part) => part * unit), whole = units.map(Math.floor);
+  const left = Math.min(Math.max(Math.round(total * unit) - whole.reduce((a, b) => a + b, 0), 0), parts.length);
+  const order = parts.map((_, j) => j).sort((a, b) => whole[a] - units[a] - (whole[b] - units[b]));
+  for (const j of order.slice(0, left)) whole[j] += 1;
+  return [...whole.map((value) => fixed(value / unit, decimals)), fixed(Math.round(total * unit) / unit, decimals)];
 }
 
 function percent(share) {

@@ -1,0 +1,1 @@
+"""Ordinary tables, with the troubles that ordinary tables have."""

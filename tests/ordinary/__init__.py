@@ -1,0 +1,1 @@
+"""Ordinary tables, with the trouble that real ones have."""
