@@ -122,13 +122,14 @@ def test_a_camera_that_stalls_is_given_up_and_a_slow_one_is_not(clock):
         clock.now += 0.1
         forever.wait()
 
-    queue = FrameQueue(Camera(frames()), timeout=0.3)
-    taken = []
+    def score(frame):
+        taken.append(frame.index)
+        if len(taken) == 1:
+            clock.now += 0.35  # it may take longer than a camera may be silent
+
+    taken, queue = [], FrameQueue(Camera(frames()), timeout=0.3)
     with pytest.raises(StallError, match=r"camera 0 has given no frame for 0\.3 s"):
-        for frame in queue:
-            taken.append(frame.index)
-            if len(taken) == 1:
-                clock.now += 0.35  # who scores may take longer than a camera may be silent
+        list(map(score, queue))
     forever.set()
     assert taken == [0, 1, 2, 3]
 
