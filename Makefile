@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-torch test-oldest check format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -32,8 +32,14 @@ help:  ## list the targets
 demo: $(STAMP)  ## learn, score, explain and write a report on a small data set (seconds)
 	@.venv/bin/ocfuse demo
 
+# Two processes share the cores: threads of BLAS would only wait for each other, and busily so.
+TEST := OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(RUN) -m pytest -n 2 --dist loadfile \
+    --no-loadscope-reorder
 test: check  ## check, then run all tests and doctests
-	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(TEST)
+
+test-fast: $(STAMP)  ## run the tests that matter while changing code (3 minutes)
+	$(TEST) -q -m 'not slow and not browser and not e2e' tests
 
 # torch is large, and nothing but a rival and other people's networks needs it.
 NEED_TORCH := tests/vision/test_torched.py tests/vision/test_lite0.py \

@@ -30,8 +30,28 @@ LONG = (
 )
 
 
+#: Marks of whole folders and files.
+MARKS = {
+    "tests/end_to_end/": "e2e",
+    "tests/test_install.py": "e2e",
+    "tests/test_demo.py": "e2e",
+    "tests/test_examples.py": "e2e",
+    "tests/test_tutorials.py": "e2e",
+    "tests/report/test_browser.py": "browser",
+    "tests/serve/test_dashboard_browser.py": "browser",
+    "tests/distributed/": "slow",
+    "tests/faults/": "slow",
+    "tests/hardening/": "slow",
+    "tests/robots/": "slow",
+}
+
+
 def pytest_collection_modifyitems(items):
-    """Bring the long files to the front; the order of the others stays."""
+    """Mark what takes long, and bring the long files to the front."""
+    for item in items:
+        for place, mark in MARKS.items():
+            if item.nodeid.startswith(place):
+                item.add_marker(mark)
     rank = {name: i for i, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.nodeid.split("::")[0], len(LONG)))
 

@@ -237,17 +237,17 @@ def test_a_disk_that_fills_up_leaves_nothing(plant_folder, tmp_path, run_command
 
 
 def test_ctrl_c_leaves_no_half_written_file(plant_folder, tmp_path):
-    rows, place = tmp_path / "rows.csv", tmp_path / "out"
-    header, *lines = (plant_folder / "new.csv").read_text().splitlines()
-    rows.write_text("\n".join([header, *(2_000 * lines)]))  # seconds of work
-    place.mkdir()
-    done = process("score", plant_folder / "model.ocf", rows, "-o", place / "s.csv")
-    while done.poll() is None and not any(file.stat().st_size for file in place.iterdir()):
-        time.sleep(0.05)
+    """It has begun its file, and waits for more rows."""
+    done = process("score", plant_folder / "model.ocf", "-", "-o", tmp_path / "s.csv", stdin=-1)
+    done.stdin.write((plant_folder / "new.csv").read_text())
+    done.stdin.flush()
+    while done.poll() is None and not any(tmp_path.iterdir()):
+        time.sleep(0.02)
     done.send_signal(signal.SIGINT)
+    done.wait(300)  # before its input ends, which would end it as well
     _, err = done.communicate()
     assert (done.returncode, err) == (130, "")
-    assert list(place.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_report(plant_folder, tmp_path, run_command):

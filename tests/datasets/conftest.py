@@ -54,7 +54,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.body = b""
         self.asked = []
-        self.faults = {}
+        self.faults, self.may_answer = {}, threading.Event()
 
     def url(self, path):
         return f"http://127.0.0.1:{self.server_address[1]}/{path}"
@@ -68,7 +68,7 @@ class Handler(BaseHTTPRequestHandler):
         if isinstance(fault, int):
             return self.send_error(fault)
         if fault == "silent":
-            return time.sleep(1.0)
+            return server.may_answer.wait(60)
         start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
         if fault == "no range":
             start = 0
@@ -98,5 +98,6 @@ def server(monkeypatch):
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
+        server.may_answer.set()
         server.shutdown()
         thread.join()

@@ -33,7 +33,7 @@ def part(target):
     return target.with_name("set.zip.part")
 
 
-def get(server, target, timeout=5.0):
+def get(server, target, timeout=60.0):
     download(server.url("set.zip"), target, accept, timeout)
 
 
@@ -183,7 +183,7 @@ def test_threads_do_not_disturb_each_other(server, target, part):
     part.parent.mkdir()
     part.write_bytes(BODY[:1000])
     errors = []
-    start = threading.Barrier(4)
+    start = threading.Barrier(4, timeout=60)
 
     def work():
         start.wait()

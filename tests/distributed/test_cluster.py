@@ -29,7 +29,7 @@ def test_what_cannot_be_connected(monkeypatch):
         ):
             pass
     gc.collect()  # nobody may wait for an answer now
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60  # three times dask's own patience is more
 
 
 @pytest.fixture(scope="module")

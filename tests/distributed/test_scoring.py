@@ -254,7 +254,7 @@ def _limit_files(n_bytes):
 
 
 def test_a_scheduler_that_is_lost_is_an_error(client, folder, tmp_path):
-    slow = make_model([("slow", Slow(0.3))], id="part").fit(plant(200, 0))
+    slow = make_model([("slow", Slow(0.6))], id="part").fit(plant(200, 0))
     out = tmp_path / "out"
     ours, theirs = multiprocessing.Pipe()
     with (
@@ -283,7 +283,7 @@ def test_going_on_after_the_command_was_killed(client, model, tmp_path):
     for name in there:
         assert len(pd.read_parquet(out / name)) == 200
     outcome = score(load(saved), data, out, client=client)
-    assert len(there) <= outcome.resumed < 60
+    assert 1 <= len(there) <= outcome.resumed
     assert len(names(out)) == 60
     assert_same(read(out), expected(model, data))
 

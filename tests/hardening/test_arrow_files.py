@@ -14,9 +14,11 @@ import pytest
 from ocfuse.cli.codes import ExitCode
 from ocfuse.exceptions import TableError
 from ocfuse.tables import open_source
-from tests.cli.cases import plant, process
+from tests.cli.cases import plant
 
 N = 300
+#: Files of which some bytes are changed, and how often.
+MUTATED, N_MUTANTS = ("t.feather", "z.feather", "t.parquet"), 60
 #: Reads each file that is named on its standard input; says how that ended, line by line.
 READER = """
 import json, sys
@@ -95,14 +97,13 @@ def test_a_forged_feather_file_is_refused(forgeries):
     assert set(read_elsewhere(list(forgeries.values()))) == {"refused"}
 
 
-def test_fit_and_score_outlive_a_forged_file(forgeries, plant_folder, tmp_path):
+def test_fit_and_score_refuse_a_forged_file(forgeries, plant_folder, tmp_path, run_command):
     for words in (
         ["fit", forgeries["far"], "-o", tmp_path / "m.ocf"],
         ["score", plant_folder / "model.ocf", forgeries["last"], "-o", tmp_path / "scores.csv"],
     ):
-        command = process(*words)
-        _, err = command.communicate(timeout=120)
-        assert command.returncode == ExitCode.BAD_DATA, err
+        code, _, err = run_command(*words)
+        assert code == ExitCode.BAD_DATA, err
         assert "cannot be read; it may be cut off or damaged" in err
     assert not list(tmp_path.iterdir())
 
@@ -137,8 +138,9 @@ def mutants(path, n, seed):
         yield found
 
 
-@pytest.mark.parametrize("name", ["t.feather", "z.feather", "t.parquet"])
-def test_no_mutant_ends_the_process(tmp_path, name):
+@pytest.fixture(scope="module")
+def ends_of_mutants(tmp_path_factory):
+    """Return how reading the mutants of each file ended."""
     table = pa.table(
         {
             "number": np.arange(60.0),
@@ -147,11 +149,21 @@ def test_no_mutant_ends_the_process(tmp_path, name):
             "list": [[i, i] for i in range(60)],
         }
     )
-    if name.endswith("parquet"):
-        pq.write_table(table, tmp_path / name, row_group_size=25)
-    else:
-        write_feather(table, tmp_path / name, "lz4" if name.startswith("z") else None)
-    ends = read_elsewhere(list(mutants(tmp_path / name, 60, seed=0)))
+    paths = []
+    for name in MUTATED:
+        path = tmp_path_factory.mktemp("mutants") / name
+        if name.endswith("parquet"):
+            pq.write_table(table, path, row_group_size=25)
+        else:
+            write_feather(table, path, "lz4" if name.startswith("z") else None)
+        paths += mutants(path, N_MUTANTS, seed=0)
+    ends = read_elsewhere(paths)
+    return {name: ends[i * N_MUTANTS :][:N_MUTANTS] for i, name in enumerate(MUTATED)}
+
+
+@pytest.mark.parametrize("name", MUTATED)
+def test_no_mutant_ends_the_process(ends_of_mutants, name):
+    ends = ends_of_mutants[name]
     assert set(ends) <= {"refused", "memory", 60}
     assert ends.count("refused") > 5
 

@@ -16,9 +16,9 @@ from tests.ordinary.tables import FRESH, KINDS, draw, through_csv
 pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.OcfuseWarning")
 
 RATE = 0.05
-SEEDS = (0, 1, 2)
-#: Mean of three rates, each Beta(10, 191) over draws of 200 rows: above this once in 300 times.
-MOST_ALARMS = 0.08
+SEEDS = (0, 1)
+#: Mean of two rates, each Beta(10, 191) over draws of 200 rows: above this once in 300 times.
+MOST_ALARMS = 0.084
 #: A draw in which the row with the only blank is learned from, not left out as far outside.
 SAVED = 1
 #: A fault moves a number by so many standard deviations.

@@ -74,7 +74,7 @@ def visit(browser, files):
         settings = {"viewport": {"width": 1200, "height": 900}} | settings
         contexts.append(browser.new_context(**settings))
         page = contexts[-1].new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))

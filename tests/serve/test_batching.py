@@ -1,6 +1,5 @@
 import asyncio
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,15 +12,16 @@ BAD = 666
 
 
 class Kernel:
-    """Score a row by its number; slowly, and never two blocks at a time."""
+    """Score a row by its number, when it may, and never two blocks at a time."""
 
     def __init__(self):
         self.blocks = []
-        self.lock = threading.Lock()
+        self.lock, self.may_go_on = threading.Lock(), threading.Event()
+        self.may_go_on.set()
 
     def __call__(self, rows):
         assert self.lock.acquire(blocking=False)
-        time.sleep(0.01)
+        assert self.may_go_on.wait(60)
         self.blocks.append([row[0] for row in rows])
         self.lock.release()
         if any(row[0] == BAD for row in rows):
@@ -68,12 +68,14 @@ def test_a_failure_is_that_of_one_request(executor):
 
 def test_requests_that_are_given_up_are_not_scored(executor):
     kernel = Kernel()
+    kernel.may_go_on.clear()
     batcher = Batcher(kernel, executor, 1)
 
     async def give_up():
         tasks = [asyncio.create_task(batcher.score([(i,)])) for i in range(3)]
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)  # all of them ask now; the first block has begun
         tasks[1].cancel()
+        kernel.may_go_on.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     asyncio.run(give_up())

@@ -60,7 +60,7 @@ def hello(socket, **more):
 def receive(socket, kind):
     """Return the next message of a kind."""
     while True:
-        message = json.loads(socket.recv(timeout=10))
+        message = json.loads(socket.recv(timeout=60))
         if message["type"] == kind:
             return message
 
@@ -73,7 +73,7 @@ def closed_with(socket):
 
 
 def wait_for(condition):
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -383,7 +383,7 @@ def full(store):
 
 
 def wait_for(condition):
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -54,14 +54,14 @@ def open_stream(running):
 
 
 def wait_until(is_true):
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not is_true():
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
 def receive(stream):
-    return json.loads(stream.recv(timeout=20))
+    return json.loads(stream.recv(timeout=60))
 
 
 def tell(stream, **message):

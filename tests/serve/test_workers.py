@@ -43,7 +43,7 @@ def hold(monkeypatch):
 
 def tell(stream, **message):
     stream.send(json.dumps(message))
-    return json.loads(stream.recv(timeout=30))
+    return json.loads(stream.recv(timeout=60))
 
 
 def test_nothing_waits_for_an_explanation_or_a_load(make_service, hold):
@@ -61,13 +61,13 @@ def test_nothing_waits_for_an_explanation_or_a_load(make_service, hold):
             connect(f"ws://{running.address}/v1/stream?model=runs") as sensors,
         ):
             for stream in (plant, sensors):
-                assert json.loads(stream.recv(timeout=30))["type"] == "ready"
+                assert json.loads(stream.recv(timeout=60))["type"] == "ready"
             assert tell(plant, row=NORMAL)["type"] == "score"
             assert tell(plant, row=ODD)["alarm"] == "begin"
             assert tell(plant, row=NORMAL | {"mode": "never seen"})["type"] == "score"
             assert tell(sensors, row={"flow": 1, "current": 1})["type"] == "score"
             for body in ({"rows": rows(2)}, {"rows": rows(400)}, {"rows": [ODD | {"more": 1}]}):
-                answer = httpx.post(f"{address}/v1/score", json=body, timeout=30)
+                answer = httpx.post(f"{address}/v1/score", json=body, timeout=60)
                 assert (answer.status_code, len(answer.json()["results"])) == (
                     200,
                     len(body["rows"]),
@@ -115,7 +115,7 @@ def test_a_stream_does_not_wait_for_large_requests(make_service):
             Running(service) as running,
             connect(f"ws://{running.address}/v1/stream") as stream,
         ):
-            assert json.loads(stream.recv(timeout=30))["type"] == "ready"
+            assert json.loads(stream.recv(timeout=60))["type"] == "ready"
             assert tell(stream, row=ODD)["alarm"] == "begin"
             is_free.set()
     finally:
@@ -137,7 +137,7 @@ def test_a_long_message_lets_other_streams_have_their_turn(make_service):
             with connect(
                 f"ws://{running.address}/v1/stream?model={model}", max_size=None
             ) as stream:
-                stream.recv(timeout=30)
+                stream.recv(timeout=60)
                 assert len(tell(stream, rows=[row] * 600)["results"]) == 600
             assert len(n_works) >= 3
 
@@ -211,7 +211,7 @@ def test_a_work_is_refused_once_the_service_stops():
 
 def test_notes_are_those_of_their_own_thread():
     """And threads that collect them are inside at the same time."""
-    both_inside = threading.Barrier(2, timeout=30)
+    both_inside = threading.Barrier(2, timeout=60)
 
     def collect(name):
         with noted() as notes:

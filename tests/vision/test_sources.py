@@ -1,5 +1,5 @@
-import tracemalloc
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ import pytest
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MissingPackageError
 from ocfuse.vision import FrameWarning, open_frames
 from ocfuse.vision.frames import FrameSource, to_picture
+from ocfuse.vision.video import Video
 from tests.vision.cases import needs, scene
 
 needs("PIL.Image", "av")
@@ -119,24 +120,59 @@ def test_a_cut_off_video_gives_what_is_there(tmp_path):
         assert 5 < len(list(open_frames(path))) < 30
 
 
-def peak_of(source):
-    tracemalloc.start()
-    for _ in source:
-        pass
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
+def most_held(source):
+    """Return how many pictures a source holds at most besides the last one."""
+    given, most = [], 0
+    for frame in source:
+        given.append(weakref.ref(frame.image))
+        most = max(most, sum(picture() is not None for picture in given[:-1]))
+    return most
 
 
-def test_memory_does_not_grow_with_the_recording(tmp_path):
-    short, long = (write_video(tmp_path / f"{n}.mp4", n=n, size=128) for n in (10, 100))
-    peak_of(open_frames(short))  # what the first one loads is not counted
-    ahead = 16 * 128 * 128 * 3  # frames that the decoder may have read, in its own threads
-    assert peak_of(open_frames(long)) < 1.5 * peak_of(open_frames(short)) + ahead
-    for n in (20, 400):
-        np.save(tmp_path / f"{n}.npy", np.zeros((n, 64, 64), np.uint8))
-    small, large = (peak_of(open_frames(tmp_path / f"{n}.npy")) for n in (20, 400))
-    assert large < 1.5 * small + 2**17
+def test_a_video_is_decoded_while_it_is_read(tmp_path, monkeypatch):
+    """Neither pictures nor packets are kept: memory does not grow with the recording."""
+    path = write_video(tmp_path / "run.mp4", n=60)
+    n_packets = [0]
+
+    def counted(container, *stream):
+        for packet in container.demux(*stream):
+            n_packets[0] += 1
+            yield packet
+
+    class Counted:
+        def __init__(self, container):
+            self.container, self.streams = container, container.streams
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *reason):
+            self.container.close()
+
+        def demux(self, *stream):
+            return counted(self.container, *stream)
+
+    monkeypatch.setattr(Video, "_open", lambda video: Counted(av.open(str(video.path))))
+    ahead = [n_packets[0] - frame.index for frame in open_frames(path)]
+    assert len(ahead) == 60
+    assert 0 < max(ahead) < 20  # what the decoder needs before it gives the first picture
+    assert most_held(open_frames(path)) <= 2
+
+
+def test_an_array_file_is_read_picture_by_picture(tmp_path, monkeypatch):
+    pictures = np.arange(40, dtype=np.uint8).repeat(16).reshape(40, 4, 4)
+    np.save(tmp_path / "a.npy", pictures)
+    asked, fromfile = [], np.fromfile
+    monkeypatch.setattr(
+        np, "fromfile", lambda file, dtype, n: asked.append(n) or fromfile(file, dtype, n)
+    )
+    source = open_frames(tmp_path / "a.npy")
+    asked.clear()  # one picture was looked at
+    for frame in source:
+        assert frame.image[0, 0, 0] == frame.index
+        assert asked == [16] * (frame.index + 1)
+    assert len(asked) == 40
+    assert most_held(source) <= 2
 
 
 def test_arrays(tmp_path):
