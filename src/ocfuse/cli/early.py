@@ -6,9 +6,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-#: Packages of which scikit-learn's base uses one function each, and none to score rows. They
-#: take more than half of the seconds that it takes to import it.
-HARDLY_USED = ("scipy.stats", "pandas")
+#: Packages that scikit-learn's base imports, itself or by way of SciPy, for the sake of a function
+#: or for none. They take more than half of the seconds that it takes to import it.
+HARDLY_USED = ("numpy.f2py", "numpy.testing", "scipy.stats", "pandas")
 
 
 class _Later(ModuleType):
@@ -18,10 +18,20 @@ class _Later(ModuleType):
         self.step_aside()
         return getattr(importlib.import_module(self.__name__), name)
 
+    def step_in(self) -> None:
+        """Be what an import finds."""
+        sys.modules[self.__name__] = self
+        package, _, own_name = self.__name__.rpartition(".")
+        if package:
+            setattr(sys.modules[package], own_name, self)
+
     def step_aside(self) -> None:
-        """Be no longer what an import finds."""
+        """Be it no longer."""
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
+        package, _, own_name = self.__name__.rpartition(".")
+        if package and vars(sys.modules[package]).get(own_name) is self:
+            delattr(sys.modules[package], own_name)
 
 
 def import_sklearn() -> None:
@@ -34,7 +44,8 @@ def import_sklearn() -> None:
     if "sklearn" in sys.modules:
         return
     stand_ins = [_Later(name) for name in HARDLY_USED if _can_wait(name)]
-    sys.modules.update({module.__name__: module for module in stand_ins})
+    for module in stand_ins:
+        module.step_in()
     try:
         importlib.import_module("sklearn.base")
     finally:

@@ -510,7 +510,7 @@ def _check_density(attributes: Mapping[str, Any]) -> None:
 
 def _check_own_tree(attributes: Mapping[str, Any]) -> None:
     """Refuse a tree of other columns, outputs or classes than its estimator says."""
-    tree = attributes.get("tree_")
+    tree: Any = attributes.get("tree_")
     if is_tree(tree):
         require(
             tree.n_features == n_columns(attributes),
