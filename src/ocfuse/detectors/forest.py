@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.ensemble import IsolationForest
 
 from ocfuse.compiled.native import kernel, thread_count
 from ocfuse.detectors.base import (
@@ -19,6 +18,7 @@ from ocfuse.detectors.base import (
 )
 from ocfuse.detectors.gram import FloatArray, Gram, Query
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.optional import slow
 
 #: Pairs of a row and a tree that are followed at once.
 PAIRS_AT_ONCE = 2**16
@@ -182,7 +182,7 @@ class Forest(BaseDetector):
 
     def _fit(self, gram: Gram) -> None:
         self.rows_per_tree_ = min(self.rows_per_tree, gram.n_rows)
-        forest = IsolationForest(
+        forest = slow("sklearn.ensemble").IsolationForest(
             n_estimators=self.n_trees,
             max_samples=self.rows_per_tree_,
             random_state=self.random_state,

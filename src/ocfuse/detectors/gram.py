@@ -8,7 +8,6 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from ocfuse.compiled.native import kernel
 from ocfuse.detectors.decay import complete, decayed
@@ -16,6 +15,7 @@ from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
 from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
 from ocfuse.nearest.exact import Nearest, nearest_by_matrix, nearest_by_tree, without_self
 from ocfuse.nearest.search import Search, centres_of_many
+from ocfuse.optional import slow
 from ocfuse.threads import few_threads
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -107,7 +107,7 @@ class Reference:
         if kernel is not None or m > TREE_COLUMNS or n < TREE_ROWS:
             return None
         if "_tree" not in self.__dict__:
-            self._tree = cKDTree(self.X)
+            self._tree = slow("scipy.spatial").cKDTree(self.X)
         return self._tree
 
     @property

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
-from sklearn.decomposition import PCA
-from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 
 from ocfuse.detectors.base import (
@@ -20,6 +18,7 @@ from ocfuse.detectors.base import (
     require_number,
 )
 from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.optional import slow
 from ocfuse.threads import few_threads
 
 #: One Gaussian is fitted in at most so many directions, in closed form.
@@ -147,7 +146,8 @@ class Subspace:
         # Rows without any spread have no directions: any will do.
         basis = np.eye(m, r)
         if rows.any():
-            basis = PCA(r, svd_solver=solver, random_state=seed).fit(rows).components_.T
+            pca = slow("sklearn.decomposition").PCA(r, svd_solver=solver, random_state=seed)
+            basis = pca.fit(rows).components_.T
         found.directions = np.ascontiguousarray(basis)
         found.noise = float(found.split(rows)[1].mean()) / (m - r) + reg
         return found
@@ -376,7 +376,9 @@ def _fit_mixture(rows: FloatArray, c: int, reg: float, seed: int) -> tuple[Mixtu
     """Fit c Gaussians and tell whether the fit converged."""
     if c == 1:
         return _single(rows, reg), True
-    model = GaussianMixture(c, reg_covar=reg, max_iter=MOST_ITERATIONS, random_state=seed)
+    model = slow("sklearn.mixture").GaussianMixture(
+        c, reg_covar=reg, max_iter=MOST_ITERATIONS, random_state=seed
+    )
     with warnings.catch_warnings():
         # Too few distinct rows or iterations: `converged_` tells, not a warning.
         warnings.simplefilter("ignore")

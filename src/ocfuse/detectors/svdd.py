@@ -5,11 +5,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
-from sklearn.svm import OneClassSVM
 
 from ocfuse.detectors.base import MANY_ROWS, KernelDetector, require_number
 from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
 from ocfuse.detectors.landmarks import Landmarks
+from ocfuse.optional import slow
 
 #: The solver stops when the optimality conditions hold to this, absolutely.
 SOLVER_TOLERANCE = 1e-8
@@ -108,7 +108,8 @@ class SVDD(KernelDetector):
             self.dual_coef_: FloatArray = sphere.weights
             self.level_ = sphere.level
             return
-        solver = OneClassSVM(kernel="precomputed", nu=self.nu, tol=SOLVER_TOLERANCE)
+        svm = slow("sklearn.svm")
+        solver = svm.OneClassSVM(kernel="precomputed", nu=self.nu, tol=SOLVER_TOLERANCE)
         solver.fit(gram.kernel(self.width))
         total = float(solver.dual_coef_.sum())
         self.support_ = np.asarray(solver.support_, dtype=np.intp)

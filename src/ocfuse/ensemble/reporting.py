@@ -9,13 +9,13 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
 from ocfuse.detectors.base import core_rows
 from ocfuse.ensemble.labels import LabelArray, check_labels
 from ocfuse.ensemble.trimming import LARGEST_GROUP, remote_groups
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.features import FloatArray, check_table, take_rows
+from ocfuse.optional import slow
 from ocfuse.report.data import Embedding, IntArray, ReportData
 from ocfuse.report.timeline import to_times
 from ocfuse.stats.correlation import rank_correlation
@@ -176,7 +176,8 @@ def _plane(encoded: FloatArray) -> FloatArray:
     near = np.arcsinh(encoded)
     count = min(2, *near.shape)
     points = np.zeros((len(near), 2))
-    points[:, :count] = PCA(count, random_state=0).fit_transform(near)
+    pca = slow("sklearn.decomposition").PCA(count, random_state=0)
+    points[:, :count] = pca.fit_transform(near)
     return points
 
 

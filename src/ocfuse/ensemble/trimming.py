@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import pairwise_distances_chunked
 
 from ocfuse.detectors.base import MANY_ROWS, core_rows
+from ocfuse.optional import slow
 
 FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
@@ -175,5 +175,5 @@ def _evenly(n: int) -> NDArray[np.intp]:
 def _reach(rows: FloatArray, X: FloatArray) -> FloatArray:
     """Return how far each row is from the nearest fifth of the rows of X."""
     k = math.ceil(LARGEST_SHARE * len(X))
-    blocks = pairwise_distances_chunked(rows, X)
+    blocks = slow("sklearn.metrics").pairwise_distances_chunked(rows, X)
     return np.concatenate([np.partition(block, k, axis=1)[:, k] for block in blocks])

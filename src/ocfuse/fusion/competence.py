@@ -1,7 +1,6 @@
 """Weights from the competence of the members, in closed form at every point."""
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.base import clone
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
@@ -11,6 +10,7 @@ from ocfuse.fusion.inputs import FloatArray, Kinship, check_number
 from ocfuse.fusion.locality import Locality, representative_rows
 from ocfuse.fusion.situation import learned_scale
 from ocfuse.fusion.surroundings import LocalScale
+from ocfuse.optional import slow
 from ocfuse.solvers.ball import LpBall
 
 #: Normals whose scores are correlated, at most.
@@ -220,7 +220,7 @@ def _from_labels(normal: FloatArray, anomalous: FloatArray) -> Evidence:
 
 def rank_correlations(Z: FloatArray) -> FloatArray:
     """Return the rank correlations of the columns; none with itself or with a constant."""
-    ranks = rankdata(Z, axis=0)
+    ranks = slow("scipy.stats").rankdata(Z, axis=0)
     ranks -= ranks.mean(axis=0)
     length = np.sqrt((ranks**2).sum(axis=0))
     unit = ranks / np.where(length > 0, length, 1.0)

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.linear_model import LogisticRegression
 
 from ocfuse.exceptions import InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
@@ -14,6 +12,7 @@ from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import FloatArray, Kinship, check_number
 from ocfuse.fusion.stacking import normal_share, weight_arguments
+from ocfuse.optional import slow
 
 #: Added to both probabilities: about what a hundred trees can tell from certainty.
 _MARGIN = 0.005
@@ -193,11 +192,11 @@ def default_share(k: int) -> float:
 
 
 def _default_trees() -> Any:
-    return ExtraTreesClassifier(100, bootstrap=True, random_state=0)
+    return slow("sklearn.ensemble").ExtraTreesClassifier(100, bootstrap=True, random_state=0)
 
 
 def _default_linear() -> Any:
-    return LogisticRegression(C=0.1, max_iter=1000)
+    return slow("sklearn.linear_model").LogisticRegression(C=0.1, max_iter=1000)
 
 
 def _cloned(classifier: Any, name: str, default: Any) -> Any:

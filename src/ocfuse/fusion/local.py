@@ -3,7 +3,6 @@
 from typing import Literal
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
@@ -14,6 +13,7 @@ from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.lp import trusted_weights, unit_weights
 from ocfuse.fusion.neighbourhood import Kernel, Neighbourhood
 from ocfuse.fusion.query import QueryProblems
+from ocfuse.optional import slow
 from ocfuse.solvers.dispatch import Solver, solve_batch
 from ocfuse.solvers.solution import Status
 
@@ -163,7 +163,7 @@ class LocalLpFusion(BaseFusion):
         for sign in np.unique(y):
             rows = np.flatnonzero(y == sign)
             b = c[rows]
-            distances = cdist(self.anchors_, X[rows])
+            distances = slow("scipy.spatial.distance").cdist(self.anchors_, X[rows])
             near = neighbourhood.weigh(distances, b, neighbourhood.count(len(rows)), float(b.sum()))
             C[:, rows] = (1.0 - self.eta) * near + self.eta * b
         return C

@@ -6,9 +6,7 @@ from math import ceil, log
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
-from sklearn.neighbors import NearestNeighbors
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.inputs import (
@@ -23,6 +21,7 @@ from ocfuse.fusion.inputs import (
 from ocfuse.memory import remembered
 from ocfuse.nearest.exact import without_self
 from ocfuse.nearest.search import Search
+from ocfuse.optional import slow
 from ocfuse.threads import one_thread
 
 #: Limits of a local norm; the grid of norms in use lies between them.
@@ -289,7 +288,7 @@ def found_nearest_own(
 @remembered
 def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return distances and indices of the k nearest other rows of each row."""
-    search = NearestNeighbors(
+    search = slow("sklearn.neighbors").NearestNeighbors(
         n_neighbors=k, algorithm="auto" if X.shape[1] <= _TREE_COLUMNS else "brute"
     )
     # Which of equal neighbours is found depends on the number of threads.
@@ -314,7 +313,7 @@ def neighbours(points: FloatArray, X: FloatArray, k: int) -> tuple[FloatArray, N
     distances = np.empty((len(points), k))
     index = np.empty((len(points), k), dtype=np.intp)
     for block in _blocks(len(points), len(X)):
-        D = cdist(points[block], X)
+        D = slow("scipy.spatial.distance").cdist(points[block], X)
         index[block] = _smallest(D, k)
         distances[block] = np.take_along_axis(D, index[block], axis=1)
     return distances, index

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from ocfuse.fusion.inputs import FloatArray, Kinship
 from ocfuse.fusion.locality import (
@@ -16,6 +15,7 @@ from ocfuse.fusion.locality import (
     representative_rows,
 )
 from ocfuse.nearest.search import Search
+from ocfuse.optional import slow
 
 #: Normals that stand for all where there are more.
 MOST_REFERENCE_ROWS = 5000
@@ -184,7 +184,7 @@ def _others(
     """
     if groups is not None:
         rows = representative_rows(len(X), MOST_QUERIES)
-        D = cdist(X[rows], X)
+        D = slow("scipy.spatial.distance").cdist(X[rows], X)
         D[groups.kin(rows)] = np.inf
         index = D.argpartition(k - 1, axis=1)[:, :k]
         distances = np.take_along_axis(D, index, axis=1)

@@ -22,9 +22,9 @@ import numpy as np
 import sklearn
 from scipy.sparse import load_npz
 from sklearn.base import BaseEstimator
-from sklearn.tree._tree import Tree
 from sklearn.utils import Bunch
 
+from ocfuse.optional import slow
 from ocfuse.persistence import integrity
 from ocfuse.persistence.archive import Archive
 from ocfuse.persistence.budget import LETTER_BYTES
@@ -294,7 +294,7 @@ class Builder:
         state = self.build(node["content"])
         integrity.check_tree(arguments, state)
         self._spend_arrays(state)
-        made = Tree(*arguments)
+        made = slow("sklearn.tree._tree").Tree(*arguments)
         made.__setstate__(state)
         return integrity.Unplaced(made)
 

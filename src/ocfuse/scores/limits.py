@@ -2,9 +2,9 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import t as student
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.optional import slow
 
 #: Standard deviation of a Gaussian in units of its median absolute deviation.
 SD_PER_MAD = 1.482602218505602
@@ -48,5 +48,5 @@ def prediction_limit(scores: ArrayLike, false_alarm_rate: float = 0.05) -> float
         raise InvalidInputError(f"At least 3 scores are needed to tell their spread. Got {n}.")
     middle = np.median(values)
     spread = SD_PER_MAD * np.median(np.abs(values - middle))
-    quantile = student.ppf(1.0 - false_alarm_rate, n - 1)
+    quantile = slow("scipy.stats").t.ppf(1.0 - false_alarm_rate, n - 1)
     return float(middle - quantile * spread * np.sqrt(1.0 + 1.0 / n))
