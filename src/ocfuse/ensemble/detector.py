@@ -36,11 +36,11 @@ from ocfuse.ensemble.rows import check_groups, runs_of
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
 from ocfuse.features import FeatureEncoder, check_table, make_encoder, tell_of
-from ocfuse.memory import remembering
 from ocfuse.persistence import save
 from ocfuse.progress import current_progress
 from ocfuse.report import Report, make_report
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
+from ocfuse.system.cache import remembering
 from ocfuse.tuning.search import Search, make_search
 
 FloatArray: TypeAlias = NDArray[np.float64]

@@ -11,11 +11,11 @@ from ocfuse.detectors.pools import Pool
 from ocfuse.ensemble import rates
 from ocfuse.ensemble.costs import Counts, Job, count_costs
 from ocfuse.ensemble.labels import ANOMALY, check_labels
-from ocfuse.ensemble.room import available_bytes
 from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.explain import html_table
 from ocfuse.features import check_table, make_encoder, take_rows
+from ocfuse.system.memory import available_bytes
 from ocfuse.tuning.search import make_search
 
 #: Rows that the categories of a data frame are counted in.

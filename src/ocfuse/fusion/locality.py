@@ -20,9 +20,9 @@ from ocfuse.fusion.inputs import (
     check_table,
     check_width,
 )
-from ocfuse.memory import remembered
 from ocfuse.nearest.exact import without_self
 from ocfuse.nearest.search import Search
+from ocfuse.system.cache import remembered
 from ocfuse.threads import one_thread
 
 #: Limits of a local norm; the grid of norms in use lies between them.
