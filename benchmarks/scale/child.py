@@ -28,7 +28,7 @@ LEARNING = (
     *("negatives", "scores", "solvers", "system", "threads.py", "tuning"),
 )
 #: What only plans does not change what is measured.
-PLANNING = {"costs.py", "memory.py", "plan.py", "rates.py"}
+PLANNING = {"memory.py", "plan.py"}
 #: How a failure begins that is one of time or memory.
 LIMIT = "more than"
 Found = dict[str, Any]

@@ -219,7 +219,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         """Tell what `fit` would take, in bytes and seconds, without learning anything.
 
         `fit` makes the same plan first, and raises a `NotEnoughMemoryError` with advice
-        where the memory that is left would not do. It counts the default fusion.
+        where the memory that is left would not do.
 
         Parameters
         ----------
@@ -236,7 +236,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Plan
             The plan: ``print(detector.plan(X))``.
         """
-        return make_plan(self.members, job_of(X, y, groups, self.tune, self.encoder))
+        job = job_of(X, y, groups, self.tune, self.encoder)
+        return make_plan(self.members, job, self.fusion)
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, context: Any = None
