@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ocfuse.compiled.native import kernel, thread_count
+from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import (
     N_FOLDS,
     BaseDetector,
@@ -174,6 +175,15 @@ class Forest(BaseDetector):
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        return Cost(
+            fit_work={"trees": 1 + shape.folds, "paths": shape.rows},
+            score_work={"trees": 1},
+            fit_bytes={"trees": 1},
+            model_bytes={"trees": 1},
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

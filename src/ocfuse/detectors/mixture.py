@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 from sklearn.utils import check_random_state
 
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import (
     MANY_ROWS,
     N_FOLDS,
@@ -296,6 +297,27 @@ class GMM(BaseDetector):
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
 
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        n, m = shape.rows, shape.columns
+        r = self._directions_of(n, m)
+        # without a number all up to the most are tried
+        c = self.n_components or self.max_components * (self.max_components + 1) // 2
+        kind = "gaussian" if self.n_components == 1 else "gaussians"
+        return Cost(
+            fit_work={
+                "directions": shape.fits() * n * m * min(n, m) * (r < m),
+                kind: shape.fits() * c * n * r * r,
+            },
+            score_work={"gaussians": c * r * r + r * m},
+            scratch_bytes={"rows": NUMBER * shape.cells},
+            model_bytes={"wide": NUMBER * (c * r * r + r * m)},
+        )
+
+    def _directions_of(self, n: int, m: int) -> int:
+        most = MOST_DIRECTIONS if self.n_components == 1 else MOST_DIRECTIONS_OF_SEVERAL
+        return min(m, most, max(1, n // ROWS_PER_DIRECTION))
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("reg_covar", self.reg_covar, 0.0, np.inf)
@@ -309,8 +331,7 @@ class GMM(BaseDetector):
         n, m = X.shape
         # M is twice the sum of the variances; a fold of one row has one too.
         self.unit_ = float(np.sqrt(gram.reference.scale / (2 * m)))
-        most = MOST_DIRECTIONS if self.n_components == 1 else MOST_DIRECTIONS_OF_SEVERAL
-        self.n_directions_ = min(m, most, max(1, n // ROWS_PER_DIRECTION))
+        self.n_directions_ = self._directions_of(n, m)
         with few_threads(n * self.n_directions_**2):
             if self._goes_by_moments(n, m):
                 total = reduce(add, gram.made(fold_moments, N_FOLDS))

@@ -6,9 +6,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 
+from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, KernelDetector, require_number
 from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
-from ocfuse.detectors.landmarks import Landmarks
+from ocfuse.detectors.landmarks import Landmarks, sphere_cost
 from ocfuse.optional import slow
 
 #: The solver stops when the optimality conditions hold to this, absolutely.
@@ -81,6 +82,7 @@ class SVDD(KernelDetector):
     """
 
     closed_form: ClassVar[bool] = True
+    copies_kernel: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -95,6 +97,13 @@ class SVDD(KernelDetector):
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
         self.landmarks = landmarks
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        cost = super().cost(shape)
+        if self.landmarks is None or not self.needs_landmarks(shape.rows):
+            return cost
+        return cost + sphere_cost(shape, min(shape.rows, self.landmarks))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -36,11 +36,11 @@ from ocfuse.ensemble.rows import check_groups, runs_of
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
 from ocfuse.features import FeatureEncoder, check_table, make_encoder, tell_of
-from ocfuse.memory import remembering
 from ocfuse.persistence import save
 from ocfuse.progress import current_progress
 from ocfuse.report import Report, make_report
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
+from ocfuse.system.cache import remembering
 from ocfuse.tuning.search import Search, make_search
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -219,7 +219,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         """Tell what `fit` would take, in bytes and seconds, without learning anything.
 
         `fit` makes the same plan first, and raises a `NotEnoughMemoryError` with advice
-        where the memory that is left would not do. It counts the default fusion.
+        where the memory that is left would not do.
 
         Parameters
         ----------
@@ -236,7 +236,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Plan
             The plan: ``print(detector.plan(X))``.
         """
-        return make_plan(self.members, job_of(X, y, groups, self.tune, self.encoder))
+        job = job_of(X, y, groups, self.tune, self.encoder)
+        return make_plan(self.members, job, self.fusion)
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, context: Any = None

@@ -4,8 +4,8 @@ import numpy as np
 
 from ocfuse.fusion.inputs import FloatArray
 from ocfuse.fusion.locality import representative_rows
-from ocfuse.memory import remembered
 from ocfuse.optional import slow
+from ocfuse.system.cache import remembered
 from ocfuse.threads import one_thread
 
 #: Rows that stand for all when the centres are looked for.

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import clone
 
+from ocfuse.cost import Cost, Shape
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.evidence import LEAST, Evidence, auc_of
@@ -102,6 +103,13 @@ class CompetenceFusion(BaseFusion):
         self.use_ranks = use_ranks
         self.locality = locality
         self.context_weight = context_weight
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to fuse one."""
+        cost = LocalScale.cost(shape, self.n_neighbors)
+        if isinstance(self.locality, Locality):
+            cost += self.locality.cost(shape)
+        return cost
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         self._learn(Z, y, X, c, None, None)

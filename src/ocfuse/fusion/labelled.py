@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.base import clone
 
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.exceptions import InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.competence import CompetenceFusion
@@ -100,6 +101,12 @@ class LabelledFusion(BaseFusion):
         self.classifier = classifier
         self.joint_classifier = joint_classifier
         self.share = share
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to fuse one."""
+        inner = self.fusion if isinstance(self.fusion, BaseFusion) else CompetenceFusion()
+        # features and scores side by side, and tamed; trees are of few rows
+        return inner.cost(shape) + Cost(scratch_bytes={"bytes": 2 * NUMBER * shape.cells})
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         self._learn(Z, y, X, c, None, None)

@@ -1,10 +1,12 @@
 """Learned weights that change from place to place: the local lp fusion."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from sklearn.base import clone
 
+from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.anchors import blend, blend_width, default_count, find_anchors
 from ocfuse.fusion.base import BaseFusion
@@ -107,6 +109,21 @@ class LocalLpFusion(BaseFusion):
         self.nonneg = nonneg
         self.tol = tol
         self.solver = solver
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to fuse one."""
+        n, m = shape.rows, shape.columns
+        norm = self.locality if isinstance(self.locality, Locality) else Locality()
+        locality = norm.cost(shape)
+        if self.anchors == "query":
+            return locality + Cost(
+                score_work={"fusion": n * (m + EXTRA)}, model_bytes={"bytes": NUMBER * n * m}
+            )
+        count = self.anchors if isinstance(self.anchors, int) else default_count(n)
+        # distances, weights and indices of all rows at all anchors
+        return replace(locality, score_work={}, model_bytes={}) + Cost(
+            scratch_bytes={"bytes": 3 * NUMBER * count * n}
+        )
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         check_number(self.p, "p", 1.0, np.inf, "2 is a round ball, near 1 selects few members.")

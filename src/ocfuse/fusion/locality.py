@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.inputs import (
     FloatArray,
@@ -18,16 +19,16 @@ from ocfuse.fusion.inputs import (
     check_table,
     check_width,
 )
-from ocfuse.memory import remembered
 from ocfuse.nearest.exact import without_self
 from ocfuse.nearest.search import Search
 from ocfuse.optional import slow
+from ocfuse.system.cache import remembered
 from ocfuse.threads import one_thread
 
 #: Limits of a local norm; the grid of norms in use lies between them.
 SMALLEST_P, LARGEST_P = 1.0 + 1.0 / 31.0, 100.0
 #: Normals that stand for all: the variability enters by its rank only.
-MOST_REFERENCE_ROWS = 2000
+LOCALITY_ROWS = 2000
 #: Columns up to which a tree finds neighbours among so few rows faster than a product does.
 _TREE_COLUMNS = 5
 #: Numbers in one block of gathered neighbours.
@@ -180,7 +181,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
             check_choice(self.variability, "variability", tuple(VARIABILITIES))
         X, Z = check_table(X, "X", "n_features"), check_table(Z, "Z", "n_members")
         check_rows(X, len(Z), "X")
-        rows = representative_rows(len(X), MOST_REFERENCE_ROWS)
+        rows = representative_rows(len(X), LOCALITY_ROWS)
         self.X_, self.Z_ = X[rows], Z[rows]
         self.k_ = self._count(len(rows))
         self.radii_ = np.zeros(len(rows))
@@ -249,6 +250,29 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         if not self.k_:
             return np.zeros(len(points))
         return self._measure(*neighbours(points, self.X_, self.k_))
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to fit it to normals, and to tell the norm at one row.
+
+        Parameters
+        ----------
+        shape : Shape
+            The normals.
+
+        Returns
+        -------
+        Cost
+            Work and bytes by kind.
+        """
+        near = min(shape.rows, LOCALITY_ROWS)
+        size = NUMBER * near * shape.columns
+        kept = Cost(fit_bytes={"reference": size}, model_bytes={"reference": size})
+        if self.kappa == 1:
+            return kept
+        return kept + Cost(
+            fit_work={"fusion": near * near * shape.columns},
+            score_work={"fusion": near * (shape.columns + EXTRA)},
+        )
 
     def _measure(self, distances: FloatArray, index: NDArray[np.intp]) -> FloatArray:
         near = Surroundings(distances, index, self.X_, self.Z_, self.radii_)

@@ -1,4 +1,7 @@
-"""How much memory this process may still take."""
+"""How many bytes of memory this process may still take.
+
+Plans of fits and the features of pictures are both held against this one number.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -10,48 +13,61 @@ if sys.platform != "win32":
 
 #: A limit this large is none.
 UNLIMITED = 2**60
-#: Where control groups of both versions are, and what they call their limit and its use.
-GROUPS = Path("/sys/fs/cgroup")
-UNIFIED = ("memory.max", "memory.current")
-FORMER = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+#: Where control groups of version 2 and 1 are, and what they call their limit and its use.
+VERSION_2 = ("sys/fs/cgroup", "memory.max", "memory.current")
+VERSION_1 = ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes")
 #: Of what a group uses, files that were read are given back when memory is needed.
 GIVEN_BACK = ("inactive_file", "active_file")
 
 
-def available_bytes() -> int | None:
+def available_bytes(root: Path = Path("/")) -> int | None:
     """Return the bytes that can still be had: the least of what the system and limits leave.
 
     The free memory of the machine, the limits of the control groups (as of a
-    container) and that of the address space are looked at. None where none of
-    them can be read, as on other systems than Linux.
+    container or a service) and that of the address space are looked at.
+
+    Parameters
+    ----------
+    root : Path
+        Folder in which the system's ``proc`` and ``sys`` are.
+
+    Returns
+    -------
+    int or None
+        The bytes, at least 0; None where none of these can be read, as on other systems
+        than Linux.
     """
-    found = [_of_machine(), *_of_groups(), _of_address_space()]
-    known = [room for room in found if room is not None]
+    found = [_of_machine(root), *_of_groups(root), _of_address_space(root)]
+    known = [left for left in found if left is not None]
     return max(0, min(known)) if known else None
 
 
-def _of_machine() -> int | None:
-    free = _value(Path("/proc/meminfo"), "MemAvailable:")
+def _of_machine(root: Path) -> int | None:
+    free = _value(root / "proc/meminfo", "MemAvailable:")
     return None if free is None else 1024 * free
 
 
-def _of_groups() -> Iterator[int | None]:
-    """Return what every group leaves that this process is in, up to the root."""
+def _of_groups(root: Path) -> Iterator[int | None]:
+    """Return what every group leaves that this process is in, up to the root of groups.
+
+    Inside a container the group may have the name that it has outside; limits of groups
+    above hold as well.
+    """
     with suppress(OSError, ValueError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
             number, controllers, name = line.split(":", 2)
             if number == "0":
-                folder, files = GROUPS, UNIFIED
+                place, *files = VERSION_2
             elif "memory" in controllers.split(","):
-                folder, files = GROUPS / "memory", FORMER
+                place, *files = VERSION_1
             else:
                 continue
-            own = folder / name.strip("/")
-            for group in [own, *own.parents][: len(own.parts) - len(folder.parts) + 1]:
-                yield _left(group, *files)
+            inner = Path(name.strip("/"))
+            for group in [inner, *inner.parents]:
+                yield _of_group(root / place / group, *files)
 
 
-def _left(group: Path, limit: str, used: str) -> int | None:
+def _of_group(group: Path, limit: str, used: str) -> int | None:
     with suppress(OSError, ValueError):  # "max" is no number: there is no limit
         most = int((group / limit).read_text())
         if most >= UNLIMITED:
@@ -61,7 +77,7 @@ def _left(group: Path, limit: str, used: str) -> int | None:
 
 
 def _given_back(stat: Path) -> int:
-    """Return the bytes of files; the former version counts those of groups within as a total."""
+    """Return the bytes of files; version 1 counts those of groups within as a total."""
     found = 0
     for name in GIVEN_BACK:
         total = _value(stat, f"total_{name}")
@@ -69,13 +85,13 @@ def _given_back(stat: Path) -> int:
     return found
 
 
-def _of_address_space() -> int | None:
+def _of_address_space(root: Path) -> int | None:
     if sys.platform == "win32":
         return None
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY or limit >= UNLIMITED:
         return None
-    used = _value(Path("/proc/self/status"), "VmSize:")
+    used = _value(root / "proc/self/status", "VmSize:")
     return None if used is None else limit - 1024 * used
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ocfuse.memory import remembered, remembering
+from ocfuse.system.cache import remembered, remembering
 
 
 def counted():
