@@ -1,10 +1,11 @@
 """Real data, where the environment names it; tables of a plant and their model."""
 
+import gc
 import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from ocfuse import FusedDetector
 from ocfuse.cli.app import run
@@ -12,7 +13,7 @@ from ocfuse.tables import TableDetector, open_source
 from tests.cli.cases import plant, with_anomalies
 
 # a busy machine is no failure
-settings.register_profile("patient", deadline=None)
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 DATA = os.environ.get("OCFUSE_DATA")
@@ -54,6 +55,12 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(mark)
     rank = {name: i for i, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.nodeid.split("::")[0], len(LONG)))
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector what stays to the end: ten thousand tests and their modules."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

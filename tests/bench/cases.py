@@ -40,7 +40,7 @@ class Toy:
             self.write("stopped")
             if stop.read_text() == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(60)
+            time.sleep(600)
         if name == "third" and cell.name == "two":
             raise ValueError("no such luck\nat all")
         return {name: {"value": cell.seed + len(name)}}

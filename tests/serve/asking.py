@@ -1,12 +1,17 @@
-"""Requests to an application without a server."""
+"""Requests to an application without a server, and connections with patience to one with."""
 
 import asyncio
+from functools import partial
 
 import httpx
+from websockets.sync import client as websockets
 
 from tests.cli.cases import plant
 
 HOST = "http://127.0.0.1"
+#: Open a connection; a busy machine takes its time.
+connect = partial(websockets.connect, open_timeout=60)
+get = partial(httpx.get, timeout=60)
 
 
 def client_of(app):

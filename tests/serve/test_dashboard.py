@@ -9,12 +9,12 @@ import time
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import connect
 
 from ocfuse.serve import looking
 from ocfuse.serve.looking import FIRST_EVENTS, LONGEST_MESSAGE, REFUSED, TRY_LATER, UNKNOWN_TOKEN
 from ocfuse.serve.origin import is_own
 from ocfuse.serve.pagefiles import FILES
+from tests.serve.asking import connect
 from tests.serve.looking import PNG, TOKEN, Running, Watched
 
 
@@ -32,7 +32,10 @@ def server():
     async def app(scope, receive, send):
         await server.app(scope, receive, send)
 
-    with Running(app) as server, httpx.Client(base_url=f"http://{server.address}") as client:
+    with (
+        Running(app) as server,
+        httpx.Client(base_url=f"http://{server.address}", timeout=60) as client,
+    ):
         server.client = client
         yield server
 

@@ -13,9 +13,9 @@ import time
 
 import httpx
 import pytest
-from websockets.sync.client import connect
 
 from ocfuse.serve.events import EventStore
+from tests.serve.asking import connect, get
 from tests.serve.looking import PNG, TOKEN, Running, Watched
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -180,7 +180,7 @@ class Service:
         end = time.monotonic() + 120  # a busy machine takes its time
         while True:
             try:
-                httpx.get(f"http://127.0.0.1:{self.port}/readyz", verify=False)
+                get(f"http://127.0.0.1:{self.port}/readyz", verify=False)
                 return
             except httpx.TransportError:
                 assert time.monotonic() < end
@@ -191,10 +191,7 @@ class Service:
             child.send_signal(signal.SIGKILL)
 
     def stream(self):
-        return connect(
-            f"ws://127.0.0.1:{self.port}/v1/stream?model=plant&stream=line&min_rows=1",
-            open_timeout=60,
-        )
+        return connect(f"ws://127.0.0.1:{self.port}/v1/stream?model=plant&stream=line&min_rows=1")
 
 
 def score(stream, **changes):
@@ -241,7 +238,7 @@ def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, brow
             page.locator("#link[data-state=live]").wait_for()
             page.locator(f"#table tbody[data-id='{late}'] [data-state=ended]").wait_for()
             in_state(page, "normal")
-        listed = httpx.get(f"http://127.0.0.1:{service.port}/v1/events", verify=False).json()
+        listed = get(f"http://127.0.0.1:{service.port}/v1/events", verify=False).json()
         assert shown_ids(page) == [event["id"] for event in listed["events"]]
         assert {first["event"], left_open, *missed, late} == set(shown_ids(page))
         states = dict(zip(shown_ids(page), page.locator(".badge").all_inner_texts(), strict=True))

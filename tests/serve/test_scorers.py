@@ -31,7 +31,10 @@ def plain(model_files):
 
 
 @given(row=st.dictionaries(names, cells))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_quick_reading_agrees_with_the_schema(plain, row):
     scorer = scorer_of(plain)
     quick = scorer.plain([row])
@@ -105,7 +108,10 @@ def test_what_is_no_model_of_rows_is_refused(model_files):
 
 
 @given(given=st.lists(st.fixed_dictionaries(dict.fromkeys(NAMES, cells)), min_size=1, max_size=8))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_rows_of_streams_are_read_together_as_alone(plain, given):
     feed = RowFeed(scorer_of(plain), None, None)
 

@@ -18,7 +18,6 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
 from ocfuse import load
 from ocfuse.cli.codes import ExitCode
@@ -29,7 +28,7 @@ from ocfuse.serve.logs import MOST_ALIKE, Lines, Sparing
 from ocfuse.serve.server import Server, open_socket
 from ocfuse.serve.settings import Settings
 from tests.cli.cases import process
-from tests.serve.asking import ASKED, rows
+from tests.serve.asking import ASKED, connect, get, rows
 
 OPENSSL = shutil.which("openssl")
 NORMAL = {"pressure": 0.0, "temperature": 20.0, "mode": "on"}
@@ -98,12 +97,12 @@ def test_reload_drain_and_logs(model_files, tmp_path):
         clients = [threading.Thread(target=ask_on, args=[serving.address]) for _ in range(3)]
         for client in clients:
             client.start()
-        first = httpx.get(f"{serving.address}/v1/model").json()["version"]
+        first = get(f"{serving.address}/v1/model").json()["version"]
         model = load(path)
         model.detector_.set_threshold(0.2)
         model.save(path)
         end = time.monotonic() + 600  # it is tried in a process of its own first
-        while httpx.get(f"{serving.address}/v1/model").json()["version"] == first:
+        while get(f"{serving.address}/v1/model").json()["version"] == first:
             assert time.monotonic() < end
             time.sleep(0.05)
         with connect(f"{serving.socket_address}/v1/stream?stream=last") as stream:
@@ -159,7 +158,7 @@ def test_token_tls_and_events_that_outlive_a_kill(model_files, tmp_path, certifi
     header = {"Authorization": f"Bearer {ASKED}"}
     with Serving(*words) as serving:
         assert serving.address.startswith("https://127.0.0.1:")
-        with httpx.Client(base_url=serving.address, verify=trusted) as client:
+        with httpx.Client(base_url=serving.address, verify=trusted, timeout=60) as client:
             assert client.get("/v1/model").status_code == 401
             answer = client.post("/v1/score", json={"rows": rows(1)}, headers=header)
             assert answer.status_code == 200

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import connect
 
 from ocfuse import load
 from ocfuse.serve.app import create_app
@@ -20,7 +19,7 @@ from ocfuse.serve.metrics import Metrics
 from ocfuse.serve.settings import Limits, Settings
 from ocfuse.serve.stream import Streams
 from tests.cli.cases import plant
-from tests.serve.asking import ASKED
+from tests.serve.asking import ASKED, connect
 from tests.serve.conftest import sensors
 from tests.serve.looking import PNG, Running
 

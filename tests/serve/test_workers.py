@@ -11,14 +11,13 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-from websockets.sync.client import connect
 
 from ocfuse.exceptions import OcfuseWarning
 from ocfuse.serve.errors import ServeError
 from ocfuse.serve.notes import noted
 from ocfuse.serve.scorers import RowScorer, RunScorer
 from ocfuse.serve.workers import Bounded
-from tests.serve.asking import ask, client_of, refusal, rows
+from tests.serve.asking import ask, client_of, connect, get, refusal, rows
 from tests.serve.looking import Running
 
 NORMAL = {"pressure": 0.0, "temperature": 20.0, "mode": "on"}
@@ -73,7 +72,7 @@ def test_nothing_waits_for_an_explanation_or_a_load(make_service, hold):
                     len(body["rows"]),
                 )
             assert not question.done()
-        assert httpx.get(f"{address}/v1/events").json()["events"][0]["state"] in (
+        assert get(f"{address}/v1/events").json()["events"][0]["state"] in (
             "ended",
             "interrupted",
         )
