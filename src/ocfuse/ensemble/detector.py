@@ -1,10 +1,9 @@
 """FusedDetector: members, scores, pseudo-negatives and fusion joined."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,8 +21,7 @@ from ocfuse.ensemble.alarms import (
     warn_of_copies,
     warn_of_ignored,
 )
-from ocfuse.ensemble.chunks import in_chunks
-from ocfuse.ensemble.context import ContextScale, scaled_context
+from ocfuse.ensemble.context import ContextScale
 from ocfuse.ensemble.copies import find_copies, merged_groups, without_copies
 from ocfuse.ensemble.explaining import explanation
 from ocfuse.ensemble.holdout import held_out_scores
@@ -33,6 +31,7 @@ from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_room
 from ocfuse.ensemble.reading import read_table
 from ocfuse.ensemble.reporting import report_data
 from ocfuse.ensemble.rows import check_groups, runs_of
+from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
 from ocfuse.features import FeatureEncoder, check_table, make_encoder, tell_of
@@ -415,7 +414,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             The detector, with the threshold at `false_alarm_rate`.
         """
         codes = self._read(X)  # once: what is odd about the rows is told once, too
-        scores = self._scores_of(codes, context)
+        scores = ScoreChain.of(self).score(codes, context)
         runs = runs_of(check_groups(groups, len(scores)))
         copies = find_copies(self.encoder_.encode(codes))
         if runs is None:
@@ -463,7 +462,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
         More than 1,000 rows go in chunks, `n_jobs` of them at once.
         """
-        return self._scores_of(self._read(X), context)
+        codes = self._read(X)
+        return ScoreChain.of(self).score(codes, context)
 
     def decision_function(self, X: Any, context: Any = None) -> FloatArray:
         """Return the score minus the threshold: negative raises an alarm."""
@@ -517,7 +517,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     def transform(self, X: Any) -> FloatArray:
         """Return what the members say of every row, on one scale, higher = more normal."""
         codes = self._read(X)
-        return self._in_chunks(partial(self._transform_some, codes), len(codes))
+        return ScoreChain.of(self).normalised_scores(codes)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of `transform`: the members."""
@@ -526,8 +526,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     def weights(self, X: Any, context: Any = None) -> FloatArray:
         """Return how far each member is trusted at every row."""
-        E = self._encode(X)
-        return self.fusion_.weights(E, self._situation(context, len(E)))
+        E = self.encoder_.encode(self._read(X))
+        return self.fusion_.weights(E, ScoreChain.of(self).scaled(context, len(E)))
 
     def explain(self, X: Any, context: Any = None) -> Explanation:
         """Return what lies behind the score of every row.
@@ -548,7 +548,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Explanation
             One entry per row.
         """
-        return explanation(self, X, context)
+        return explanation(self, self._trace(X, context))
 
     def report(
         self,
@@ -607,14 +607,10 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         check_is_fitted(self)
         return save(self, path)
 
-    def _in_chunks(self, compute: Callable[[slice], FloatArray], n: int) -> FloatArray:
-        """Compute chunk by chunk; members of others, which may not like it, get all rows."""
-        if n == 1 or not self.pool_.is_own:
-            return compute(slice(0, n))
-        return in_chunks(compute, n, self.n_jobs)
-
-    def _encode(self, X: Any) -> FloatArray:
-        return self.encoder_.encode(self._read(X))
+    def _trace(self, X: Any, context: Any) -> Trace:
+        """Return what every step of the chain makes of rows."""
+        codes = self._read(X)
+        return ScoreChain.of(self).trace(check_table(X), codes, context)
 
     def _read(self, X: Any) -> FloatArray:
         """Return the rows as the encoder reads them, and tell of cells unlike training."""
@@ -632,28 +628,6 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         if not is_plain or checked.shape[1] != self.n_features_in_:
             validate_data(self, X, skip_check_array=True, reset=False)
         return checked
-
-    def _situation(self, context: Any, n: int) -> FloatArray | None:
-        """Return the context of n rows in the units of the features."""
-        return scaled_context(self.context_scale_, context, n)
-
-    def _scores_of(self, codes: FloatArray, context: Any) -> FloatArray:
-        """Return the fused score of every row that was read."""
-        C = self._situation(context, len(codes))
-        return self._in_chunks(partial(self._score_some, codes, C), len(codes))
-
-    def _score_some(self, codes: FloatArray, C: FloatArray | None, rows: slice) -> FloatArray:
-        E = self.encoder_.encode(codes[rows])
-        return self._score(E, None if C is None else C[rows])
-
-    def _transform_some(self, codes: FloatArray, rows: slice) -> FloatArray:
-        E = self.encoder_.encode(codes[rows])
-        Z: FloatArray = self.normaliser_.transform(self.pool_.score_samples(E))
-        return Z
-
-    def _score(self, E: FloatArray, C: FloatArray | None) -> FloatArray:
-        Z = self.normaliser_.transform(self.pool_.score_samples(E))
-        return self.fusion_.fuse(Z, E, C)
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that gaps and categories are allowed."""

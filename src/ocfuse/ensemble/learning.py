@@ -23,6 +23,7 @@ from ocfuse.ensemble.default import (
 )
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
 from ocfuse.ensemble.rows import canonical_order, matching_folds
+from ocfuse.ensemble.score import ScoreChain
 from ocfuse.ensemble.trimming import (
     LARGEST_GROUP,
     LARGEST_SHARE,
@@ -180,19 +181,24 @@ class Learned:
         self.normaliser, self.fusion = fit_fusion(self.scored, *self.parts)
         recipe.progress("fusion", "weights", 1, 1)
 
+    @property
+    def chain(self) -> ScoreChain:
+        """The steps from rows to scores."""
+        return ScoreChain(self.encoder, self.pool, self.normaliser, self.fusion, self.scale)
+
     def score(self, encoded: FloatArray, context: FloatArray | None) -> FloatArray:
         """Return the fused scores of encoded rows, with their context as it was given."""
-        Z = self.normaliser.transform(self.pool.score_samples(encoded))
-        return self.fusion.fuse(Z, encoded, scaled_context(self.scale, context, len(encoded)))
+        chain = self.chain
+        return chain.score_encoded(encoded, chain.scaled(context, len(encoded)))
 
     def seen_scores(self) -> FloatArray:
         """Return the fused scores of the rows by parts that have seen them; some may be NaN."""
         n = len(self.rows)
         known = ~np.isnan(self.scored.seen[:n]).any(axis=1)
         scores = np.full(n, np.nan)
-        Z = self.normaliser.transform(self.scored.seen[:n][known])
         context = None if self.context is None else self.context[known]
-        scores[known] = self.fusion.fuse(Z, self.training[known], context)
+        seen = self.scored.seen[:n][known]
+        scores[known] = self.chain.fuse(seen, self.training[known], context)[1]
         return scores
 
     def settled(self) -> Recipe:

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.ensemble import FusedDetector
+from ocfuse.ensemble.score import blocks
 from ocfuse.exceptions import DriftWarning, InvalidTypeError, TableError, TableWarning
 from ocfuse.explain import Explanation
 from ocfuse.report import Report
@@ -20,7 +21,7 @@ from ocfuse.streaming.samples import Samples, read_samples, runs_of
 from ocfuse.streaming.windows import run_slices
 from ocfuse.tables.card import make_card
 from ocfuse.tables.column import CATEGORY, EMPTY, GROUP, IGNORED, NUMBER, TIME
-from ocfuse.tables.detector import BLOCK_ROWS, RESULTS, TableDetector, results_of
+from ocfuse.tables.detector import RESULTS, TableDetector, results_of
 from ocfuse.tables.frames import Frame, Series, as_frame, listed, pandas
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.names import FILE, free_name
@@ -431,8 +432,8 @@ def _stretches(runs: list[str] | None, n: int) -> Iterator[tuple[str | None, sli
     """Yield rows of one run at a time, and not too many: members need memory for each."""
     starts = [0] if runs is None else [i for i in range(n) if i == 0 or runs[i] != runs[i - 1]]
     for start, stop in zip(starts, [*starts[1:], n], strict=True):
-        for first in range(start, stop, BLOCK_ROWS):
-            yield None if runs is None else runs[first], slice(first, min(first + BLOCK_ROWS, stop))
+        for rows in blocks(start, stop):
+            yield None if runs is None else runs[rows.start], rows
 
 
 def _warn_of_counters(channels: Frame, runs: list[str] | None) -> None:

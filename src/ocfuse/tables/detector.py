@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.plan import require_room
+from ocfuse.ensemble.score import score_in_blocks
 from ocfuse.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
@@ -38,9 +39,6 @@ WHY = "why"
 MOST_SCORED = 1_000_000
 #: What is told of rows beyond that.
 UNEXPLAINED = "Rows without a reason, as so many are not explained: ocfuse explain --row does it"
-#: Rows that are scored at a time: members may need memory for each pair of these and of training
-#: rows. Scores of a row in blocks of other sizes differ by rounding alone, by less than 1e-10.
-BLOCK_ROWS = 2_000
 #: Columns from which on it is asked first whether there is memory for them.
 MANY_COLUMNS = 2_000
 #: Rows that are explained at a time.
@@ -297,13 +295,8 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, table: Frame) -> FloatArray:
         features = self.schema_.features_of(table, gaps=self.detector_.encoder_.gaps)
-        if not len(features):
-            return np.zeros(0)
-        blocks = range(0, len(features), BLOCK_ROWS)
         with already_told():
-            return np.concatenate(
-                [self.detector_.score_samples(features.iloc[i : i + BLOCK_ROWS]) for i in blocks]
-            )
+            return score_in_blocks(self.detector_, features)
 
     def _reasons(self, table: Frame, wanted: BoolArray, most: int) -> Series:
         """Say in one line each why the wanted rows, the first ones, have their scores."""
