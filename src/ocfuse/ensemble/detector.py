@@ -463,7 +463,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         More than 1,000 rows go in chunks, `n_jobs` of them at once.
         """
         codes = self._read(X)
-        return ScoreChain.of(self).score(codes, context)
+        return ScoreChain.of(self).score_rows(X, codes, context)
 
     def decision_function(self, X: Any, context: Any = None) -> FloatArray:
         """Return the score minus the threshold: negative raises an alarm."""
@@ -561,6 +561,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         title: str = "Anomaly report",
         card: Mapping[str, str] | None = None,
         context: Any = None,
+        trace: Trace | None = None,
     ) -> Report:
         """Show the alarms of some rows, and why they were raised, as one HTML page.
 
@@ -583,6 +584,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             Further lines of the data and model card, such as the name of a file.
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
             Context of the rows, if the detector was fitted with context.
+        trace : Trace, default=None
+            What was kept of the rows when they were scored (`ocfuse.ensemble.score`); None
+            scores them.
 
         Returns
         -------
@@ -599,6 +603,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             title=title,
             card=card,
             context=context,
+            trace=trace,
         )
         return make_report(data)
 

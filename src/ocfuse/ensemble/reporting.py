@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 from ocfuse.detectors.base import core_rows
 from ocfuse.ensemble.explaining import explanation
 from ocfuse.ensemble.labels import LabelArray, check_labels
-from ocfuse.ensemble.score import ScoreChain, Trace
+from ocfuse.ensemble.score import Trace
 from ocfuse.ensemble.trimming import LARGEST_GROUP, remote_groups
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.features import FloatArray, check_table
@@ -50,12 +50,13 @@ def report_data(
     title: str,
     card: Mapping[str, str] | None = None,
     context: Any = None,
+    trace: Trace | None = None,
 ) -> ReportData:
     """Return all that a report shows; `FusedDetector.report` says what the arguments are."""
-    codes = detector._read(X)
-    table, n = check_table(X), len(codes)
+    table = check_table(X)
+    n = len(table)
     (labels, no_labels), (times, is_date, no_times) = _labels(y, n), _times(time, n)
-    trace = ScoreChain.of(detector).trace(table, codes, context)
+    trace = detector._trace(X, context) if trace is None else trace
     rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_)
     further = {str(name): str(line) for name, line in (card or {}).items()}
     return ReportData(

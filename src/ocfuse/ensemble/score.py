@@ -8,6 +8,8 @@ cuts rows into chunks and blocks.
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -19,8 +21,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ocfuse.detectors.pools import Pool
 from ocfuse.ensemble.context import ContextScale, scaled_context
-from ocfuse.features import FeatureEncoder, take_rows
+from ocfuse.features import FeatureEncoder, check_table, take_rows
 from ocfuse.fusion.base import BaseFusion
+from ocfuse.optional import needed
 from ocfuse.threads import allowed_threads, few_threads, one_of_many
 from ocfuse.tuning.crossfit import fuse_scores
 
@@ -83,6 +86,38 @@ class Trace:
             self.score[rows],
         )
 
+    @classmethod
+    def join(cls, traces: Sequence["Trace"]) -> "Trace":
+        """Return the trace of all rows, from those of some at a time."""
+        contexts = [trace.context for trace in traces if trace.context is not None]
+        tables = [trace.X for trace in traces]
+        is_frame = hasattr(tables[0], "iloc")
+        return cls(
+            needed("pandas", "to join tables").concat(tables) if is_frame else _joined(tables),
+            _joined([trace.encoded for trace in traces]),
+            _joined(contexts) if contexts else None,
+            _joined([trace.member_scores for trace in traces]),
+            _joined([trace.normalised for trace in traces]),
+            _joined([trace.score for trace in traces]),
+        )
+
+
+_TRACES: ContextVar[list[Trace] | None] = ContextVar("traces", default=None)
+
+
+@contextmanager
+def keep_traces(traces: list[Trace] | None) -> Iterator[None]:
+    """Append the trace of all rows that detectors score inside a ``with`` block to a list.
+
+    Who shows more of rows than their scores need not score them again. Explanations are not
+    kept; with None nothing is.
+    """
+    token = _TRACES.set(traces)
+    try:
+        yield
+    finally:
+        _TRACES.reset(token)
+
 
 @dataclass(frozen=True)
 class ScoreChain:
@@ -124,6 +159,15 @@ class ScoreChain:
         )
 
     # -- rows as the encoder has read them ----------------------------------
+
+    def score_rows(self, X: Any, codes: FloatArray, context: Any = None) -> FloatArray:
+        """Return the fused scores of rows X, and keep their trace if somebody asks for it."""
+        kept = _TRACES.get()
+        if kept is None:
+            return self.score(codes, context)
+        with keep_traces(None):  # a member may be a detector itself
+            kept.append(self.trace(check_table(X), codes, context))
+        return kept[-1].score
 
     def score(self, codes: FloatArray, context: Any = None) -> FloatArray:
         """Return the fused scores of rows.

@@ -12,17 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.plan import require_room
-from ocfuse.ensemble.score import score_in_blocks
+from ocfuse.ensemble.score import Trace, score_in_blocks
 from ocfuse.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
     InvalidTypeError,
     RowsWarning,
+    TableError,
 )
 from ocfuse.explain import Explanation
 from ocfuse.features import JUDGE, REFUSE, already_told, make_encoder
 from ocfuse.persistence import save
 from ocfuse.report import Report
+from ocfuse.report.words import count
 from ocfuse.tables import cells
 from ocfuse.tables.card import make_card
 from ocfuse.tables.cells import BoolArray, FloatArray
@@ -240,7 +242,14 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         with already_told():
             return self.detector_.explain(features)
 
-    def report(self, frame: Any, *, name: str = "the table") -> Report:
+    def report(
+        self,
+        frame: Any,
+        *,
+        name: str = "the table",
+        trace: Trace | None = None,
+        has_score: BoolArray | None = None,
+    ) -> Report:
         """Make a page on the alarms among the rows, and why they were raised.
 
         Parameters
@@ -249,6 +258,11 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
             Rows with the columns of training; labels, ids and times are shown too.
         name : str, default="the table"
             What to call the rows.
+        trace : Trace, default=None
+            What was kept of the rows when they were scored (`ocfuse.ensemble.score`); None
+            scores them.
+        has_score : ndarray of shape (n,), default=None
+            Which rows of the frame the trace is of; None is all. The others are left out.
 
         Returns
         -------
@@ -258,6 +272,11 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "detector_")
         schema, card = self.schema_, self.card_
         table = as_frame(frame)
+        if has_score is not None and not has_score.all():
+            if not has_score.any():
+                raise TableError(f"No report was written: no row of {name} could be scored.")
+            name += f", {count(int((~has_score).sum()), 'row')} without a score left out"
+            table = table[has_score]
         shown = {
             "Data": name,
             "Model learned": card["time"],
@@ -265,7 +284,8 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
             "SHA-256 of the training columns, as they were read": card["sha256"],
             "Columns not learned from": schema.left_out or "none",
         } | ({"Times": "in UTC"} if schema.times_are_utc else {})
-        features = schema.features_of(table, gaps=self.detector_.encoder_.gaps)
+        gaps = self.detector_.encoder_.gaps
+        features = schema.features_of(table, gaps=gaps) if trace is None else trace.X
         with already_told():
             return self.detector_.report(
                 features,
@@ -274,6 +294,7 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
                 ids=schema.ids_of(table),
                 title=f"Anomalies in {name}",
                 card=shown,
+                trace=trace,
             )
 
     def calibrate(self, frame: Any) -> "TableDetector":
