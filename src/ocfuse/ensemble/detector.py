@@ -14,21 +14,14 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.alarms import (
-    check_rate,
-    settle_threshold,
-    warn_if_many_left_out,
-    warn_of_copies,
-    warn_of_ignored,
-)
 from ocfuse.ensemble.context import ContextScale
-from ocfuse.ensemble.copies import find_copies, merged_groups, without_copies
+from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
 from ocfuse.ensemble.explaining import explanation
 from ocfuse.ensemble.holdout import held_out_scores
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, check_labels
 from ocfuse.ensemble.learning import Learned, Recipe, Table
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_room
-from ocfuse.ensemble.reading import read_table
+from ocfuse.ensemble.reading import read_table, warn_of_ignored
 from ocfuse.ensemble.reporting import report_data
 from ocfuse.ensemble.rows import check_groups, runs_of
 from ocfuse.ensemble.score import ScoreChain, Trace
@@ -40,6 +33,11 @@ from ocfuse.persistence import save
 from ocfuse.progress import current_progress
 from ocfuse.report import Report, make_report
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
+from ocfuse.scores.threshold import (
+    AlarmMixin,
+    check_rate,
+    warn_if_many_left_out,
+)
 from ocfuse.tuning.search import Search, make_search
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -48,7 +46,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 FEWEST_ANOMALIES = 5
 
 
-class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
+class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """Fuse one-class detectors, trusting each of them where it deserves it.
 
     The members learn from the normal rows. Scores that they give to rows they
@@ -149,8 +147,6 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     encoder_: FeatureEncoder
     pool_: Pool
     search_: Search | None
-    offset_: float
-    conformal_: ConformalCalibrator
     context_scale_: ContextScale | None = None
     training_context_: FloatArray | None = None
     usual_: UsualValues | None = None  # of models that were saved before there was one
@@ -351,28 +347,6 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     # -- the threshold ----------------------------------------------------
 
-    def set_threshold(
-        self, false_alarm_rate: float | None = None, *, offset: float | None = None
-    ) -> "FusedDetector":
-        """Move the threshold of a fitted detector, without learning again.
-
-        Parameters
-        ----------
-        false_alarm_rate : float, default=None
-            Share of fresh normal rows that may raise an alarm.
-        offset : float, default=None
-            The threshold itself, instead of a rate.
-
-        Returns
-        -------
-        FusedDetector
-            The detector.
-        """
-        check_is_fitted(self, "conformal_")
-        found = settle_threshold(self.conformal_, false_alarm_rate, offset)
-        self.offset_, self.threshold_rate_ = found
-        return self
-
     def set_gaps(self, gaps: str) -> "FusedDetector":
         """Change what becomes of gaps that training had not, without learning again.
 
@@ -465,15 +439,6 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         codes = self._read(X)
         return ScoreChain.of(self).score_rows(X, codes, context)
 
-    def decision_function(self, X: Any, context: Any = None) -> FloatArray:
-        """Return the score minus the threshold: negative raises an alarm."""
-        scores = self.score_samples(X, context)
-        return scores - self.offset_
-
-    def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
-        """Return +1 for normal rows and -1 for alarms."""
-        return np.where(self.decision_function(X, context) >= 0, NORMAL, ANOMALY)
-
     def predict_proba(self, X: Any, context: Any = None) -> FloatArray:
         """Return the probabilities of anomaly and of normal, in this order.
 
@@ -488,11 +453,6 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     def classes_(self) -> NDArray[np.int64]:
         """Labels of the columns of `predict_proba`."""
         return np.array([ANOMALY, NORMAL])
-
-    def p_values(self, X: Any, context: Any = None) -> FloatArray:
-        """Return conformal p-values: how rarely a normal row scores this low."""
-        scores = self.score_samples(X, context)
-        return self.conformal_.p_values(scores)
 
     def discoveries(self, X: Any, fdr: float = 0.1, context: Any = None) -> NDArray[np.bool_]:
         """Pick the anomalies of a batch so that few of the picked are normal.

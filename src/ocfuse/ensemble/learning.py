@@ -14,7 +14,6 @@ from ocfuse.detectors.base import MANY_ROWS, core_rows
 from ocfuse.detectors.groups import Groups
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.alarms import warn_of_group
 from ocfuse.ensemble.context import ContextScale, scaled_context
 from ocfuse.ensemble.default import (
     default_fusion,
@@ -31,6 +30,7 @@ from ocfuse.ensemble.trimming import (
     outlying_rows,
     remote_groups,
     remote_rows,
+    warn_of_group,
 )
 from ocfuse.exceptions import InvalidInputError, PseudoNegativeWarning
 from ocfuse.features import JUDGE, FeatureEncoder, take_rows

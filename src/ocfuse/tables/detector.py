@@ -25,6 +25,7 @@ from ocfuse.features import JUDGE, REFUSE, already_told, make_encoder
 from ocfuse.persistence import save
 from ocfuse.report import Report
 from ocfuse.report.words import count
+from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.tables import cells
 from ocfuse.tables.card import make_card
 from ocfuse.tables.cells import BoolArray, FloatArray
@@ -53,7 +54,7 @@ FEWEST_ALARMS = 2
 SURE = 0.95
 
 
-class TableDetector(BaseEstimator):  # type: ignore[misc]
+class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     """Detect anomalies among the rows of a table as users have it.
 
     `fit` settles what each column holds; later tables are read by that, chunk
@@ -390,12 +391,9 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
 
 def results_of(detector: FusedDetector, scores: FloatArray) -> dict[str, Any]:
     """Return the columns `RESULTS` of scores; whether NaN is an anomaly is not known."""
-    has_score = ~np.isnan(scores)
-    p_values = np.full(len(scores), np.nan)
-    if has_score.any():
-        p_values[has_score] = detector.conformal_.p_values(scores[has_score])
     is_anomaly = pandas().array(scores < detector.offset_, dtype="boolean")
-    is_anomaly[~has_score] = None
+    is_anomaly[np.isnan(scores)] = None
+    p_values = p_values_of(scores, detector.conformal_)
     return dict(zip(RESULTS, (scores, p_values, is_anomaly), strict=True))
 
 
