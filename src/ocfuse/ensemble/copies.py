@@ -22,6 +22,7 @@ H_0 to what is foretold was 0.3 to 1.8 for tables of few values, and 2 to 3 for 
 hardly any equal rows.
 """
 
+import warnings
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -35,12 +36,15 @@ from ocfuse.ensemble.context import ContextScale
 from ocfuse.ensemble.labels import ANOMALY, NORMAL
 from ocfuse.ensemble.learning import Table
 from ocfuse.ensemble.rows import canonical_order, row_numbers
+from ocfuse.exceptions import CopiedRowsWarning
 from ocfuse.features import JUDGE, FeatureEncoder
 from ocfuse.optional import slow
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 
+#: Share of copies among the rows from which on they are told.
+TOLD_SHARE = 0.02
 #: Fewer different rows than this are a discrete table, whatever they hold.
 FEWEST_DIFFERENT = 10
 #: A row of a discrete table has another one that differs in so many columns at most: two,
@@ -408,3 +412,14 @@ def _components(n: int, first: IntArray, second: IntArray) -> IntArray:
 def _connected(links: Any) -> Any:
     """Return which component of a graph each row is in."""
     return slow("scipy.sparse.csgraph").connected_components(links, directed=False)[1]
+
+
+def warn_of_copies(n_copies: int, n: int) -> None:
+    """Tell that rows are copies of others, which are learned once and count once."""
+    if n_copies >= TOLD_SHARE * n:
+        warnings.warn(
+            f"{n_copies / n:.0%} of the {n} rows are copies of others (copied_rows_). They are "
+            f"learned once, and the false-alarm rate counts {n - n_copies} different ones.",
+            CopiedRowsWarning,
+            stacklevel=5,
+        )

@@ -1,12 +1,14 @@
-"""Rows in chunks: whatever their size and their threads, the result is the same."""
+"""One chain scores, in chunks: whatever their size and their threads, the result is the same."""
 
 import threading
 
 import numpy as np
 import pytest
 
-from ocfuse.ensemble import chunks
-from ocfuse.ensemble.chunks import in_chunks
+from ocfuse import FusedDetector
+from ocfuse.ensemble import score
+from ocfuse.ensemble.reporting import report_data
+from ocfuse.ensemble.score import in_chunks
 from ocfuse.threads import allowed_threads
 
 X = np.random.default_rng(0).normal(size=(1234, 3))
@@ -14,16 +16,17 @@ X = np.random.default_rng(0).normal(size=(1234, 3))
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(chunks, "MOST_ALONE", 99)
-    monkeypatch.setattr(chunks, "FIRST_ROWS", 34)
-    monkeypatch.setattr(chunks, "MOST_ROWS", 100)
+    monkeypatch.setattr(score, "MOST_ALONE", 99)
+    monkeypatch.setattr(score, "FIRST_ROWS", 34)
+    monkeypatch.setattr(score, "MOST_ROWS", 100)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 5, -1])
 @pytest.mark.parametrize("n", [1, 99, 100, 101, 1234])
 def test_every_row_once_and_in_order(n, n_jobs):
-    np.testing.assert_array_equal(in_chunks(lambda rows: X[:n][rows], n, n_jobs), X[:n])
+    parts = in_chunks(lambda rows: X[:n][rows], n, n_jobs)
+    np.testing.assert_array_equal(np.concatenate(parts), X[:n])
 
 
 def seen(n_jobs=None, **settings):
@@ -74,7 +77,7 @@ def test_a_thread_that_is_one_of_many_stays_alone():
 
 
 def test_few_rows_are_one_chunk_with_all_threads():
-    assert in_chunks(lambda rows: np.full(50, allowed_threads()), 50, None).tolist() == [3] * 50
+    assert in_chunks(lambda rows: (rows, allowed_threads()), 50, None) == [(slice(0, 50), 3)]
 
 
 def test_errors_pass():
@@ -85,3 +88,13 @@ def test_errors_pass():
 
     with pytest.raises(ValueError, match="chunk 5"):
         in_chunks(compute, len(X), 2)
+
+
+def test_scores_explanations_and_reports_agree_to_the_bit():
+    detector = FusedDetector("light", random_state=0).fit(X[:150])
+    scores = detector.score_samples(X)
+    whole_chunks = 434
+    assert np.array_equal(detector.explain(X[:whole_chunks]).score, scores[:whole_chunks])
+    data = report_data(detector, X, title="")
+    assert np.array_equal(data.scores, scores)
+    assert np.array_equal(data.explanation.score, scores[data.rows])
