@@ -84,11 +84,6 @@ def model_path(folder: Path, name: str) -> Path:
     return folder / f"{name.replace(',', '').replace(' ', '-')}.ocf.gz"
 
 
-def write_model(path: Path, content: bytes) -> None:
-    """Pack a model file."""
-    path.write_bytes(gzip.compress(content, mtime=0))
-
-
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
     """Unpack a model file for a while."""
