@@ -30,6 +30,7 @@ def imported(*arguments):
     return set(json.loads(told.stderr.splitlines()[-1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["inspect", "score", "score --json"])
 def test_a_command_starts_without_what_it_does_not_need(plant_folder, tmp_path, command):
     name, *flags = command.split()

@@ -79,6 +79,7 @@ def planned(name):
     return FusedDetector(members, tune=tune).plan((n, m), groups=groups)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 @pytest.mark.parametrize("name", FITS)
 def test_a_plan_holds(measured, name):

@@ -8,6 +8,7 @@ import pytest
 from ocfuse.ensemble import room
 
 
+@pytest.mark.slow
 def test_the_limit_of_the_address_space_counts():
     before = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
