@@ -21,6 +21,7 @@ from benchmarks.hardening.words import KNOWN
 from ocfuse import load
 from ocfuse.exceptions import ModelFileError, OcfuseError
 from ocfuse.persistence.known import is_known_class
+from ocfuse.persistence.registry import CLASSES, class_of
 
 #: Errors of the interpreter's own, which no input may cause.
 NEVER = (SystemError, MemoryError, RecursionError, PermissionError)
@@ -48,6 +49,8 @@ class Hunt:
         self.answers = {name: ask(name)(load(folder / f"{name}.ocf")) for name in WEIGHTS}
         for name in KNOWN:
             is_known_class(name)
+        for key in CLASSES:
+            class_of(key)
         self.guard = Guard()
 
     def outcome(self, seed: int) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ocfuse.persistence.registry import PATHS_OF_FORMAT_1
+
 #: Names that must never be looked up, or never be called.
 HOSTILE = [
     "os.system",
@@ -39,6 +41,10 @@ HOSTILE = [
     "ocfuse.cli.app.run",
     "ocfuse.vision.stored.FeatureStore",
     "ocfuse.vision.video.Video",
+    "ocfuse.exceptions.OcfuseError",
+    "ocfuse.load",
+    "ocfuse.os.system",
+    "ocfuse.persistence.registry.class_of",
     "functools.partial",
     "operator.methodcaller",
     "operator.attrgetter",
@@ -52,19 +58,19 @@ HOSTILE = [
 ]
 #: Names that may be built, in places where they do not belong.
 KNOWN = [
-    "ocfuse.ensemble.detector.FusedDetector",
-    "ocfuse.detectors.neighbours.KNN",
-    "ocfuse.detectors.forest.Forest",
-    "ocfuse.detectors.forest.Trees",
-    "ocfuse.detectors.gram.Reference",
-    "ocfuse.nearest.search.Search",
-    "ocfuse.fusion.rules.SumRule",
-    "ocfuse.scores.normalise.MinMax",
-    "ocfuse.exceptions.OcfuseError",
-    "ocfuse.features.FeatureEncoder",
-    "ocfuse.tables.schema.Schema",
-    "ocfuse.vision.backbone.OnnxBackbone",
-    "ocfuse.vision.torched.TorchBackbone",
+    "ocfuse.FusedDetector",
+    "ocfuse.KNN",
+    "ocfuse.Forest",
+    "ocfuse.Trees",
+    "ocfuse.Reference",
+    "ocfuse.Search",
+    "ocfuse.SumRule",
+    "ocfuse.MinMax",
+    "ocfuse.FeatureEncoder",
+    "ocfuse.Schema",
+    "ocfuse.OnnxBackbone",
+    "ocfuse.TorchBackbone",
+    *(f"ocfuse.{path}" for path in PATHS_OF_FORMAT_1 if path.endswith(("KNN", "Rule", "Schema"))),
     "sklearn.tree._tree.Tree",
     "sklearn.neighbors._kd_tree.KDTree",
     "sklearn.neighbors._ball_tree.BallTree",

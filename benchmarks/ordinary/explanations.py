@@ -11,6 +11,7 @@ import pandas as pd
 from benchmarks.estimator.tables import data_folder
 from benchmarks.report import Report, Table, Target
 from ocfuse import FusedDetector
+from ocfuse.ensemble.score import ScoreChain
 from ocfuse.explain import Explanation, attribute_features
 
 #: Tables by which the method was chosen; they are not reported.
@@ -142,8 +143,8 @@ def _costs_before(detector: FusedDetector, rows: Frame, why: Explanation) -> Any
     place[detector.training_rows_] = np.arange(len(detector.training_rows_))
     reference = detector.training_[place[why.nearest_rows[:, 0]]]
     return attribute_features(
-        lambda encoded: detector._score(encoded, None),
-        detector._encode(rows),
+        lambda encoded: ScoreChain.of(detector).score_encoded(encoded, None),
+        detector.encoder_.transform(rows),
         reference,
         detector.encoder_.source_,
         detector.n_features_in_,

@@ -132,8 +132,9 @@ def report(found: dict[str, Data], missing: list[str]) -> Report:
         f"{len(SOURCES) - len(missing)} tables as they are found, at most {MOST_TRAIN} rows to "
         f"learn from, the default detector at {RATE:.0%} false alarms, one split. The trouble is "
         "put into the training rows, blanks and ids into all rows, new categories into every "
-        f"{ONE_IN}th fresh row. Means over the tables, in %. PyOD stands beside with the ten lines "
-        "of preparation that its users write: medians for gaps, one-hot categories with unknown "
+        f"{ONE_IN}th fresh row, which is then not counted among the false alarms. Means over the "
+        "tables, in %. PyOD stands beside with the ten lines of preparation that its users write: "
+        "medians for gaps, one-hot categories with unknown "
         "ones ignored, standard scale, the average of ECOD, IForest, KNN, LOF and OCSVM, threshold "
         f"at 95 % of the training scores.{left_out} Measured: {versions}.",
         targets(trials["after"]) if "after" in trials else [],

@@ -106,7 +106,7 @@ def _copied(rows: Rows, times: NDArray[np.int64]) -> Case:
 
 
 def new_categories(rows: Rows, rng: Generator) -> Case | None:
-    """Give every tenth fresh row a category that training has not, in one column."""
+    """Give every tenth fresh row an unseen category; false alarms count the others."""
     text = [name for name in text_columns(rows.train) if 1 < rows.train[name].nunique() <= 50]
     if not text:
         return None
@@ -114,9 +114,10 @@ def new_categories(rows: Rows, rng: Generator) -> Case | None:
     places = np.arange(0, len(rows.fresh), ONE_IN)
     fresh = rows.fresh.copy()
     fresh.loc[places, name] = NEVER_SEEN
+    others = fresh.drop(index=places).reset_index(drop=True)
     return Case(
         rows.train,
-        fresh,
+        others,
         rows.anomalies,
         planted=fresh.iloc[places],
         unplanted=rows.fresh.iloc[places],

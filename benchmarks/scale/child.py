@@ -24,11 +24,11 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
 #: Parts of the package that fits and scores depend on.
 LEARNING = (
-    *("compiled", "detectors", "ensemble", "features.py", "fusion", "memory.py", "nearest"),
-    *("negatives", "scores", "solvers", "threads.py", "tuning"),
+    *("compiled", "detectors", "ensemble", "features.py", "fusion", "nearest"),
+    *("negatives", "scores", "solvers", "system", "threads.py", "tuning"),
 )
 #: What only plans does not change what is measured.
-PLANNING = {"costs.py", "plan.py", "rates.py", "room.py"}
+PLANNING = {"memory.py", "plan.py"}
 #: How a failure begins that is one of time or memory.
 LIMIT = "more than"
 Found = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Write `ocfuse.ensemble.rates`: ``python -m benchmarks.scale.rates``.
+"""Write `ocfuse.ensemble.plan.RATES`: ``python -m benchmarks.scale.rates``.
 
 What part "plan" has measured is used, or measured first. Every rate is at least 0. Those of
 bytes are the smallest that are enough for every size measured, with a margin; those of
@@ -18,14 +18,20 @@ from scipy.optimize import linprog
 from benchmarks.scale.plan import LEARNED, Size, measured
 from benchmarks.scale.probe import FAMILIES
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble import rates
-from ocfuse.ensemble.costs import count_costs
+from ocfuse.ensemble import plan
+from ocfuse.ensemble.plan import fit_cost
+from ocfuse.fusion import make_fusion
 
 #: Memory is planned with so much to spare.
 MARGIN = 1.15
 #: What a mean ratio counts beside the worst.
 SHARE_OF_MEAN = 1.0
 KINDS = ("fit", "score", "peak", "model")
+#: How the rates begin in the source of the plan: what is said of them, and the numbers.
+FIRST_LINE = (
+    "#: Seconds of a fit and of scoring a row, bytes of a fit and of a model, by kind. Written by"
+)
+DICTIONARY = "RATES: dict[str, dict[str, float]] = {"
 
 
 def fitted(found: list[dict[str, Any]], kind: str) -> dict[str, float]:
@@ -53,20 +59,26 @@ def fitted(found: list[dict[str, Any]], kind: str) -> dict[str, float]:
 
 def main() -> None:
     found = [measured(size) | {"counts": counts_of(size)} for size in LEARNED]
+    path = Path(plan.__file__)
+    path.write_text(with_rates(path.read_text(), {kind: fitted(found, kind) for kind in KINDS}))
+
+
+def with_rates(source: str, rates: dict[str, dict[str, float]]) -> str:
+    """Return the source of the plan with other rates, and when and where they were measured."""
+    begin, middle = source.index(FIRST_LINE), source.index(DICTIONARY)
+    end = source.index("\n}\n", middle) + len("\n}\n")
     words = [
-        '"""What one operation and one byte of `ocfuse.ensemble.costs` cost, as measured.',
-        "",
-        "Written by ``python -m benchmarks.scale.rates`` from what",
-        f"``python -m benchmarks.scale plan`` measured on {date.today():%Y-%m-%d}, one thread of",
-        f"{machine()}; do not edit.",
-        '"""',
+        FIRST_LINE,
+        "#: ``python -m benchmarks.scale.rates`` from what ``python -m benchmarks.scale plan`` "
+        "measured",
+        f"#: on {date.today():%Y-%m-%d}, one thread of {machine()}; do not edit.",
+        DICTIONARY,
     ]
     for kind in KINDS:
-        what = "Seconds" if kind in ("fit", "score") else "Bytes"
-        words += ["", f"#: {what}.", f"{kind.upper()} = {{"]
-        words += [f'    "{name}": {written(rate)},' for name, rate in fitted(found, kind).items()]
-        words += ["}"]
-    Path(rates.__file__).write_text("\n".join(words) + "\n")
+        words += [f'    "{kind}": {{']
+        words += [f'        "{name}": {written(rate)},' for name, rate in rates[kind].items()]
+        words += ["    },"]
+    return source[:begin] + "\n".join([*words, "}"]) + "\n" + source[end:]
 
 
 def written(rate: float) -> str:
@@ -78,8 +90,9 @@ def counts_of(size: Size) -> dict[str, dict[str, float]]:
     """Return the operations and bytes that are counted for a fit."""
     members = FAMILIES.get(size.pool, size.pool)
     _, named = Pool(members).chosen(size.n)
-    counts = count_costs(named, size.job)
-    return {kind: dict(getattr(counts, kind)) for kind in KINDS}
+    cost, _ = fit_cost(named, make_fusion(), size.job)
+    amounts = (cost.fit_work, cost.score_work, cost.peak_bytes(), cost.model_bytes)
+    return {kind: dict(one) for kind, one in zip(KINDS, amounts, strict=True)}
 
 
 def machine() -> str:

@@ -60,7 +60,7 @@ def one_split(X: FloatArray, y: NDArray[np.int64], seed: int) -> dict[str, Outco
             detector = FusedDetector(fusion=fusion, false_alarm_rate=RATE, random_state=seed)
             detector.fit(train, np.ones(len(train)))
             found[name] = judged(detector.score_samples(test), detector.training_scores_, labels)
-        S = detector.pool_.score_samples(detector._encode(test))
+        S = detector.pool_.score_samples(detector.encoder_.transform(test))
         columns = zip(detector.pool_.names_, S.T, detector.pool_.honest_scores_.T, strict=True)
         found |= {f"member {name}": judged(s, honest, labels) for name, s, honest in columns}
         for name, estimator in rivals(len(train), seed).items():

@@ -7,9 +7,9 @@ an error and never a silent 0 or NaN.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.optional import slow
 
 __all__ = [
     "auc",
@@ -52,7 +52,7 @@ def auc(y: ArrayLike, scores: ArrayLike) -> float:
     0.5
     """
     labels = _labels(y, needs=(1, -1))
-    return float(roc_auc_score(labels, _scores(scores, len(labels))))
+    return float(slow("sklearn.metrics").roc_auc_score(labels, _scores(scores, len(labels))))
 
 
 def average_precision(y: ArrayLike, scores: ArrayLike, positive: int = -1) -> float:
@@ -88,7 +88,7 @@ def average_precision(y: ArrayLike, scores: ArrayLike, positive: int = -1) -> fl
             f"positive must be -1 (anomaly) or 1 (normal). Got positive={positive!r}."
         )
     evidence = positive * _scores(scores, len(labels))
-    return float(average_precision_score(labels == positive, evidence))
+    return float(slow("sklearn.metrics").average_precision_score(labels == positive, evidence))
 
 
 def gmean(y: ArrayLike, predictions: ArrayLike) -> float:
@@ -144,7 +144,8 @@ def best_gmean(y: ArrayLike, scores: ArrayLike) -> float:
     labels = _labels(y, needs=(1, -1))
     checked = _scores(scores, len(labels))
     # the corners that a plot can do without may hold the best product
-    false_normal, true_normal, _ = roc_curve(labels, checked, drop_intermediate=False)
+    curve = slow("sklearn.metrics").roc_curve(labels, checked, drop_intermediate=False)
+    false_normal, true_normal, _ = curve
     return float(np.sqrt(np.max(true_normal * (1.0 - false_normal))))
 
 

@@ -2,12 +2,15 @@
 
 import io
 import json
+from collections import Counter
 from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
 
 from ocfuse.cli.app import run
+from ocfuse.features import FeatureEncoder
+from ocfuse.tables.text import TextSource
 from tests.vision.cases import lighten
 from tests.vision.framecases import N_FRAMES, N_RUNS, STAIN, run_frames, write_video
 
@@ -18,6 +21,25 @@ FIT = ("--size", 64, "--false-alarms", 0.15)
 def light(monkeypatch):
     """Learn without what takes its time."""
     lighten(monkeypatch)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Count how often text files are read, and the rows that go through the chain of scores."""
+    counts = Counter()
+    frames, encode = TextSource.frames, FeatureEncoder.encode
+
+    def counted_frames(source):
+        counts["reads"] += 1
+        return frames(source)
+
+    def counted_encode(encoder, codes):
+        counts["scored"] += len(codes)
+        return encode(encoder, codes)
+
+    monkeypatch.setattr(TextSource, "frames", counted_frames)
+    monkeypatch.setattr(FeatureEncoder, "encode", counted_encode)
+    return counts
 
 
 @pytest.fixture(scope="session")

@@ -264,6 +264,16 @@ def test_report(plant_folder, tmp_path, run_command):
     assert (code, "stdin" in err) == (2, True)
 
 
+def test_a_report_reads_and_scores_the_table_once(
+    plant_folder, tmp_path, run_command, monkeypatch, counted
+):
+    chunked(monkeypatch, 64)
+    files = (plant_folder / "model.ocf", plant_folder / "new.csv")
+    out, page = tmp_path / "s.csv", tmp_path / "r.html"
+    assert run_command("score", *files, "-o", out, "--report", page)[0] == 0
+    assert (counted["reads"], counted["scored"]) == (1, 200)
+
+
 @pytest.mark.parametrize(
     ("out", "report", "words"),
     [

@@ -258,6 +258,12 @@ def test_report(pump, tmp_path, run_command):
     assert "9 rows without a score left out" in page.read_text(encoding="utf-8")
 
 
+def test_a_report_reads_and_scores_the_stream_once(pump, tmp_path, run_command, counted):
+    given = (pump / "pump.ocf", pump / "new.csv", "-o", tmp_path / "s.csv")
+    assert run_command("score", *given, "--report", tmp_path / "page.html")[0] == 0
+    assert (counted["reads"], counted["scored"]) == (1, N - LONGEST + 1)
+
+
 def test_explain(pump, run_command):
     code, text, _ = run_command("explain", pump / "pump.ocf", pump / "new.csv", "--row", "110")
     assert code == 0

@@ -7,6 +7,7 @@ import ocfuse
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN
 from ocfuse.ensemble import explaining
+from ocfuse.ensemble.score import ScoreChain
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion import CompetenceFusion, LocalLpFusion
 from ocfuse.metrics import auc
@@ -138,9 +139,10 @@ def test_every_method_takes_it(fitted):
 def test_attributions_keep_the_context(fitted):
     X, progress = phases(4, 7)
     why = fitted.explain(X, progress)
-    reference = np.array([explaining._near(fitted, row)[2] for row in fitted._encode(X)])
-    C = fitted._situation(progress, 4)
-    gain = fitted._score(reference, C) - fitted.score_samples(X, progress)
+    reference = np.array([explaining._near(fitted, row)[2] for row in fitted.encoder_.transform(X)])
+    chain = ScoreChain.of(fitted)
+    gain = chain.score_encoded(reference, chain.scaled(progress, 4))
+    gain -= fitted.score_samples(X, progress)
     np.testing.assert_allclose(why.attributions.sum(axis=1), gain, atol=1e-9)
 
 

@@ -1,4 +1,6 @@
-"""Costs are counted as the members share them, and every count has a rate."""
+"""Members and fusions tell their costs, which are counted as they share them."""
+
+from collections import Counter
 
 import pytest
 from sklearn.ensemble import IsolationForest
@@ -9,34 +11,41 @@ from ocfuse.detectors.landmarks import MOST_KEPT
 from ocfuse.detectors.pools import POOLS, make_pool
 from ocfuse.detectors.training import MOST_DISTANCES as DISTANCES_AT_ONCE
 from ocfuse.detectors.whitened import Whitened
-from ocfuse.ensemble import rates
-from ocfuse.ensemble.costs import Job, count_costs
+from ocfuse.ensemble.plan import RATES, Job, fit_cost
+from ocfuse.fusion import make_fusion
 
 SHAPES = [(100, 300), (2_000, 10), (2_001, 64), (50_000, 500), (500_000, 20)]
 KINDS = ("fit", "score", "peak", "model")
 SPHERES = [SVDD(width=width, landmarks=500) for width in (0.5, 1.0)]
 
 
+class Counts:
+    """Amounts by kind; those that are not there are 0."""
+
+    def __init__(self, members, job, fusion=None):
+        cost, self.unknown = fit_cost(members, make_fusion(fusion), job)
+        self.fit, self.score = Counter(cost.fit_work), Counter(cost.score_work)
+        self.peak, self.model = Counter(cost.peak_bytes()), Counter(cost.model_bytes)
+        self.methods = cost.methods
+
+
 def counted(*members, n=1_000, m=10):
-    return count_costs([(str(i), member) for i, member in enumerate(members)], Job(n, m))
+    return Counts([(str(i), member) for i, member in enumerate(members)], Job(n, m))
 
 
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_named_member_is_known_and_every_count_has_a_rate(name, shape):
-    counts = count_costs(make_pool(name), Job(*shape, n_groups=7, n_tried=9))
-    assert counts.unknown == []
+    counts = Counts(make_pool(name), Job(*shape, n_groups=7, n_tried=9))
+    assert counts.unknown == ()
     for kind in KINDS:
-        assert getattr(counts, kind).keys() <= getattr(rates, kind.upper()).keys()
+        assert getattr(counts, kind).keys() <= RATES[kind].keys()
         assert all(amount >= 0 for amount in getattr(counts, kind).values())
 
 
 def test_members_that_are_foreign_or_wrong_are_unknown():
-    assert counted(KNN(5), IsolationForest(), KNN(0), Whitened(IsolationForest())).unknown == [
-        "1",
-        "2",
-        "3",
-    ]
+    unknown = counted(KNN(5), IsolationForest(), KNN(0), Whitened(IsolationForest())).unknown
+    assert unknown == ("1", "2", "3")
 
 
 def test_neighbours_and_views_are_counted_once():
@@ -109,7 +118,7 @@ def test_what_is_kept_of_landmarks_differs_between_kernels():
 
 def test_groups_are_learned_fold_by_fold():
     members = [("kernel", KPCA(landmarks=500)), ("neighbours", KNN(5)), ("tails", Marginal())]
-    alone, grouped = (count_costs(members, Job(9_000, 10, n_groups=g)) for g in (None, 8))
+    alone, grouped = (Counts(members, Job(9_000, 10, n_groups=g)) for g in (None, 8))
     for term, times in (("landmark products", 4), ("landmark cube", 5), ("tails", 4)):
         assert grouped.fit[term] == times * alone.fit[term] > 0
     assert grouped.fit["search"] == (1 + 4 * 0.75**2) * alone.fit["search"] > 0
@@ -142,7 +151,7 @@ def test_members_without_a_closed_form_are_fitted_in_folds():
 def test_cost_is_linear_in_many_rows(name):
     n = 200_000
     members = make_pool("large" if name == "default" else name)
-    once, twice = (count_costs(members, Job(rows, 64)) for rows in (n, 2 * n))
+    once, twice = (Counts(members, Job(rows, 64)) for rows in (n, 2 * n))
     for kind in KINDS:
         for term, amount in getattr(twice, kind).items():
             assert amount <= 2.2 * getattr(once, kind)[term], (kind, term)
@@ -150,7 +159,7 @@ def test_cost_is_linear_in_many_rows(name):
 
 @pytest.mark.parametrize("name", ["default", "paper", "wide"])
 def test_cost_is_linear_in_columns_where_rows_are_fewer(name):
-    once, twice = (count_costs(make_pool(name), Job(100, m)) for m in (10_000, 20_000))
+    once, twice = (Counts(make_pool(name), Job(100, m)) for m in (10_000, 20_000))
     for kind in KINDS:
         for term, amount in getattr(twice, kind).items():
             assert amount <= 2.1 * getattr(once, kind)[term], (kind, term)

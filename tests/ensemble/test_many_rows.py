@@ -8,7 +8,7 @@ from sklearn.ensemble import IsolationForest
 import ocfuse
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, LOF, Marginal
-from ocfuse.ensemble import chunks
+from ocfuse.ensemble import score
 from ocfuse.ensemble.learning import Learned
 
 QUICK = [("knn", KNN(5)), ("gmm", GMM(1)), ("lof", LOF(20)), ("marginal", Marginal())]
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.ThresholdWarn
 
 
 def small_chunks(monkeypatch, size):
-    monkeypatch.setattr(chunks, "MOST_ALONE", size)
-    monkeypatch.setattr(chunks, "FIRST_ROWS", 1)
-    monkeypatch.setattr(chunks, "MOST_ROWS", size)
+    monkeypatch.setattr(score, "MOST_ALONE", size)
+    monkeypatch.setattr(score, "FIRST_ROWS", 1)
+    monkeypatch.setattr(score, "MOST_ROWS", size)
 
 
 def rows(n, seed, m=8):

@@ -1,5 +1,7 @@
 """A plan says what a fit will take, and refuses what cannot be done."""
 
+import ast
+import inspect
 import json
 import os
 import subprocess
@@ -11,12 +13,15 @@ import pytest
 from sklearn.ensemble import IsolationForest
 
 from ocfuse import FusedDetector
-from ocfuse.detectors import SVDD, Pool
+from ocfuse.cost import Cost
+from ocfuse.detectors import KNN, SVDD, Pool
+from ocfuse.detectors.base import BaseDetector
 from ocfuse.detectors.groups import Groups
 from ocfuse.ensemble import plan as planning
-from ocfuse.ensemble.costs import Job
-from ocfuse.ensemble.plan import make_plan, require_room, shape_of
+from ocfuse.ensemble.plan import Job, make_plan, require_room, shape_of
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError, OcfuseError
+from ocfuse.fusion import CompetenceFusion, LabelledFusion
+from ocfuse.fusion.locality import Locality
 from ocfuse.tuning import Search
 
 #: What is learned: members, rows, columns, groups, search.
@@ -36,7 +41,8 @@ from ocfuse import FusedDetector
 from ocfuse.detectors import SVDD
 
 warnings.simplefilter("ignore")
-FusedDetector("light").fit(np.random.default_rng(0).normal(size=(50, 20)))
+# what is imported when it is first needed is no part of a plan
+FusedDetector().fit(np.random.default_rng(0).normal(size=(50, 20)))
 
 def status(name):
     lines = open("/proc/self/status").read().splitlines()
@@ -88,6 +94,7 @@ def test_a_plan_holds(measured, name):
     assert peak <= planned(name).fit_bytes <= 2 * (peak + 40e6)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 @pytest.mark.parametrize("kind", ["fit", "score"])
 def test_planned_seconds_are_in_proportion(measured, kind):
@@ -175,7 +182,113 @@ def test_foreign_members_are_unknown_and_said_to_be():
     plan = make_plan([("mine", IsolationForest())], Job(1_000, 10))
     assert plan.unknown == ("mine",)
     assert plan.pool is None
-    assert "mine: not in these figures" in str(plan)
+    assert "mine: counted as a copy of the rows only" in str(plan)
+    more = make_plan([("mine", IsolationForest()), ("knn", KNN())], Job(1_000, 10))
+    less = make_plan([("knn", KNN())], Job(1_000, 10))
+    rows = 8 * 1_000 * 10
+    assert more.fit_bytes - less.fit_bytes >= rows  # held, and those of a fold
+    assert more.model_bytes - less.model_bytes >= rows
+
+
+class Own(BaseDetector):
+    """A detector that is new, and knows what it takes."""
+
+    max_samples, false_alarm_rate = None, 0.05
+
+    def cost(self, shape):
+        assert (shape.rows, shape.columns, shape.folds) == (1_000, 10, 4)
+        return Cost(
+            fit_work={"seconds": 50.0},
+            score_work={"seconds": 0.25},
+            fit_bytes={"bytes": 7e6, "square": 8e6},
+            model_bytes={"bytes": 3e6},
+            shared={"a table of mine": Cost(model_bytes={"bytes": 9e6})},
+        )
+
+    def _fit(self, gram):
+        raise AssertionError("a plan fits nothing")
+
+    _score = _fit
+
+
+class Unsized(Own):
+    cost = BaseDetector.cost
+
+
+def test_a_new_detector_brings_its_own_cost():
+    job = Job(1_000, 10)
+    one, two = (
+        make_plan([("knn", KNN())] + [(f"own{i}", Own()) for i in range(n)], job) for n in (1, 2)
+    )
+    assert one.unknown == two.unknown == ()
+    assert two.fit_seconds - one.fit_seconds == pytest.approx(50, abs=0.1)
+    assert two.score_seconds - one.score_seconds == pytest.approx(250, abs=0.1)
+    # what they share is counted once, and what has a rate by its rate
+    assert two.model_bytes - one.model_bytes == pytest.approx(3e6, rel=0.1)
+    none = make_plan([("knn", KNN())], job)
+    assert one.model_bytes - none.model_bytes == pytest.approx(12e6, rel=0.1)
+    square = planning.RATES["peak"]["square"]
+    assert two.fit_bytes - one.fit_bytes == pytest.approx(7e6 + 8e6 * square, rel=0.1)
+
+
+def test_a_detector_of_anyone_that_tells_its_cost_is_counted():
+    class Foreign(IsolationForest):
+        def cost(self, shape):
+            return Cost(fit_work={"seconds": 1e3})
+
+    plan = make_plan([("mine", Foreign())], Job(1_000, 10))
+    assert plan.unknown == ()
+    assert plan.fit_seconds == pytest.approx(1e3, rel=0.01)
+
+
+def test_a_detector_that_does_not_tell_its_cost_is_unknown():
+    assert make_plan([("mine", Unsized())], Job(1_000, 10)).unknown == ("mine",)
+
+
+def test_a_kind_of_work_without_a_rate_is_refused():
+    class Odd(Own):
+        def cost(self, shape):
+            return Cost(fit_work={"magic": 1.0})
+
+    with pytest.raises(InvalidInputError, match=r"in 'seconds' and 'bytes'\. Got 'magic'"):
+        make_plan([Odd()], Job(1_000, 10))
+
+
+def test_the_plan_knows_no_detector_by_name():
+    tree = ast.parse(inspect.getsource(planning))
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    found = {module for module in modules if module.startswith("ocfuse.detectors")}
+    allowed = {"base", "members", "pools", "training"}
+    assert found <= {f"ocfuse.detectors.{name}" for name in allowed}
+
+
+def test_the_fusion_says_how_many_rows_it_keeps():
+    many = Job(50_000, 40)
+    size = 8 * 40 * planning.RATES["model"]["reference"]
+    model = {
+        name: make_plan("light", many, fusion).model_bytes
+        for name, fusion in {
+            "default": None,
+            "sum": "sum",
+            "scale": CompetenceFusion(),
+            "both": CompetenceFusion(locality=Locality()),
+            "labelled": LabelledFusion(),
+        }.items()
+    }
+    assert model["default"] == model["scale"] == model["labelled"]
+    assert model["scale"] - model["sum"] == pytest.approx(5_000 * size, abs=2)
+    assert model["both"] - model["scale"] == pytest.approx(2_000 * size, abs=2)
+    X = np.random.default_rng(0).normal(size=(5_100, 2))
+    fitted = CompetenceFusion(locality=Locality()).fit(X, X=X)
+    assert (len(fitted.scale_.X), len(fitted.locality_.X_)) == (5_000, 2_000)
+
+
+def test_a_detector_plans_with_its_fusion():
+    plans = [FusedDetector("light", fusion=fusion).plan((3_000, 40)) for fusion in (None, "sum")]
+    assert plans[0].model_bytes > plans[1].model_bytes
+    assert plans[0].score_seconds > plans[1].score_seconds
+    with pytest.raises(InvalidInputError, match="fusion"):
+        FusedDetector("light", fusion="suum").plan((300, 4))
 
 
 def test_shapes():

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.locality import (
     LARGEST_P,
-    MOST_REFERENCE_ROWS,
+    LOCALITY_ROWS,
     SMALLEST_P,
     VARIABILITIES,
     Locality,
@@ -170,9 +170,9 @@ def test_own_measure():
 
 def test_many_rows_are_represented_by_some():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(MOST_REFERENCE_ROWS + 1000, 2))
+    X = rng.normal(size=(LOCALITY_ROWS + 1000, 2))
     locality = Locality().fit(X, X)
-    assert len(locality.X_) == MOST_REFERENCE_ROWS
+    assert len(locality.X_) == LOCALITY_ROWS
     rows = representative_rows(len(X), 50)
     assert len(np.unique(rows)) == 50
     np.testing.assert_array_equal(rows, representative_rows(len(X), 50))

@@ -18,7 +18,7 @@ from ocfuse.persistence import save
 from tests.persistence.forging import attribute, change_array, forged, node_of
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-OURS = ("FusedDetector", "ocfuse.ensemble.detector")
+OURS = ("FusedDetector", "ocfuse")
 TEXT = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": '"x"'}
 LIST = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": []}
 ARGUMENTS = {**LIST, "__class__": "tuple", "__loader__": "TupleNode", "content": [TEXT]}

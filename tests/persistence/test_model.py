@@ -221,10 +221,11 @@ def test_an_altered_header_is_noticed(path, changes):
 
 def test_newer_format(path):
     rewrite_header(path, format=FORMAT + 1, ocfuse="9.9")
-    with pytest.raises(ModelFileError, match=r"format 2, written by ocfuse 9\.9.*Upgrade"):
+    told = rf"format {FORMAT + 1}, written by ocfuse"
+    with pytest.raises(ModelFileError, match=told + r" 9\.9.*Upgrade"):
         load(path)
     rewrite_header(path, ocfuse="\x1b[2J")
-    with pytest.raises(ModelFileError, match=r"format 2, written by ocfuse \?\."):
+    with pytest.raises(ModelFileError, match=told + r" \?\."):
         load(path)
 
 
@@ -393,11 +394,18 @@ def test_files_that_name_functions(path, module, name):
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("ocfuse.features.FeatureEncoder", True),
+        ("ocfuse.FeatureEncoder", True),
+        ("ocfuse.features.FeatureEncoder", True),  # as format 1 has it
+        ("ocfuse.LocalScale", True),  # a class of ours, not an estimator
+        ("ocfuse.load", False),
+        ("ocfuse.os", False),
+        ("ocfuse.localscale", False),
+        ("ocfuse.features.LocalScale", False),
+        ("LocalScale", False),
         ("ocfuse.features.check_table", False),  # a function
         ("ocfuse.features.ColumnTransformer", False),  # defined elsewhere
         ("ocfuse.persistence.os.system", False),
-        ("ocfuse.solvers.certificate.Certificate", True),  # a class of ours, not an estimator
+        ("ocfuse.solvers.certificate.Certificate", False),  # ours, but no part of a model
         ("sklearn.tree._tree.Tree", True),
         ("sklearn.metrics._dist_metrics.EuclideanDistance64", True),
         ("sklearn.metrics._dist_metrics.PyFuncDistance64", False),  # calls a function

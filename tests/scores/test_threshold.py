@@ -1,13 +1,15 @@
-"""Thresholds that rest on what was observed."""
+"""Thresholds that rest on what was observed, and the methods that detectors share."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.metrics import best_gmean, gmean
-from ocfuse.scores import gmean_threshold, quantile_threshold
+from ocfuse.scores import ConformalCalibrator, gmean_threshold, quantile_threshold
+from ocfuse.scores.threshold import AlarmMixin, InnerThresholdMixin
 
 LAW = settings(deadline=None, max_examples=200)
 scores_of_any_kind = st.lists(st.integers(-8, 8).map(float), min_size=1, max_size=40)
@@ -77,3 +79,47 @@ def test_wrong_rate_and_scores():
         quantile_threshold([1.0], 1.0)
     with pytest.raises(InvalidInputError, match="at least one row"):
         quantile_threshold([], 0.1)
+
+
+class Given(AlarmMixin, BaseEstimator):
+    """Rows that are their own scores."""
+
+    def fit(self, normal):
+        self.conformal_ = ConformalCalibrator().fit(normal)
+        return self.set_threshold(0.1)
+
+    def score_samples(self, X, context=None):
+        return np.asarray(X, dtype=float)
+
+
+class Outer(InnerThresholdMixin, BaseEstimator):
+    """A detector around another."""
+
+    def fit(self, detector):
+        self.detector_ = detector
+        return self
+
+
+@pytest.fixture
+def detector():
+    return Given().fit(np.arange(1.0, 100.0))
+
+
+def test_alarms_are_below_the_threshold(detector):
+    assert (detector.offset_, detector.threshold_rate_) == (10.0, 0.1)
+    assert detector.decision_function([9.0, 10.0, 12.0]).tolist() == [-1.0, 0.0, 2.0]
+    assert detector.predict([9.0, 10.0, 12.0]).tolist() == [-1, 1, 1]
+
+
+def test_a_row_without_a_score_raises_no_alarm_and_has_no_p_value(detector):
+    assert detector.predict([np.nan, 0.0]).tolist() == [1, -1]
+    np.testing.assert_array_equal(detector.p_values([np.nan, 0.0, 1e9]), [np.nan, 0.01, 1.0])
+    np.testing.assert_array_equal(detector.p_values([np.nan]), [np.nan])
+
+
+def test_the_threshold_of_a_detector_inside(detector):
+    outer = Outer().fit(detector)
+    assert outer.set_threshold(offset=50.0) is outer
+    assert detector.offset_ == outer.offset_ == 50.0
+    assert detector.threshold_rate_ == outer.threshold_rate_
+    assert outer.conformal_ is detector.conformal_

@@ -15,6 +15,7 @@ from sklearn.svm import OneClassSVM
 
 import ocfuse
 from ocfuse import FusedDetector
+from ocfuse.ensemble.score import BLOCK_ROWS
 from ocfuse.exceptions import (
     ColumnMismatchError,
     FewSamplesWarning,
@@ -27,7 +28,6 @@ from ocfuse.exceptions import (
     TableWarning,
 )
 from ocfuse.tables import TableDetector, open_source
-from ocfuse.tables.detector import BLOCK_ROWS
 
 # a column of the pumps is constant
 pytestmark = pytest.mark.filterwarnings("ignore:Columns with the same value")
@@ -85,7 +85,7 @@ def test_chunks_score_like_the_whole_table(model, pumps, tmp_path, name, chunk_r
 def test_chunks_of_whole_blocks_give_the_same_bits(pumps, members, monkeypatch):
     """Also for training rows, whose scores are tied with those of the calibration."""
     assert inspect.signature(open_source).parameters["chunk_rows"].default % BLOCK_ROWS == 0
-    monkeypatch.setattr("ocfuse.tables.detector.BLOCK_ROWS", 20)
+    monkeypatch.setattr("ocfuse.ensemble.score.BLOCK_ROWS", 20)
     rows = pumps.drop(columns=["state", "flag"]).iloc[:110]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OcfuseWarning)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.vision import open_frames, room
+from ocfuse.vision import open_frames, reading
 from ocfuse.vision.reading import read_all, read_batches
 from tests.vision.cases import Blocks, needs, scene
 
@@ -36,9 +36,20 @@ def test_too_many_pictures_are_refused_before_memory_is_full(monkeypatch, is_kno
     def free():
         nonlocal left
         left -= 64 * each
-        return left + 64 * each + room.working_memory(each)
+        return left + 64 * each + reading.working_memory(each)
 
-    monkeypatch.setattr(room, "free_memory", free)
+    monkeypatch.setattr(reading, "available_bytes", free)
     words = "150 pictures" if is_known else "128 pictures"
     with pytest.raises(InvalidInputError, match=f"{words}.*enough for about 100"):
         read_all(pictures, {"a": Blocks()})
+
+
+def test_what_learning_takes_grows_with_the_features(monkeypatch):
+    """Few small pictures need little, and large ones more than their features."""
+    monkeypatch.setattr(reading, "available_bytes", lambda: 350e6)
+    reading.require_memory(10, 0, 37e3)  # of the default network
+    with pytest.raises(InvalidInputError, match=r"0\.00 GB, learning 0\.87 GB more, and 0\.35 GB"):
+        reading.require_memory(10, 0, 109e3)  # with 224 x 224 pixels
+    with pytest.raises(InvalidInputError, match="enough for about 1,459 pictures"):
+        reading.require_memory(3400, 0, 37e3)
+    reading.require_memory(3400, 2000, 37e3)

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ocfuse.bench.cells import Results, System, run_system
 from ocfuse.bench.draws import FEWEST_NORMALS, TRAIN, VALIDATION, Draws
 from ocfuse.bench.shared import Scored, SharedFit
-from ocfuse.ensemble.alarms import check_rate
 from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, check_labels
 from ocfuse.ensemble.rows import check_groups
@@ -23,6 +22,7 @@ from ocfuse.metrics import auc, false_alarm_rate, gmean
 from ocfuse.progress import current_progress, show_progress, silent
 from ocfuse.report.words import count
 from ocfuse.scores import conformal_threshold
+from ocfuse.scores.threshold import check_rate
 from ocfuse.stats.ranks import mean_ranks, require_count
 from ocfuse.tables.frames import Frame, pandas
 

@@ -14,8 +14,8 @@ from ocfuse.detectors.members import Members
 from ocfuse.detectors.mixture import GMM
 from ocfuse.detectors.pools import WIDTHS, Pool
 from ocfuse.detectors.svdd import SVDD
-from ocfuse.memory import remembering
 from ocfuse.scores import MinMax
+from ocfuse.system.cache import remembering
 from ocfuse.tuning.ballot import Ballot
 from ocfuse.tuning.criterion import Criterion
 from ocfuse.tuning.crossfit import ScoredRows

@@ -16,7 +16,7 @@ from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.learning import Learned, Recipe, Table
 from ocfuse.features import take_rows
 from ocfuse.progress import silent
-from ocfuse.tuning.crossfit import fit_fusion
+from ocfuse.tuning.crossfit import fit_fusion, fuse_scores
 
 FloatArray = NDArray[np.float64]
 
@@ -79,8 +79,7 @@ class SharedFit:
         learned, encoded, S, seconds = self._members
         begin = time.process_time()
         parts = replace(learned.recipe, fusion=fusion).parts(learned.scored)
-        normaliser, fitted = fit_fusion(learned.scored, *parts)
-        fused = fitted.fuse(normaliser.transform(S), encoded)
+        _, fused = fuse_scores(S, encoded, None, *fit_fusion(learned.scored, *parts))
         return self._parted(fused, seconds + time.process_time() - begin)
 
     def whole(self) -> tuple[Scored, float]:

@@ -1,24 +1,26 @@
 """The command `ocfuse`."""
 
 import importlib
+import importlib.util
 import sys
 
 __all__ = ["main"]
 
+#: Packages that every command needs.
+NEEDED = ("typer", "rich")
+
 
 def main() -> None:
     """Run the command, or say which extra it needs."""
+    for package in NEEDED:
+        if importlib.util.find_spec(package) is None:
+            sys.stderr.write(
+                f"{package} is needed for the command ocfuse. "
+                "Install it with: pip install 'ocfuse[tool]'\n"
+            )
+            raise SystemExit(2)
     try:
         app = importlib.import_module("ocfuse.cli.app")
-    except ModuleNotFoundError as error:
-        package = str(error.name).split(".")[0]
-        if package not in ("rich", "typer"):
-            raise
-        sys.stderr.write(
-            f"{package} is needed for the command ocfuse. "
-            "Install it with: pip install 'ocfuse[tool]'\n"
-        )
-        raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     app.run()

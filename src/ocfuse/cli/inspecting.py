@@ -2,14 +2,17 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ocfuse.cli.cards import facts, print_columns, print_summary
 from ocfuse.cli.models import as_table
 from ocfuse.cli.output import print_fields, print_json, print_line
 from ocfuse.persistence import Header, load, read_header
 from ocfuse.report.words import count
-from ocfuse.vision import PictureDetector
+from ocfuse.tables import TableDetector
+
+if TYPE_CHECKING:
+    from ocfuse.vision import PictureDetector
 
 
 def show_model(model: Path, *, json: bool) -> None:
@@ -17,7 +20,7 @@ def show_model(model: Path, *, json: bool) -> None:
     header = read_header(model)
     loaded = load(model)
     file = {"file": asdict(header) | {"name": str(model)}}
-    if isinstance(loaded, PictureDetector):
+    if not isinstance(loaded, TableDetector) and _is_of_pictures(loaded):
         known = picture_facts(loaded)
         if json:
             print_json(known | file)
@@ -35,7 +38,14 @@ def show_model(model: Path, *, json: bool) -> None:
     print_columns(table)
 
 
-def picture_facts(detector: PictureDetector) -> dict[str, Any]:
+def _is_of_pictures(model: object) -> TypeGuard["PictureDetector"]:
+    """Tell whether a model is one of pictures, which few are: only they need what it imports."""
+    from ocfuse.vision import PictureDetector  # noqa: PLC0415
+
+    return isinstance(model, PictureDetector)
+
+
+def picture_facts(detector: "PictureDetector") -> dict[str, Any]:
     """Return what is known of a model of pictures, for JSON."""
     weights = detector.fusion_.weights_.tolist()
     groups = detector.normal_groups_

@@ -21,7 +21,7 @@ def load_model(
         raise typer.BadParameter("give either --threshold or --false-alarms")
     model = as_table(load(path), path)
     if threshold is not None or false_alarms is not None:
-        model.detector_.set_threshold(false_alarms, offset=threshold)
+        model.set_threshold(false_alarms, offset=threshold)
     if gaps is not None:
         if isinstance(model, StreamTable):
             raise typer.BadParameter(

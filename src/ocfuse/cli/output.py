@@ -13,12 +13,11 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from ocfuse.cli.codes import ExitCode
 from ocfuse.cli.flags import in_flags
 from ocfuse.exceptions import CellsWarning, OcfuseWarning, RowsWarning
+from ocfuse.optional import slow
 from ocfuse.progress import Progress, ProgressBar, silent
 
 #: Columns of a table that goes to a file or another program: nothing is cut off.
@@ -72,7 +71,7 @@ def printable(text: str) -> str:
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; a column of integers is aligned to the right."""
     cells = [list(row) for row in rows]
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = slow("rich.table").Table(box=None, pad_edge=False, header_style="bold")
     for j, name in enumerate(map(_on_one_line, header)):
         is_number = all(isinstance(row[j], int) for row in cells)
         # of a table that is too wide, only the last column is broken: nothing is cut off
@@ -100,7 +99,7 @@ def _on_one_line(text: str) -> str:
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     """Print names and values, one per line; empty values are left out."""
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = slow("rich.table").Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     for name, value in fields:
@@ -225,7 +224,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _print_rich(table: Table) -> None:
+def _print_rich(table: Any) -> None:
     # not by the console itself, which takes a closed pipe for an error
     console = _console()
     with console.capture() as shown:
@@ -233,7 +232,8 @@ def _print_rich(table: Table) -> None:
     _write(shown.get())
 
 
-def _console() -> Console:
+def _console() -> Any:
     # made anew for each use: stdout may have been redirected since
-    console = Console(file=sys.stdout)
-    return console if console.is_terminal else Console(file=sys.stdout, width=PIPE_WIDTH)
+    make = slow("rich.console").Console
+    console = make(file=sys.stdout)
+    return console if console.is_terminal else make(file=sys.stdout, width=PIPE_WIDTH)

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import typer
+from numpy.typing import NDArray
 
+from ocfuse.ensemble.score import Trace
 from ocfuse.report.printing import find_browser
 from ocfuse.tables import TableDetector
 
@@ -25,6 +28,13 @@ def check_report(path: Path | None) -> None:
         find_browser()
 
 
-def write_report(model: TableDetector, frame: pd.DataFrame, name: str, path: Path) -> None:
-    """Write a page on the alarms among rows, and why they were raised."""
-    model.report(frame, name=name).save(path)
+def write_report(
+    model: TableDetector,
+    frame: pd.DataFrame,
+    name: str,
+    path: Path,
+    trace: Trace | None = None,
+    has_score: NDArray[np.bool_] | None = None,
+) -> None:
+    """Write a page on the alarms among rows, and why they were raised; see `report`."""
+    model.report(frame, name=name, trace=trace, has_score=has_score).save(path)

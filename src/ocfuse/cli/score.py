@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ocfuse.cli.codes import ExitCode
+from ocfuse.cli.early import import_sklearn
 from ocfuse.cli.options import (
     Config,
     Data,
@@ -94,6 +95,7 @@ def score_command(
     out = out if is_spread else check_scores(out)
     if report is not None and data == "-":
         raise typer.BadParameter("--report needs a file that can be read twice, not stdin")
+    import_sklearn()
     from ocfuse.cli import scoring  # noqa: PLC0415
 
     scoring.check_report(report)

@@ -13,7 +13,7 @@ from ocfuse.cli.reports import check_report, write_report
 from ocfuse.cli.scored import scored_chunks
 from ocfuse.cli.sinks import to_file, to_stdout
 from ocfuse.cli.streamtelling import oddities
-from ocfuse.exceptions import TableError
+from ocfuse.ensemble.score import Trace, keep_traces
 from ocfuse.report.words import MANY_ALARMS, MOST, count
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import Source, TableDetector, open_source
@@ -72,17 +72,24 @@ def score_table(
 ) -> Tally:
     """Write the scores of all rows, and perhaps a report; return how many there are."""
     place = to_stdout(json) if out is None else to_file(out)
-    with collected() as notes, place as write:
+    traces: list[Trace] | None = None if report is None else []
+    chunks: list[pd.DataFrame] = []
+    with collected() as notes, place as write, keep_traces(traces):
         source = opened()
         tally = Tally()
         if isinstance(model, StreamTable):
             model.restart()
-        for scores in _all_scores(model, source, quiet, keep_going, why):
+        for chunk, scores in _all_scores(model, source, quiet, keep_going, why):
             write(scores)
             tally.add(scores)
+            if report is not None:
+                chunks.append(chunk)
     with collected() as again:
-        if report is not None:
-            _report(model, source, tally.without, report)
+        if report is not None and traces is not None:
+            frame = pd.concat(chunks)
+            has_score = ~frame.index.isin(tally.without)
+            trace = Trace.join(traces) if traces else None
+            write_report(model, frame, source.name, report, trace, has_score)
     if not isinstance(model, StreamTable) or len(tally.without) == tally.rows:
         tally.unknown = len(tally.without)
     if isinstance(model, StreamTable) and tally.unknown:
@@ -104,28 +111,15 @@ def score_table(
 
 def _all_scores(
     model: TableDetector, source: Source, quiet: bool, keep_going: bool, why: bool | str
-) -> Iterator[pd.DataFrame]:
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     n_rows = 0
     with progress(quiet) as tell:
-        for _, scores in scored_chunks(model, source, keep_going=keep_going, why=why):
-            yield scores
+        for chunk, scores in scored_chunks(model, source, keep_going=keep_going, why=why):
+            yield chunk, scores
             n_rows += len(scores)
             if source.n_bytes:
                 done = min(100 * source.bytes_read // source.n_bytes, 100)
                 tell("score", f"{n_rows:,} rows", done, 100)
-
-
-def _report(model: TableDetector, source: Source, without: list[int], path: Path) -> None:
-    """Write a report on the rows that have a score."""
-    frame, name = source.read(), source.name
-    if isinstance(model, StreamTable):
-        write_report(model, frame, name, path)  # it needs the rows without a score, too
-        return
-    if len(without) == len(frame):
-        raise TableError(f"No report was written: no row of {name} could be scored.")
-    if without:
-        name += f", {count(len(without), 'row')} without a score left out"
-    write_report(model, frame.drop(index=without), name, path)
 
 
 def tell(told: dict[str, Any], json: bool, quiet: bool) -> None:

@@ -9,12 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
 
-import pandas as pd
-
 from ocfuse.cli.output import json_line, print_at_once
 from ocfuse.cli.targets import score_format
 from ocfuse.files import naming, opened, replacing
 from ocfuse.tables.cells import no_formula
+from ocfuse.tables.frames import Frame, Series, pandas
 from ocfuse.tables.writing import ParquetWriter
 
 #: Text that is a number, with a sign or without.
@@ -22,13 +21,13 @@ NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 #: How dates are written.
 DATE = "%Y-%m-%d %H:%M:%S.%f"
 #: Writes the next rows.
-Write: TypeAlias = Callable[[pd.DataFrame], None]
+Write: TypeAlias = Callable[[Frame], None]
 
 
 class Writer(Protocol):
     """What writes frames to an open file."""
 
-    def write(self, frame: pd.DataFrame) -> None:
+    def write(self, frame: Frame) -> None:
         """Write the next rows."""
 
     def close(self) -> None:
@@ -46,14 +45,12 @@ class TextWriter:
         Makes text of a frame, told whether it is the first.
     """
 
-    def __init__(
-        self, put: Callable[[str], Any], to_text: Callable[[pd.DataFrame, bool], str]
-    ) -> None:
+    def __init__(self, put: Callable[[str], Any], to_text: Callable[[Frame, bool], str]) -> None:
         self.put = put
         self.to_text = to_text
         self.is_first = True
 
-    def write(self, frame: pd.DataFrame) -> None:
+    def write(self, frame: Frame) -> None:
         """Write the next rows, the first ones below a header if there is one."""
         self.put(self.to_text(frame, self.is_first))
         self.is_first = False
@@ -62,16 +59,17 @@ class TextWriter:
         """Write nothing: text has no end."""
 
 
-def to_csv(frame: pd.DataFrame, is_first: bool, delimiter: str = ",") -> str:
+def to_csv(frame: Frame, is_first: bool, delimiter: str = ",") -> str:
     """Return rows as CSV; text that a spreadsheet would take for a formula begins with '."""
     rows = frame.apply(_as_text).rename(columns=no_formula)
     return str(rows.to_csv(index=False, header=is_first, sep=delimiter, lineterminator="\n"))
 
 
-def _as_text(column: pd.Series) -> pd.Series:
+def _as_text(column: Series) -> Series:
     """Return dates as text in one form; pandas would look which one suits all rows of a chunk."""
-    if not pd.api.types.is_datetime64_any_dtype(column.dtype):
-        is_number = pd.api.types.is_numeric_dtype(column.dtype)  # so is truth
+    types = pandas().api.types
+    if not types.is_datetime64_any_dtype(column.dtype):
+        is_number = types.is_numeric_dtype(column.dtype)  # so is truth
         return column if is_number else column.map(_safe)
     if column.dt.tz is None:
         return column.dt.strftime(DATE)
@@ -85,12 +83,12 @@ def _safe(cell: object) -> object:
     return no_formula(cell)
 
 
-def to_tsv(frame: pd.DataFrame, is_first: bool) -> str:
+def to_tsv(frame: Frame, is_first: bool) -> str:
     """Return rows separated by tabs."""
     return to_csv(frame, is_first, "\t")
 
 
-def to_json_lines(frame: pd.DataFrame, is_first: bool) -> str:
+def to_json_lines(frame: Frame, is_first: bool) -> str:
     """Return a line of JSON per row."""
     clean = frame.astype(object).where(frame.notna(), None)
     return "".join(json_line(row) for row in clean.to_dict("records"))
@@ -125,7 +123,7 @@ def to_file(path: Path) -> Iterator[Write]:
     with place as file:
         writer = _writer(path, file)
 
-        def write(frame: pd.DataFrame) -> None:
+        def write(frame: Frame) -> None:
             with naming(path):
                 writer.write(frame)
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-import pandas as pd
-
 from ocfuse.cli.output import json_line, print_at_once, printable, warn
 from ocfuse.cli.streamevents import Row, RowEvents
 from ocfuse.cli.telling import Flags
@@ -18,6 +16,7 @@ from ocfuse.report.words import count
 from ocfuse.streaming import StreamTable
 from ocfuse.streaming.events import leave_score
 from ocfuse.tables.detector import RESULTS
+from ocfuse.tables.frames import Frame
 
 #: Rows in a row below the threshold that raise an event, unless somebody says otherwise.
 MIN_ROWS = 3
@@ -119,7 +118,7 @@ class StreamTeller:
         """Rows that may be anomalies: none, as stretches without scores are alarms."""
         return 0
 
-    def tell(self, scores: pd.DataFrame) -> None:
+    def tell(self, scores: Frame) -> None:
         """Print what there is to tell of rows."""
         runs = self.model.runs_in(scores)
         for i, row in enumerate(_rows(scores)):
@@ -186,7 +185,7 @@ class StreamTeller:
         print_at_once(json_line(record) if self.flags.json else printable(_words(record)) + "\n")
 
 
-def _rows(scores: pd.DataFrame) -> Iterator[Row]:
+def _rows(scores: Frame) -> Iterator[Row]:
     """Yield scored rows, their numbers apart from the columns of the table."""
     beside = [name for name in scores.columns[1:] if name not in RESULTS]
     for number, row in zip(scores.index, scores.to_dict("records"), strict=True):

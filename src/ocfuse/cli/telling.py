@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from ocfuse.cli.output import in_words, print_at_once, printable, warn
 from ocfuse.cli.sinks import to_json_lines
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.report.words import count
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import RESULTS
+from ocfuse.tables.frames import Frame
 from ocfuse.tables.names import free_name
 
 #: Last column of the scores: the columns that a row is judged without.
@@ -68,7 +67,7 @@ class Teller:
     n_unknown: int = 0
     n_judged: int = 0
 
-    def tell(self, scores: pd.DataFrame) -> None:
+    def tell(self, scores: Frame) -> None:
         """Print a line per alarm."""
         without = str(scores.columns[-1])
         self.n_alarms += int(scores["is_anomaly"].sum())

@@ -4,8 +4,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import BaseDetector, require_count
-from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
+from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query, neighbours_cost
 from ocfuse.detectors.neighbours import usable_count
 
 #: Numbers held at once while distances are localised.
@@ -74,6 +75,23 @@ class ALP(BaseDetector):
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
 
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        k, n_local = self._counts_of(shape.rows)
+        # neighbours in units of its own: nobody shares them, and rows left out need them again
+        found = neighbours_cost(shape, max(k, n_local)).total()
+        size = NUMBER * shape.cells
+        return (
+            found
+            + Cost(fit_work=found.fit_work)
+            + Cost(
+                score_work={"neighbour": n_local},
+                fit_bytes={"bytes": shape.held * 2 * size},
+                scratch_bytes={"bytes": NUMBER * BLOCK},
+                model_bytes={"bytes": size + NUMBER * shape.rows * k},
+            )
+        )
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for name in ("n_neighbors", "n_local"):
@@ -81,11 +99,9 @@ class ALP(BaseDetector):
                 require_count(name, getattr(self, name), 1, "Use None to derive it from n.")
 
     def _fit(self, gram: Gram) -> None:
-        log = np.log(gram.n_rows)
-        k = NEIGHBOURS_PER_LOG * log if self.n_neighbors is None else self.n_neighbors
-        n_local = LOCAL_PER_LOG * log if self.n_local is None else self.n_local
-        self.n_neighbors_ = usable_count(max(1, int(k)), gram)
-        self.n_local_ = usable_count(max(1, int(n_local)), gram)
+        k, n_local = self._counts_of(gram.n_rows)
+        self.n_neighbors_ = usable_count(k, gram)
+        self.n_local_ = usable_count(n_local, gram)
         lower, upper = np.percentile(gram.X, [25, 75], axis=0)
         self.unit_ = np.where(upper > lower, upper - lower, 1.0)
         scaled = Gram(gram.X / self.unit_)
@@ -93,6 +109,13 @@ class ALP(BaseDetector):
         distances, _ = scaled.neighbours(self.n_neighbors_)
         # A single row has no neighbour; the nearest it knows is itself.
         self.distances_ = distances if distances.size else np.zeros((1, 1))
+
+    def _counts_of(self, n: int) -> tuple[int, int]:
+        """Return k and l for n training rows."""
+        log = np.log(n)
+        k = NEIGHBOURS_PER_LOG * log if self.n_neighbors is None else self.n_neighbors
+        n_local = LOCAL_PER_LOG * log if self.n_local is None else self.n_local
+        return max(1, int(k)), max(1, int(n_local))
 
     def _score(self, query: Query) -> FloatArray:
         return self._average(self.scaled_.query(query.X / self.unit_))

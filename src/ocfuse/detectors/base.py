@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ocfuse.detectors.gram import FloatArray, Gram, Query, Reference
-from ocfuse.detectors.landmarks import Landmarks
+from ocfuse.cost import NUMBER, Cost, Shape, guessed_cost
+from ocfuse.detectors.gram import FloatArray, Gram, Query, Reference, distances_cost
+from ocfuse.detectors.landmarks import Landmarks, landmarks_cost
 from ocfuse.exceptions import InvalidInputError
 
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -28,7 +29,8 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A one-class detector that learns from a Gram and scores a Query.
 
     A subclass writes `_fit` and `_score`, and `_leave_one_out` if it can tell
-    in closed form what it would say of a training row had it not seen it.
+    in closed form what it would say of a training row had it not seen it, and
+    `cost`, so that a plan can count it.
     In an ensemble the members are given the same Gram and the same Query, so
     that distances, kernels, factorisations and neighbours are computed once.
 
@@ -94,6 +96,21 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return the place among detectors on one Gram: first those who leave most to others."""
         return self.fit_rank, 0
 
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one.
+
+        Parameters
+        ----------
+        shape : Shape
+            The rows, and the folds in which they are learned from again.
+
+        Returns
+        -------
+        Cost
+            Work and bytes by kind; unless a subclass knows better, the bytes of the rows.
+        """
+        return guessed_cost(shape)
+
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return the score minus the offset: negative for anomalies."""
         scores: FloatArray = self.score_samples(X) - self.offset_
@@ -137,6 +154,9 @@ class KernelDetector(BaseDetector):
 
     #: By way of how many landmarks more than `max_samples` rows are learned from.
     landmarks: int | None = None
+    #: What is made of an exact kernel, "factor" or "spectrum", and whether that needs a copy of it.
+    kernel_work: ClassVar[str] = "factor"
+    copies_kernel: ClassVar[bool] = True
     method_: str = "exact"
 
     width: float
@@ -164,6 +184,31 @@ class KernelDetector(BaseDetector):
     def rows_of(self, n: int) -> int:
         """Return how many of n rows are learned from: with landmarks all."""
         return super().rows_of(n) if self.landmarks is None else n
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        n = shape.rows
+        if self.landmarks is None or not self.needs_landmarks(n):
+            return self._exact_cost(shape)
+        size = min(n, self.landmarks)
+        return landmarks_cost(shape, size, self.width, self._n_outputs(size))
+
+    def _exact_cost(self, shape: Shape) -> Cost:
+        n = shape.rows
+        square, outputs = NUMBER * n * n, self._n_outputs(n)
+        kernel = Cost(fit_bytes={"kernel": shape.held * square})
+        return distances_cost(shape) + Cost(
+            fit_work={self.kernel_work: shape.fits(3) * n**3},
+            score_work={"kernel": n * (1 + outputs)},
+            scratch_bytes={self.kernel_work: square} if self.copies_kernel else {},
+            model_bytes={"kernel": NUMBER * n * outputs},
+            shared={("kernel", shape.view, n, self.width): kernel},
+            methods=frozenset({"exact"}),
+        )
+
+    def _n_outputs(self, size: int) -> float:
+        """Return how many numbers are made of the kernel values of a row at so many others."""
+        return 1.0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.ensemble import IsolationForest
 
 from ocfuse.compiled.native import kernel, thread_count
+from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import (
     N_FOLDS,
     BaseDetector,
@@ -19,6 +19,7 @@ from ocfuse.detectors.base import (
 )
 from ocfuse.detectors.gram import FloatArray, Gram, Query
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.optional import slow
 
 #: Pairs of a row and a tree that are followed at once.
 PAIRS_AT_ONCE = 2**16
@@ -175,6 +176,15 @@ class Forest(BaseDetector):
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
 
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        return Cost(
+            fit_work={"trees": 1 + shape.folds, "paths": shape.rows},
+            score_work={"trees": 1},
+            fit_bytes={"trees": 1},
+            model_bytes={"trees": 1},
+        )
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_count("n_trees", self.n_trees, 1, "Use 100.")
@@ -182,7 +192,7 @@ class Forest(BaseDetector):
 
     def _fit(self, gram: Gram) -> None:
         self.rows_per_tree_ = min(self.rows_per_tree, gram.n_rows)
-        forest = IsolationForest(
+        forest = slow("sklearn.ensemble").IsolationForest(
             n_estimators=self.n_trees,
             max_samples=self.rows_per_tree_,
             random_state=self.random_state,

@@ -5,10 +5,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, KernelDetector, require_number
 from ocfuse.detectors.blocks import Blocks
 from ocfuse.detectors.gram import FloatArray, Gram, Query
-from ocfuse.detectors.landmarks import Landmarks
+from ocfuse.detectors.landmarks import Landmarks, blocks_cost, landmarks_cost
 from ocfuse.exceptions import InvalidInputError
 
 #: Below this mean the logarithm of the ratio is continued by its tangent.
@@ -93,6 +94,17 @@ class OneClassGP(KernelDetector):
     def in_blocks(self) -> bool:
         """Whether many rows are learned from exactly within blocks: for the mean."""
         return self.statistic == "mean"
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        if self.landmarks is None or not self.needs_landmarks(shape.rows):
+            return self._exact_cost(shape)
+        size = min(shape.rows, self.landmarks)
+        cost = landmarks_cost(shape, size, self.width, self._n_outputs(size), n_blocks=3)
+        return cost + blocks_cost(shape, size) if self.in_blocks else cost
+
+    def _n_outputs(self, size: int) -> float:
+        return 1.0 if self.statistic == "mean" else float(size)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

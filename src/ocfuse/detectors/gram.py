@@ -8,14 +8,15 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from ocfuse.compiled.native import kernel
+from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
 from ocfuse.detectors.decay import complete, decayed
 from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
 from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
 from ocfuse.nearest.exact import Nearest, nearest_by_matrix, nearest_by_tree, without_self
-from ocfuse.nearest.search import Search, centres_of_many
+from ocfuse.nearest.search import MOST_ROWS, Search, centres_of_many, numbers_looked_at
+from ocfuse.optional import slow
 from ocfuse.threads import few_threads
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -30,6 +31,8 @@ SMALLEST_SCALE = 1e-290
 TREE_COLUMNS, TREE_ROWS = 8, 1000
 #: Neighbours alone keep no distance matrix larger than this.
 MOST_DISTANCES = 2**24
+#: Bytes of a neighbour and its distance.
+NEIGHBOUR = 16
 #: Rows of a matrix worked on while they are in the cache.
 ROWS_AT_ONCE = 64
 #: Squarings that lead from the kernel that is exponentiated to one asked for.
@@ -107,7 +110,7 @@ class Reference:
         if kernel is not None or m > TREE_COLUMNS or n < TREE_ROWS:
             return None
         if "_tree" not in self.__dict__:
-            self._tree = cKDTree(self.X)
+            self._tree = slow("scipy.spatial").cKDTree(self.X)
         return self._tree
 
     @property
@@ -484,3 +487,33 @@ def _root_width(width: float) -> tuple[float, int]:
     _, exponent = math.frexp(width)
     squarings = (1 - exponent) % (SQUARINGS + 1)
     return math.ldexp(width, squarings), squarings
+
+
+def distances_cost(shape: Shape) -> Cost:
+    """Return the cost of the distances of all rows to each other, which members share."""
+    n = shape.rows
+    work = n * (shape.columns + EXTRA)
+    part = Cost(
+        fit_work={"square": shape.fits(2) * n * work},
+        score_work={"square": work},
+        fit_bytes={"square": shape.held * NUMBER * n * n},
+        scratch_bytes={"outside": NUMBER * shape.scored * n},
+    )
+    return Cost(shared={("square", shape.view, n): part})
+
+
+def neighbours_cost(shape: Shape, k: int) -> Cost:
+    """Return the cost of the k nearest rows of every row, which members share."""
+    n = shape.rows
+    own = Cost(score_work={"neighbour": k})
+    part = Cost(fit_bytes={"neighbours": shape.held * NEIGHBOUR * n * k})
+    if n**2 <= MOST_DISTANCES:
+        own += distances_cost(shape)
+    else:
+        numbers = numbers_looked_at(n, shape.columns)
+        part += Cost(
+            fit_work={"search": shape.fits(2) * n * numbers},
+            score_work={"search": numbers, "cells": float(n > MOST_ROWS)},
+            fit_bytes={"search": shape.held * NUMBER * shape.cells},
+        )
+    return own + Cost(shared={("neighbours", shape.view, n): part})

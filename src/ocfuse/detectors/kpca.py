@@ -74,6 +74,7 @@ class KPCA(KernelDetector):
 
     closed_form: ClassVar[bool] = True
     fit_rank: ClassVar[int] = 0
+    kernel_work: ClassVar[str] = "spectrum"
 
     def __init__(
         self,
@@ -88,6 +89,9 @@ class KPCA(KernelDetector):
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
         self.landmarks = landmarks
+
+    def _n_outputs(self, size: int) -> float:
+        return min(DEFAULT_SHARE * size, MOST_DIRECTIONS)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

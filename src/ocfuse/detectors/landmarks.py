@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.blocked import Block, BlockedRegression
 from ocfuse.detectors.blocks import Blocks
 from ocfuse.detectors.gram import Gram, Reference
@@ -187,3 +188,75 @@ class Landmarks:
                 np.exp(K, out=K)
             _, places, here = np.intersect1d(rows, self._chosen, return_indices=True)
             yield Block(rows, near, LeftOutBlock(far, places, here, own[here]))
+
+
+def landmarks_cost(
+    shape: Shape, size: int, width: float, outputs: float, n_blocks: int = 2
+) -> Cost:
+    """Return the cost of learning from all rows by way of landmarks.
+
+    Parameters
+    ----------
+    shape : Shape
+        The rows.
+    size : int
+        Number of landmarks.
+    width : float
+        Width of the kernel: members of one width share the factor of the landmarks and the
+        sums over the rows.
+    outputs : float
+        Numbers that are made of the kernel values of a row.
+    n_blocks : int, default=2
+        Blocks of kernel values that are held at once.
+
+    Returns
+    -------
+    Cost
+        The cost.
+    """
+    n, m, view = shape.rows, shape.columns, shape.view
+    square = (1 + (shape.folds > 0)) * NUMBER * size * size  # a fold has as many landmarks
+    distances = Cost(
+        fit_work={"landmark distances": shape.fits() * n * size * m},
+        score_work={"landmark distances": size * m},
+        model_bytes={"landmarks": NUMBER * size * m},
+    )
+    return Cost(
+        fit_work={
+            "landmark products": shape.fits() * n * size * size,
+            "landmark cube": (1 + shape.folds) * size**3,
+        },
+        score_work={"landmark products": outputs * size},
+        fit_bytes={"landmarks": square},
+        scratch_bytes={"landmark work": NUMBER * n_blocks * min(n * size, MOST_VALUES)},
+        model_bytes={"landmarks": NUMBER * outputs * size},
+        shared={
+            ("landmarks", view, n, size): distances,
+            ("landmarks", view, n, size, width): Cost(fit_bytes={"landmarks": 2 * square}),
+        },
+        methods=frozenset({"landmarks"}),
+    )
+
+
+def blocks_cost(shape: Shape, size: int) -> Cost:
+    """Return the cost of blocks of near rows, beside that of so many landmarks."""
+    n, most = shape.rows, min(shape.rows, BLOCK_ROWS)
+    # a row is compared with those of its block, and all rows are kept
+    part = Cost(
+        score_work={"landmark distances": most * shape.columns},
+        fit_bytes={"landmarks": shape.held * NUMBER * shape.cells},
+        model_bytes={"landmarks": NUMBER * shape.cells},
+    )
+    return Cost(
+        fit_work={"landmark cube": shape.fits() * n * most * size},
+        scratch_bytes={"landmark work": NUMBER * most * (most + size)},
+        shared={("blocks", shape.view, n): part},
+    )
+
+
+def sphere_cost(shape: Shape, size: int) -> Cost:
+    """Return the cost of a sphere, beside that of so many landmarks: many passes over rows."""
+    values = min(shape.rows * size, MOST_KEPT)
+    return Cost(
+        fit_work={"sphere": shape.fits() * values}, scratch_bytes={"sphere": NUMBER * values}
+    )

@@ -1,11 +1,13 @@
 """Marginal tails: how far out in its column each value is."""
 
+import math
 from collections.abc import Iterator
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from ocfuse.compiled.native import kernel, thread_count
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, BaseDetector
 from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
 
@@ -57,6 +59,17 @@ class Marginal(BaseDetector):
     def __init__(self, *, max_samples: int | None = None, false_alarm_rate: float = 0.05) -> None:
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        steps = math.log2(shape.rows + 1)
+        size = NUMBER * shape.cells
+        return Cost(
+            fit_work={"tails": shape.fits() * shape.cells * steps},
+            score_work={"tails": shape.columns * steps},
+            fit_bytes={"tails": shape.held * size},
+            model_bytes={"tails": size},
+        )
 
     def _fit(self, gram: Gram) -> None:
         # Column by column in memory: a lookup in any other order copies the column first.

@@ -6,13 +6,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.neighbors import LocalOutlierFactor
 from sklearn.utils import check_random_state
 
 from ocfuse.detectors.adapters import PyodDetector, is_pyod
 from ocfuse.detectors.base import BaseDetector
 from ocfuse.detectors.gram import FloatArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.optional import slow
 
 #: A score of -inf counts as so many ranges of the training scores below the lowest of
 #: them: below a log-density that just does not vanish (-745), if the range is 1 or
@@ -85,7 +85,7 @@ def require_scorer(name: str, estimator: Any) -> None:
             f"Member {name!r} is a detector of PyOD, whose scores are high for anomalies. "
             "Use from_pyod(detector)."
         )
-    if isinstance(estimator, LocalOutlierFactor) and not estimator.novelty:
+    if _is_factor(estimator) and not estimator.novelty:
         raise InvalidInputError(
             f"Member {name!r} must be able to score new rows. Use LocalOutlierFactor(novelty=True)."
         )
@@ -103,7 +103,7 @@ def own_scores(estimator: Any, X: FloatArray) -> FloatArray:
     return np.asarray(score(X), dtype=np.float64)
 
 
-def self_excluded(estimator: LocalOutlierFactor) -> FloatArray:
+def self_excluded(estimator: Any) -> FloatArray:
     """Return the training scores of a fitted factor, in which a row is not its own neighbour."""
     return np.asarray(estimator.negative_outlier_factor_, dtype=np.float64)
 
@@ -188,7 +188,12 @@ def knows_closed_form(estimator: Any, n: int, m: int) -> bool:
     """Tell whether a member, fitted to n rows of m columns, knows what it says of rows left out."""
     if isinstance(estimator, BaseDetector):
         return estimator.is_closed(estimator.rows_of(n), m)
-    return isinstance(estimator, LocalOutlierFactor)
+    return _is_factor(estimator)
+
+
+def _is_factor(estimator: Any) -> bool:
+    """Tell whether a member is the local outlier factor of scikit-learn."""
+    return isinstance(estimator, slow("sklearn.neighbors").LocalOutlierFactor)
 
 
 def givers_first(members: Members) -> Members:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
-from sklearn.decomposition import PCA
-from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import (
     MANY_ROWS,
     N_FOLDS,
@@ -20,6 +19,7 @@ from ocfuse.detectors.base import (
     require_number,
 )
 from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.optional import slow
 from ocfuse.threads import few_threads
 
 #: One Gaussian is fitted in at most so many directions, in closed form.
@@ -147,7 +147,8 @@ class Subspace:
         # Rows without any spread have no directions: any will do.
         basis = np.eye(m, r)
         if rows.any():
-            basis = PCA(r, svd_solver=solver, random_state=seed).fit(rows).components_.T
+            pca = slow("sklearn.decomposition").PCA(r, svd_solver=solver, random_state=seed)
+            basis = pca.fit(rows).components_.T
         found.directions = np.ascontiguousarray(basis)
         found.noise = float(found.split(rows)[1].mean()) / (m - r) + reg
         return found
@@ -296,6 +297,27 @@ class GMM(BaseDetector):
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
 
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        n, m = shape.rows, shape.columns
+        r = self._directions_of(n, m)
+        # without a number all up to the most are tried
+        c = self.n_components or self.max_components * (self.max_components + 1) // 2
+        kind = "gaussian" if self.n_components == 1 else "gaussians"
+        return Cost(
+            fit_work={
+                "directions": shape.fits() * n * m * min(n, m) * (r < m),
+                kind: shape.fits() * c * n * r * r,
+            },
+            score_work={"gaussians": c * r * r + r * m},
+            scratch_bytes={"rows": NUMBER * shape.cells},
+            model_bytes={"wide": NUMBER * (c * r * r + r * m)},
+        )
+
+    def _directions_of(self, n: int, m: int) -> int:
+        most = MOST_DIRECTIONS if self.n_components == 1 else MOST_DIRECTIONS_OF_SEVERAL
+        return min(m, most, max(1, n // ROWS_PER_DIRECTION))
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("reg_covar", self.reg_covar, 0.0, np.inf)
@@ -309,8 +331,7 @@ class GMM(BaseDetector):
         n, m = X.shape
         # M is twice the sum of the variances; a fold of one row has one too.
         self.unit_ = float(np.sqrt(gram.reference.scale / (2 * m)))
-        most = MOST_DIRECTIONS if self.n_components == 1 else MOST_DIRECTIONS_OF_SEVERAL
-        self.n_directions_ = min(m, most, max(1, n // ROWS_PER_DIRECTION))
+        self.n_directions_ = self._directions_of(n, m)
         with few_threads(n * self.n_directions_**2):
             if self._goes_by_moments(n, m):
                 total = reduce(add, gram.made(fold_moments, N_FOLDS))
@@ -376,7 +397,9 @@ def _fit_mixture(rows: FloatArray, c: int, reg: float, seed: int) -> tuple[Mixtu
     """Fit c Gaussians and tell whether the fit converged."""
     if c == 1:
         return _single(rows, reg), True
-    model = GaussianMixture(c, reg_covar=reg, max_iter=MOST_ITERATIONS, random_state=seed)
+    model = slow("sklearn.mixture").GaussianMixture(
+        c, reg_covar=reg, max_iter=MOST_ITERATIONS, random_state=seed
+    )
     with warnings.catch_warnings():
         # Too few distinct rows or iterations: `converged_` tells, not a warning.
         warnings.simplefilter("ignore")

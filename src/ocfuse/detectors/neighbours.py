@@ -4,8 +4,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import BaseDetector, require_count
-from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
+from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query, neighbours_cost
 from ocfuse.exceptions import InvalidInputError
 
 #: No reachability counts as less than this share of the typical one.
@@ -65,6 +66,10 @@ class KNN(BaseDetector):
     def sharing_order(self) -> tuple[int, int]:
         """Return the place among detectors on one Gram: the most neighbours first."""
         return self.fit_rank, -self.n_neighbors
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        return neighbours_cost(shape, self.n_neighbors)
 
     def _fit(self, gram: Gram) -> None:
         self.n_neighbors_ = usable_count(self.n_neighbors, gram)
@@ -137,6 +142,10 @@ class LOF(BaseDetector):
     def sharing_order(self) -> tuple[int, int]:
         """Return the place among detectors on one Gram: the most neighbours first."""
         return self.fit_rank, -max(self._counts)
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        return neighbours_cost(shape, max(self._counts))
 
     @property
     def _counts(self) -> tuple[int, ...]:

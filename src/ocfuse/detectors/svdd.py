@@ -5,11 +5,12 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
-from sklearn.svm import OneClassSVM
 
+from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, KernelDetector, require_number
 from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
-from ocfuse.detectors.landmarks import Landmarks
+from ocfuse.detectors.landmarks import Landmarks, sphere_cost
+from ocfuse.optional import slow
 
 #: The solver stops when the optimality conditions hold to this, absolutely.
 SOLVER_TOLERANCE = 1e-8
@@ -81,6 +82,7 @@ class SVDD(KernelDetector):
     """
 
     closed_form: ClassVar[bool] = True
+    copies_kernel: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -96,6 +98,13 @@ class SVDD(KernelDetector):
         self.false_alarm_rate = false_alarm_rate
         self.landmarks = landmarks
 
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        cost = super().cost(shape)
+        if self.landmarks is None or not self.needs_landmarks(shape.rows):
+            return cost
+        return cost + sphere_cost(shape, min(shape.rows, self.landmarks))
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("nu", self.nu, 0.0, 1.0)
@@ -108,7 +117,8 @@ class SVDD(KernelDetector):
             self.dual_coef_: FloatArray = sphere.weights
             self.level_ = sphere.level
             return
-        solver = OneClassSVM(kernel="precomputed", nu=self.nu, tol=SOLVER_TOLERANCE)
+        svm = slow("sklearn.svm")
+        solver = svm.OneClassSVM(kernel="precomputed", nu=self.nu, tol=SOLVER_TOLERANCE)
         solver.fit(gram.kernel(self.width))
         total = float(solver.dual_coef_.sum())
         self.support_ = np.asarray(solver.support_, dtype=np.intp)

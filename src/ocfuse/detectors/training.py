@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
+from ocfuse.cost import NUMBER, Cost, Shape, guessed_cost
 from ocfuse.detectors.base import (
     Folds,
     IndexArray,
@@ -56,9 +57,59 @@ FIT, HONEST = "fit", "honest scores"
 
 def blocks(n: int, n_reference: int) -> Iterator[slice]:
     """Cut n rows so that a block's distances to the training rows fit in memory."""
-    step = max(1, MOST_DISTANCES // n_reference)
+    step = _rows_at_once(n_reference)
     for begin in range(0, n, step):
         yield slice(begin, min(n, begin + step))
+
+
+def _rows_at_once(n_reference: int) -> int:
+    return max(1, MOST_DISTANCES // n_reference)
+
+
+def cost_of(estimator: Any, n: int, m: int, n_folds: int, n_groups: int | None = None) -> Cost:
+    """Return what it takes to fit one member and to score rows that it has not seen.
+
+    Parameters
+    ----------
+    estimator : object
+        The member, not fitted. Unless it is of this package or has a method `cost` of its
+        own, its cost is a guess, and so it is if its parameters are wrong.
+    n, m : int
+        Rows and columns.
+    n_folds : int
+        Folds of the members that have no closed form.
+    n_groups : int, optional
+        Groups of rows, with which all members learn fold by fold.
+
+    Returns
+    -------
+    Cost
+        Its cost.
+    """
+    if not _is_sound(estimator):
+        return guessed_cost(Shape(n, m, min(n_folds, n)))
+    rows = estimator.rows_of(n) if is_shared(estimator) else n
+    if n_groups is not None:
+        folds = min(n_folds, n_groups)
+    else:
+        folds = 0 if knows_closed_form(estimator, rows, m) else min(n_folds, rows)
+    shape = Shape(rows, m, folds, min(n - rows, _rows_at_once(rows)))
+    cost: Cost = estimator.cost(shape)
+    if folds:  # the rows of a fold: those learned from, and those held out
+        part = Cost(fit_bytes={"cell": NUMBER * shape.cells})
+        cost += Cost(shared={("parts", rows): part})
+    return cost
+
+
+def _is_sound(estimator: Any) -> bool:
+    """Tell whether a member can be asked for its cost; what is wrong with it `fit` will say."""
+    if not is_shared(estimator):
+        return callable(getattr(estimator, "cost", None))
+    try:
+        estimator._check_parameters()
+    except InvalidInputError:
+        return False
+    return True
 
 
 class Ledger:

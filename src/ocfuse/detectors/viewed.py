@@ -1,9 +1,11 @@
 """Let a detector learn from rows in other coordinates."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from sklearn.base import clone
 
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import BaseDetector
 from ocfuse.detectors.gram import FloatArray, Gram, Query, View
 from ocfuse.exceptions import InvalidTypeError
@@ -56,6 +58,22 @@ class Viewed(BaseDetector):
         """Return the place of the detector among those that share the view."""
         order: tuple[int, int] = self.detector.sharing_order()
         return order
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        name = self.view.__name__
+        inside: Cost = self.detector.cost(replace(shape, view=name))
+        return Cost(shared={("view", name, shape.rows): self._view_cost(shape)}) + inside
+
+    def _view_cost(self, shape: Shape) -> Cost:
+        """Return the cost of the rows in the view, which members share."""
+        size = NUMBER * shape.cells
+        return Cost(
+            fit_work={"view": shape.fits() * shape.cells},
+            score_work={"view": shape.columns},
+            fit_bytes={"view": shape.held * size},
+            model_bytes={"view": size},
+        )
 
     def _check_parameters(self) -> None:
         if not isinstance(self.detector, BaseDetector):

@@ -4,11 +4,12 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import BaseDetector, KernelDetector
 from ocfuse.detectors.gram import FloatArray, Gram, Query, View
 from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.detectors.viewed import Viewed
-from ocfuse.detectors.whitening import LeftOut, Whitening
+from ocfuse.detectors.whitening import LeftOut, Whitening, whitening_cost
 
 #: Up to so many rows, or with fewer for each column, honest scores go by folds.
 MOST_FOLDED, ROWS_PER_COLUMN = 2000, 10
@@ -53,6 +54,10 @@ class Mahalanobis(BaseDetector):
     def __init__(self, *, max_samples: int | None = None, false_alarm_rate: float = 0.05) -> None:
         self.max_samples = max_samples
         self.false_alarm_rate = false_alarm_rate
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to score one."""
+        return Cost(shared={("view", Whitening.__name__, shape.rows): whitening_cost(shape)})
 
     def _fit(self, gram: Gram) -> None:
         whitening = cast(Whitening, gram.reference.view(Whitening).coordinates)
@@ -119,6 +124,9 @@ class Whitened(Viewed):
             return False
         by_distance = by_landmarks or isinstance(inner, KNN | LOF)
         return by_distance and n > MOST_FOLDED and n >= ROWS_PER_COLUMN * m
+
+    def _view_cost(self, shape: Shape) -> Cost:
+        return super()._view_cost(shape) + whitening_cost(shape)
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
         whitening = cast(Whitening, gram.reference.view(Whitening).coordinates)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import svd
 
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.eigen import eigenpairs
 from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Reference
 from ocfuse.threads import few_threads, one_thread
@@ -165,6 +166,19 @@ def ledoit_wolf(rows: FloatArray, values: FloatArray) -> float:
     norms = np.einsum("nm,nm->n", rows, rows)
     error = (float(norms @ norms) / n - squares) / n
     return float(np.clip(error / distance, 0.0, 1.0))
+
+
+def whitening_cost(shape: Shape) -> Cost:
+    """Return the cost of a whitening of the rows."""
+    n, m = shape.rows, shape.columns
+    r = min(n, m)  # rows span no more directions than there are rows
+    size = NUMBER * r * m
+    return Cost(
+        fit_work={"whitening": shape.fits() * (n + m) * r * r},
+        score_work={"whitening": r * m},
+        fit_bytes={"wide": size},
+        model_bytes={"wide": size},
+    )
 
 
 def _principal(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

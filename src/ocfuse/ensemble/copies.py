@@ -22,26 +22,29 @@ H_0 to what is foretold was 0.3 to 1.8 for tables of few values, and 2 to 3 for 
 hardly any equal rows.
 """
 
+import warnings
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
-from sklearn.metrics import pairwise_distances_chunked
 
 from ocfuse.detectors.base import core_rows
 from ocfuse.ensemble.context import ContextScale
 from ocfuse.ensemble.labels import ANOMALY, NORMAL
 from ocfuse.ensemble.learning import Table
 from ocfuse.ensemble.rows import canonical_order, row_numbers
+from ocfuse.exceptions import CopiedRowsWarning
 from ocfuse.features import JUDGE, FeatureEncoder
+from ocfuse.optional import slow
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 
+#: Share of copies among the rows from which on they are told.
+TOLD_SHARE = 0.02
 #: Fewer different rows than this are a discrete table, whatever they hold.
 FEWEST_DIFFERENT = 10
 #: A row of a discrete table has another one that differs in so many columns at most: two,
@@ -231,7 +234,7 @@ def merged_groups(copies: Copies, groups: NDArray[np.int64]) -> NDArray[np.int64
     is_copy = shared.data > GROUP_SHARE * size[shared.row]
     links = (np.ones(int(is_copy.sum())), (shared.row[is_copy], shared.col[is_copy]))
     number = len(size)
-    _, merged = connected_components(coo_array(links, shape=(number, number)), directed=False)
+    merged = _connected(coo_array(links, shape=(number, number)))
     return np.asarray(merged[group], dtype=np.int64)
 
 
@@ -394,7 +397,7 @@ def _nearest_references(
     """Return distances from rows to their nearest references, and the numbers of these."""
     k = min(2 * MOST_NEAR, len(references))
     distances, index = [], []
-    for block in pairwise_distances_chunked(X[rows], X[references]):
+    for block in slow("sklearn.metrics").pairwise_distances_chunked(X[rows], X[references]):
         near = np.argpartition(block, k - 1, axis=1)[:, :k]
         distances.append(np.take_along_axis(block, near, axis=1))
         index.append(references[near])
@@ -403,4 +406,20 @@ def _nearest_references(
 
 def _components(n: int, first: IntArray, second: IntArray) -> IntArray:
     links = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
-    return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
+    return np.asarray(_connected(links), dtype=np.intp)
+
+
+def _connected(links: Any) -> Any:
+    """Return which component of a graph each row is in."""
+    return slow("scipy.sparse.csgraph").connected_components(links, directed=False)[1]
+
+
+def warn_of_copies(n_copies: int, n: int) -> None:
+    """Tell that rows are copies of others, which are learned once and count once."""
+    if n_copies >= TOLD_SHARE * n:
+        warnings.warn(
+            f"{n_copies / n:.0%} of the {n} rows are copies of others (copied_rows_). They are "
+            f"learned once, and the false-alarm rate counts {n - n_copies} different ones.",
+            CopiedRowsWarning,
+            stacklevel=5,
+        )

@@ -1,10 +1,9 @@
 """FusedDetector: members, scores, pseudo-negatives and fusion joined."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,32 +14,30 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.alarms import (
-    check_rate,
-    settle_threshold,
-    warn_if_many_left_out,
-    warn_of_copies,
-    warn_of_ignored,
-)
-from ocfuse.ensemble.chunks import in_chunks
-from ocfuse.ensemble.context import ContextScale, scaled_context
-from ocfuse.ensemble.copies import find_copies, merged_groups, without_copies
+from ocfuse.ensemble.context import ContextScale
+from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
 from ocfuse.ensemble.explaining import explanation
 from ocfuse.ensemble.holdout import held_out_scores
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, check_labels
 from ocfuse.ensemble.learning import Learned, Recipe, Table
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_room
-from ocfuse.ensemble.reading import read_table
+from ocfuse.ensemble.reading import read_table, warn_of_ignored
 from ocfuse.ensemble.reporting import report_data
 from ocfuse.ensemble.rows import check_groups, runs_of
+from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
 from ocfuse.features import FeatureEncoder, check_table, make_encoder, tell_of
-from ocfuse.memory import remembering
 from ocfuse.persistence import save
 from ocfuse.progress import current_progress
 from ocfuse.report import Report, make_report
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
+from ocfuse.scores.threshold import (
+    AlarmMixin,
+    check_rate,
+    warn_if_many_left_out,
+)
+from ocfuse.system.cache import remembering
 from ocfuse.tuning.search import Search, make_search
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -49,7 +46,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 FEWEST_ANOMALIES = 5
 
 
-class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
+class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """Fuse one-class detectors, trusting each of them where it deserves it.
 
     The members learn from the normal rows. Scores that they give to rows they
@@ -150,8 +147,6 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     encoder_: FeatureEncoder
     pool_: Pool
     search_: Search | None
-    offset_: float
-    conformal_: ConformalCalibrator
     context_scale_: ContextScale | None = None
     training_context_: FloatArray | None = None
     usual_: UsualValues | None = None  # of models that were saved before there was one
@@ -219,7 +214,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         """Tell what `fit` would take, in bytes and seconds, without learning anything.
 
         `fit` makes the same plan first, and raises a `NotEnoughMemoryError` with advice
-        where the memory that is left would not do. It counts the default fusion.
+        where the memory that is left would not do.
 
         Parameters
         ----------
@@ -236,7 +231,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Plan
             The plan: ``print(detector.plan(X))``.
         """
-        return make_plan(self.members, job_of(X, y, groups, self.tune, self.encoder))
+        job = job_of(X, y, groups, self.tune, self.encoder)
+        return make_plan(self.members, job, self.fusion)
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, context: Any = None
@@ -352,28 +348,6 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     # -- the threshold ----------------------------------------------------
 
-    def set_threshold(
-        self, false_alarm_rate: float | None = None, *, offset: float | None = None
-    ) -> "FusedDetector":
-        """Move the threshold of a fitted detector, without learning again.
-
-        Parameters
-        ----------
-        false_alarm_rate : float, default=None
-            Share of fresh normal rows that may raise an alarm.
-        offset : float, default=None
-            The threshold itself, instead of a rate.
-
-        Returns
-        -------
-        FusedDetector
-            The detector.
-        """
-        check_is_fitted(self, "conformal_")
-        found = settle_threshold(self.conformal_, false_alarm_rate, offset)
-        self.offset_, self.threshold_rate_ = found
-        return self
-
     def set_gaps(self, gaps: str) -> "FusedDetector":
         """Change what becomes of gaps that training had not, without learning again.
 
@@ -415,7 +389,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             The detector, with the threshold at `false_alarm_rate`.
         """
         codes = self._read(X)  # once: what is odd about the rows is told once, too
-        scores = self._scores_of(codes, context)
+        scores = ScoreChain.of(self).score(codes, context)
         runs = runs_of(check_groups(groups, len(scores)))
         copies = find_copies(self.encoder_.encode(codes))
         if runs is None:
@@ -463,16 +437,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
         More than 1,000 rows go in chunks, `n_jobs` of them at once.
         """
-        return self._scores_of(self._read(X), context)
-
-    def decision_function(self, X: Any, context: Any = None) -> FloatArray:
-        """Return the score minus the threshold: negative raises an alarm."""
-        scores = self.score_samples(X, context)
-        return scores - self.offset_
-
-    def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
-        """Return +1 for normal rows and -1 for alarms."""
-        return np.where(self.decision_function(X, context) >= 0, NORMAL, ANOMALY)
+        codes = self._read(X)
+        return ScoreChain.of(self).score_rows(X, codes, context)
 
     def predict_proba(self, X: Any, context: Any = None) -> FloatArray:
         """Return the probabilities of anomaly and of normal, in this order.
@@ -488,11 +454,6 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     def classes_(self) -> NDArray[np.int64]:
         """Labels of the columns of `predict_proba`."""
         return np.array([ANOMALY, NORMAL])
-
-    def p_values(self, X: Any, context: Any = None) -> FloatArray:
-        """Return conformal p-values: how rarely a normal row scores this low."""
-        scores = self.score_samples(X, context)
-        return self.conformal_.p_values(scores)
 
     def discoveries(self, X: Any, fdr: float = 0.1, context: Any = None) -> NDArray[np.bool_]:
         """Pick the anomalies of a batch so that few of the picked are normal.
@@ -517,7 +478,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
     def transform(self, X: Any) -> FloatArray:
         """Return what the members say of every row, on one scale, higher = more normal."""
         codes = self._read(X)
-        return self._in_chunks(partial(self._transform_some, codes), len(codes))
+        return ScoreChain.of(self).normalised_scores(codes)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of `transform`: the members."""
@@ -526,8 +487,8 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
 
     def weights(self, X: Any, context: Any = None) -> FloatArray:
         """Return how far each member is trusted at every row."""
-        E = self._encode(X)
-        return self.fusion_.weights(E, self._situation(context, len(E)))
+        E = self.encoder_.encode(self._read(X))
+        return self.fusion_.weights(E, ScoreChain.of(self).scaled(context, len(E)))
 
     def explain(self, X: Any, context: Any = None) -> Explanation:
         """Return what lies behind the score of every row.
@@ -548,7 +509,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         Explanation
             One entry per row.
         """
-        return explanation(self, X, context)
+        return explanation(self, self._trace(X, context))
 
     def report(
         self,
@@ -561,6 +522,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         title: str = "Anomaly report",
         card: Mapping[str, str] | None = None,
         context: Any = None,
+        trace: Trace | None = None,
     ) -> Report:
         """Show the alarms of some rows, and why they were raised, as one HTML page.
 
@@ -583,6 +545,9 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             Further lines of the data and model card, such as the name of a file.
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
             Context of the rows, if the detector was fitted with context.
+        trace : Trace, default=None
+            What was kept of the rows when they were scored (`ocfuse.ensemble.score`); None
+            scores them.
 
         Returns
         -------
@@ -599,6 +564,7 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
             title=title,
             card=card,
             context=context,
+            trace=trace,
         )
         return make_report(data)
 
@@ -607,14 +573,10 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         check_is_fitted(self)
         return save(self, path)
 
-    def _in_chunks(self, compute: Callable[[slice], FloatArray], n: int) -> FloatArray:
-        """Compute chunk by chunk; members of others, which may not like it, get all rows."""
-        if n == 1 or not self.pool_.is_own:
-            return compute(slice(0, n))
-        return in_chunks(compute, n, self.n_jobs)
-
-    def _encode(self, X: Any) -> FloatArray:
-        return self.encoder_.encode(self._read(X))
+    def _trace(self, X: Any, context: Any) -> Trace:
+        """Return what every step of the chain makes of rows."""
+        codes = self._read(X)
+        return ScoreChain.of(self).trace(check_table(X), codes, context)
 
     def _read(self, X: Any) -> FloatArray:
         """Return the rows as the encoder reads them, and tell of cells unlike training."""
@@ -632,28 +594,6 @@ class FusedDetector(TransformerMixin, OutlierMixin, BaseEstimator):  # type: ign
         if not is_plain or checked.shape[1] != self.n_features_in_:
             validate_data(self, X, skip_check_array=True, reset=False)
         return checked
-
-    def _situation(self, context: Any, n: int) -> FloatArray | None:
-        """Return the context of n rows in the units of the features."""
-        return scaled_context(self.context_scale_, context, n)
-
-    def _scores_of(self, codes: FloatArray, context: Any) -> FloatArray:
-        """Return the fused score of every row that was read."""
-        C = self._situation(context, len(codes))
-        return self._in_chunks(partial(self._score_some, codes, C), len(codes))
-
-    def _score_some(self, codes: FloatArray, C: FloatArray | None, rows: slice) -> FloatArray:
-        E = self.encoder_.encode(codes[rows])
-        return self._score(E, None if C is None else C[rows])
-
-    def _transform_some(self, codes: FloatArray, rows: slice) -> FloatArray:
-        E = self.encoder_.encode(codes[rows])
-        Z: FloatArray = self.normaliser_.transform(self.pool_.score_samples(E))
-        return Z
-
-    def _score(self, E: FloatArray, C: FloatArray | None) -> FloatArray:
-        Z = self.normaliser_.transform(self.pool_.score_samples(E))
-        return self.fusion_.fuse(Z, E, C)
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that gaps and categories are allowed."""

@@ -1,12 +1,12 @@
 """Gather what lies behind the scores of a fitted detector."""
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.explain import Explanation, attribute_features, values_of
-from ocfuse.features import check_table
 
 if TYPE_CHECKING:
     from ocfuse.ensemble.detector import FusedDetector
@@ -23,22 +23,18 @@ FARTHEST = 1.0
 NUMBERS_AT_ONCE = 2**22
 
 
-def explanation(detector: "FusedDetector", X: Any, context: Any) -> Explanation:
+def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
     """Return what lies behind the scores of rows; see `FusedDetector.explain`."""
-    E = detector._encode(X)
-    S = detector.pool_.score_samples(E)
-    Z = detector.normaliser_.transform(S)
-    C = detector._situation(context, len(E))
+    E, C, Z = trace.encoded, trace.context, trace.normalised
     base, contributions = detector.fusion_.contributions(Z, E, C)
-    score = detector.fusion_.fuse(Z, E, C)
     near = [_near(detector, row) for row in E]
     nearest = np.array([rows for rows, _, _ in near])
     return Explanation(
-        score=score,
+        score=trace.score,
         offset=detector.offset_,
-        p_value=detector.conformal_.p_values(score),
+        p_value=detector.conformal_.p_values(trace.score),
         member_names=list(detector.pool_.names_),
-        member_scores=S,
+        member_scores=trace.member_scores,
         normalised_scores=Z,
         weights=detector.fusion_.weights(E, C),
         base=base,
@@ -48,7 +44,7 @@ def explanation(detector: "FusedDetector", X: Any, context: Any) -> Explanation:
         nearest_distances=np.array([distances for _, distances, _ in near]),
         feature_names=_feature_names(detector),
         attributions=_attributions(detector, E, C, np.array([reference for *_, reference in near])),
-        values=values_of(check_table(X), detector.encoder_),
+        values=values_of(trace.X, detector.encoder_),
         usual=detector.usual_,
     )
 
@@ -105,12 +101,14 @@ def _attributions(
 ) -> FloatArray:
     """Share every score among the features; the context of a row stays as it is."""
     source, n_columns = detector.encoder_.source_, E.shape[1]
+    chain = ScoreChain.of(detector)
     if C is not None:
         E, reference = np.hstack([E, C]), np.hstack([reference, C])
         source = np.append(source, np.full(C.shape[1], -1))
 
     def score(rows: FloatArray) -> FloatArray:
-        return detector._score(rows[:, :n_columns], None if C is None else rows[:, n_columns:])
+        theirs = None if C is None else rows[:, n_columns:]
+        return chain.score_encoded(rows[:, :n_columns], theirs)
 
     return attribute_features(score, E, reference, source, detector.n_features_in_)
 

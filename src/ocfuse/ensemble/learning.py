@@ -14,7 +14,6 @@ from ocfuse.detectors.base import MANY_ROWS, core_rows
 from ocfuse.detectors.groups import Groups
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.alarms import warn_of_group
 from ocfuse.ensemble.context import ContextScale, scaled_context
 from ocfuse.ensemble.default import (
     default_fusion,
@@ -23,6 +22,7 @@ from ocfuse.ensemble.default import (
 )
 from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
 from ocfuse.ensemble.rows import canonical_order, matching_folds
+from ocfuse.ensemble.score import ScoreChain
 from ocfuse.ensemble.trimming import (
     LARGEST_GROUP,
     LARGEST_SHARE,
@@ -30,6 +30,7 @@ from ocfuse.ensemble.trimming import (
     outlying_rows,
     remote_groups,
     remote_rows,
+    warn_of_group,
 )
 from ocfuse.exceptions import InvalidInputError, PseudoNegativeWarning
 from ocfuse.features import JUDGE, FeatureEncoder, take_rows
@@ -180,19 +181,24 @@ class Learned:
         self.normaliser, self.fusion = fit_fusion(self.scored, *self.parts)
         recipe.progress("fusion", "weights", 1, 1)
 
+    @property
+    def chain(self) -> ScoreChain:
+        """The steps from rows to scores."""
+        return ScoreChain(self.encoder, self.pool, self.normaliser, self.fusion, self.scale)
+
     def score(self, encoded: FloatArray, context: FloatArray | None) -> FloatArray:
         """Return the fused scores of encoded rows, with their context as it was given."""
-        Z = self.normaliser.transform(self.pool.score_samples(encoded))
-        return self.fusion.fuse(Z, encoded, scaled_context(self.scale, context, len(encoded)))
+        chain = self.chain
+        return chain.score_encoded(encoded, chain.scaled(context, len(encoded)))
 
     def seen_scores(self) -> FloatArray:
         """Return the fused scores of the rows by parts that have seen them; some may be NaN."""
         n = len(self.rows)
         known = ~np.isnan(self.scored.seen[:n]).any(axis=1)
         scores = np.full(n, np.nan)
-        Z = self.normaliser.transform(self.scored.seen[:n][known])
         context = None if self.context is None else self.context[known]
-        scores[known] = self.fusion.fuse(Z, self.training[known], context)
+        seen = self.scored.seen[:n][known]
+        scores[known] = self.chain.fuse(seen, self.training[known], context)[1]
         return scores
 
     def settled(self) -> Recipe:

@@ -1,37 +1,156 @@
-"""What a fit will take: bytes and seconds, before anything is learned."""
+"""What a fit will take: bytes and seconds, before anything is learned.
 
-from collections.abc import Mapping
+Members and fusion tell their work and their bytes by kind (`ocfuse.cost`), and what is done
+around them is counted here. `RATES` has what one of each kind takes, as it was measured.
+"""
+
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from ocfuse.cost import NUMBER, Amounts, Cost, Shape
+from ocfuse.detectors.base import N_FOLDS
+from ocfuse.detectors.members import Members
 from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble import rates
-from ocfuse.ensemble.costs import Counts, Job, count_costs
+from ocfuse.detectors.training import cost_of
+from ocfuse.ensemble.holdout import N_REFITS, is_refitted
 from ocfuse.ensemble.labels import ANOMALY, check_labels
-from ocfuse.ensemble.room import available_bytes
 from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.explain import html_table
 from ocfuse.features import check_table, make_encoder, take_rows
+from ocfuse.fusion import make_fusion
+from ocfuse.fusion.base import BaseFusion
+from ocfuse.system.memory import available_bytes
 from ocfuse.tuning.search import make_search
 
 #: Rows that the categories of a data frame are counted in.
 ROWS_TO_COUNT = 1000
 #: A fit that needs less is never refused.
 SMALL = 2**28
+#: Pseudo-negatives and training rows that are scored together.
+SCORED_ROWS = 2000
+#: Kinds of work and of bytes that need no rate.
+PLAIN = {"seconds", "bytes"}
+
+#: Seconds of a fit and of scoring a row, bytes of a fit and of a model, by kind. Written by
+#: ``python -m benchmarks.scale.rates`` from what ``python -m benchmarks.scale plan`` measured
+#: on 2026-11-17, one thread of AMD EPYC; do not edit.
+RATES: dict[str, dict[str, float]] = {
+    "fit": {
+        "cell": 4.07e-07,
+        "directions": 1.28e-10,
+        "factor": 3.54e-11,
+        "fusion": 1.49e-09,
+        "fusion of many": 0,
+        "gaussian": 0,
+        "gaussians": 1.63e-09,
+        "landmark cube": 3.53e-10,
+        "landmark distances": 0,
+        "landmark products": 8.07e-11,
+        "member": 0.00193,
+        "paths": 0,
+        "score": 6.22e-06,
+        "search": 6.8e-12,
+        "spectrum": 1.23e-10,
+        "sphere": 6.47e-09,
+        "square": 2.78e-10,
+        "start": 0.282,
+        "tails": 6.88e-09,
+        "trees": 0.142,
+        "tried": 3.1e-06,
+        "view": 1.39e-07,
+        "whitening": 3.54e-11,
+    },
+    "score": {
+        "cell": 0,
+        "cells": 0.000219,
+        "fusion": 2.43e-10,
+        "fusion of many": 1.06e-11,
+        "gaussians": 0,
+        "kernel": 4.66e-11,
+        "landmark distances": 1.08e-11,
+        "landmark products": 4.73e-11,
+        "member": 8.35e-07,
+        "neighbour": 3.79e-08,
+        "row": 1.64e-05,
+        "search": 4.93e-11,
+        "square": 1.02e-10,
+        "tails": 7.68e-09,
+        "trees": 0,
+        "view": 0,
+        "whitening": 2.32e-10,
+    },
+    "peak": {
+        "cell": 1.6,
+        "column": 10.4,
+        "factor": 1.27,
+        "kernel": 1.67,
+        "landmark work": 1.43,
+        "landmarks": 3.3,
+        "neighbours": 25,
+        "outside": 0.816,
+        "reference": 0,
+        "rows": 0.938,
+        "score": 28.9,
+        "search": 0,
+        "spectrum": 4.04,
+        "sphere": 0.871,
+        "splits": 0.75,
+        "square": 1.01,
+        "start": 2.31e07,
+        "tails": 1.53,
+        "trees": 6.29e06,
+        "view": 0,
+        "wide": 5.28,
+    },
+    "model": {
+        "cell": 1.54,
+        "kernel": 1.23,
+        "landmarks": 1.18,
+        "reference": 1.34,
+        "score": 6.95,
+        "start": 1.79e05,
+        "tails": 1.28,
+        "trees": 3.02e05,
+        "view": 0.753,
+        "wide": 1.67,
+    },
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is learned from, and what makes a fit longer.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        Rows that are not anomalies, and columns.
+    n_anomalies : int
+        Rows that are.
+    n_groups : int or None
+        Groups of rows, with which all members learn fold by fold; None without.
+    n_tried : int
+        Settings that a search tries.
+    """
+
+    n_rows: int
+    n_columns: int
+    n_anomalies: int = 0
+    n_groups: int | None = None
+    n_tried: int = 0
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a fit will take, estimated from numbers: of rows, columns, groups, settings tried.
 
-    Bytes are meant to be enough; seconds are those of one thread of the machine
-    they were measured on (`ocfuse.ensemble.rates`), of the default fusion, and of rows
-    none of which lies so far outside that it is left out: each time some are, the members
-    learn again.
+    Bytes are meant to be enough; seconds are those of one thread of the machine that
+    `RATES` were measured on, and of rows none of which lies so far outside that it is left
+    out: each time some are, the members learn again.
 
     Attributes
     ----------
@@ -56,8 +175,11 @@ class Plan:
         Memory that this process can still have; None if the system does not tell.
     possible_rows : int
         How many of the rows there is memory for, about.
+    is_light_possible : bool
+        Whether there is memory enough for the pool "light", where there is not for this one.
     unknown : tuple of str
-        Members that are not of this package, and whose cost is not in the plan.
+        Members that do not tell their cost, such as those of other packages: they are
+        counted as if they kept the rows and took no time.
     """
 
     job: Job
@@ -70,6 +192,7 @@ class Plan:
     score_seconds: float
     available_bytes: int | None
     possible_rows: int
+    is_light_possible: bool = False
     unknown: tuple[str, ...] = ()
 
     @property
@@ -85,8 +208,8 @@ class Plan:
     @property
     def is_possible(self) -> bool:
         """Whether there is memory enough, as far as that is known."""
-        room = self.available_bytes
-        return room is None or self.fit_bytes <= max(room, SMALL)
+        available = self.available_bytes
+        return available is None or self.fit_bytes <= max(available, SMALL)
 
     def __str__(self) -> str:
         lines = [f"{name:<10} {value}" for name, value in self._figures().items()]
@@ -98,23 +221,23 @@ class Plan:
 
     def _figures(self) -> dict[str, str]:
         """Return what is told, in words."""
-        room = self.available_bytes
+        available = self.available_bytes
         told = {
             "members": _members_in_words(self),
             "kernels": self.method or "none",
             "fit": f"{_seconds(self.fit_seconds)}, {_bytes(self.fit_bytes)} of memory"
-            + ("" if room is None else f" of {_bytes(room)} available"),
+            + ("" if available is None else f" of {_bytes(available)} available"),
             "model": _bytes(self.model_bytes),
             "score": f"{_seconds(self.score_seconds)} per 1,000 rows",
         }
         if self.unknown:
-            told["unknown"] = f"{', '.join(self.unknown)}: not in these figures"
+            told["unknown"] = f"{', '.join(self.unknown)}: counted as a copy of the rows only"
         if not self.is_possible:
             told["impossible"] = advice(self)
         return told
 
 
-def make_plan(members: Any, job: Job) -> Plan:
+def make_plan(members: Any, job: Job, fusion: Any = None) -> Plan:
     """Return the plan of a fit.
 
     Parameters
@@ -123,6 +246,8 @@ def make_plan(members: Any, job: Job) -> Plan:
         Members as `FusedDetector` takes them.
     job : Job
         What they learn from.
+    fusion : str or fusion, optional
+        Fusion as `FusedDetector` takes it.
 
     Returns
     -------
@@ -131,34 +256,114 @@ def make_plan(members: Any, job: Job) -> Plan:
     """
     pool = members if isinstance(members, Pool) else Pool(members)
     pool._check_parameters()
-    plan = _plan(pool, job, available_bytes())
+    fuse = make_fusion(fusion)
+    plan = _plan(pool, fuse, job, available_bytes())
     if plan.is_possible:
         return plan
     # fewer rows never need more, but for the switch at some thousand
     few, many = 0, plan.n_rows
     while many - few > max(1, few // 100):
         middle = (few + many) // 2
-        less = _plan(pool, replace(job, n_rows=middle), plan.available_bytes)
+        less = _plan(pool, fuse, replace(job, n_rows=middle), plan.available_bytes)
         few, many = (middle, many) if less.is_possible else (few, middle)
-    return replace(plan, possible_rows=few)
+    with_light = _plan(Pool("light"), fuse, job, plan.available_bytes)
+    return replace(plan, possible_rows=few, is_light_possible=with_light.is_possible)
 
 
-def _plan(pool: Pool, job: Job, room: int | None) -> Plan:
+def _plan(pool: Pool, fusion: BaseFusion, job: Job, available: int | None) -> Plan:
     name, members = pool.chosen(job.n_rows)
-    counts = count_costs(members, job, pool.n_folds)
+    cost, unknown = fit_cost(members, fusion, job, pool.n_folds)
     return Plan(
         job=job,
         pool=name,
         members=tuple(name for name, _ in members),
-        method=_method(counts),
-        fit_bytes=int(_cost(counts.peak, rates.PEAK)),
-        model_bytes=int(_cost(counts.model, rates.MODEL)),
-        fit_seconds=_cost(counts.fit, rates.FIT),
-        score_seconds=1000 * _cost(counts.score, rates.SCORE),
-        available_bytes=room,
+        method=" and ".join(sorted(cost.methods)),
+        fit_bytes=int(_priced(cost.peak_bytes(), "peak")),
+        model_bytes=int(_priced(cost.model_bytes, "model")),
+        fit_seconds=_priced(cost.fit_work, "fit"),
+        score_seconds=1000 * _priced(cost.score_work, "score"),
+        available_bytes=available,
         possible_rows=job.n_rows,
-        unknown=tuple(counts.unknown),
+        unknown=unknown,
     )
+
+
+def fit_cost(
+    members: Members, fusion: BaseFusion, job: Job, n_folds: int = N_FOLDS
+) -> tuple[Cost, tuple[str, ...]]:
+    """Return what a fit takes in which no row is left out, by kind.
+
+    Parameters
+    ----------
+    members : list of (name, estimator)
+        The members.
+    fusion : BaseFusion
+        The fusion.
+    job : Job
+        What they learn from.
+    n_folds : int, default=4
+        Folds of the members that learn fold by fold.
+
+    Returns
+    -------
+    cost : Cost
+        The cost of all of it, with what members share counted once.
+    unknown : tuple of str
+        Members whose cost is a guess.
+    """
+    costs = _costs(members, fusion, job, n_folds)
+    total = sum(costs.values(), Cost()).total()
+    n = job.n_rows
+    if is_refitted((n, job.n_columns), job.n_anomalies, job.n_groups):
+        # everything but the search is learned again in folds
+        part = _costs(members, fusion, replace(job, n_rows=n - n // N_REFITS, n_tried=0), n_folds)
+        work = sum(part.values(), Cost()).total().fit_work
+        total += Cost(fit_work={kind: N_REFITS * amount for kind, amount in work.items()})
+    return total, tuple(name for name, _ in members if costs[name].is_guess)
+
+
+def _costs(members: Members, fusion: BaseFusion, job: Job, n_folds: int) -> dict[str, Cost]:
+    """Return the cost of every member by its name, and under no name that of all the rest."""
+    n, m = job.n_rows, job.n_columns
+    costs = {name: cost_of(member, n, m, n_folds, job.n_groups) for name, member in members}
+    return costs | {"": _cost_around(len(members), job) + fusion.cost(Shape(n, m))}
+
+
+def _cost_around(n_members: int, job: Job) -> Cost:
+    """Return the cost of what is done around members and fusion.
+
+    That is encoding, pseudo-negatives, scores, and a search.
+    """
+    n, m = job.n_rows, job.n_columns
+    cells, scores = n * m, n * n_members
+    held = {"cell": NUMBER * cells, "score": NUMBER * scores}
+    # every fold has rows of its own to learn from and to judge by, pseudo-negatives among them
+    split = N_FOLDS * (n + SCORED_ROWS) * (job.n_tried > 0)
+    return Cost(
+        fit_work={
+            "start": 1,
+            "member": n_members,
+            "cell": cells,
+            "score": scores,
+            "tried": job.n_tried * scores,
+        },
+        score_work={"row": 1, "member": n_members, "cell": m},
+        fit_bytes={"start": 1, "wide": NUMBER * m * min(n, m), "splits": NUMBER * split * m} | held,
+        scratch_bytes={"column": NUMBER * m * SCORED_ROWS},
+        model_bytes={"start": 1} | held,
+    )
+
+
+def _priced(amounts: Amounts, what: str) -> float:
+    """Return the seconds or bytes of amounts by kind."""
+    rates = RATES[what]
+    unknown = sorted(amounts.keys() - rates.keys() - PLAIN)
+    if unknown:
+        raise InvalidInputError(
+            f"A cost must be told in kinds that have a rate, or in 'seconds' and 'bytes'. "
+            f"Got {', '.join(map(repr, unknown))}."
+        )
+    return sum(amount * rates.get(kind, 1.0) for kind, amount in amounts.items())
 
 
 def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None, encoder: Any = None) -> Job:
@@ -254,17 +459,9 @@ def advice(plan: Plan) -> str:
     rows, ways = plan.possible_rows, ["fewer columns"]
     if rows:
         ways.insert(0, f"at most {rows:,} rows, such as X[::{-(-plan.n_rows // rows)}]")
-    if _plan(Pool("light"), plan.job, plan.available_bytes).is_possible:
+    if plan.is_light_possible:
         ways.append("the pool 'light'")
     return f"Use {', '.join(ways)}, or a machine with more memory."
-
-
-def _cost(counts: Mapping[str, float], rate: Mapping[str, float]) -> float:
-    return sum(amount * rate[name] for name, amount in counts.items())
-
-
-def _method(counts: Counts) -> str:
-    return " and ".join(sorted(counts.methods))
 
 
 def _job_in_words(job: Job) -> str:

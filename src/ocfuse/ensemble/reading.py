@@ -1,13 +1,15 @@
 """Read what a fit is given: rows, labels, groups and context, checked."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 
+from ocfuse.columns import EMPTY
 from ocfuse.ensemble.labels import ANOMALY, check_labels
 from ocfuse.ensemble.learning import Table
 from ocfuse.ensemble.rows import check_groups
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.exceptions import IgnoredColumnsWarning, InvalidInputError
 from ocfuse.features import check_table
 from ocfuse.fusion.inputs import check_context
 
@@ -29,3 +31,16 @@ def read_table(X: Any, y: Any, groups: Any, context: Any) -> Table:
             f"Got n_samples = {n_learned}."
         )
     return table
+
+
+def warn_of_ignored(columns: list[str]) -> None:
+    """Tell which columns are not learned from."""
+    if columns:
+        are_empty = all(column.endswith(f"({EMPTY})") for column in columns)
+        named = "What is a category all the same can be named: "
+        advice = "" if are_empty else f" {named}encoder=FeatureEncoder(categories=[...])."
+        warnings.warn(
+            f"These columns are not learned from: {'; '.join(columns)}.{advice}",
+            IgnoredColumnsWarning,
+            stacklevel=4,
+        )

@@ -9,13 +9,15 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
 from ocfuse.detectors.base import core_rows
+from ocfuse.ensemble.explaining import explanation
 from ocfuse.ensemble.labels import LabelArray, check_labels
+from ocfuse.ensemble.score import Trace
 from ocfuse.ensemble.trimming import LARGEST_GROUP, remote_groups
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.features import FloatArray, check_table, take_rows
+from ocfuse.features import FloatArray, check_table
+from ocfuse.optional import slow
 from ocfuse.report.data import Embedding, IntArray, ReportData
 from ocfuse.report.timeline import to_times
 from ocfuse.stats.correlation import rank_correlation
@@ -48,31 +50,29 @@ def report_data(
     title: str,
     card: Mapping[str, str] | None = None,
     context: Any = None,
+    trace: Trace | None = None,
 ) -> ReportData:
     """Return all that a report shows; `FusedDetector.report` says what the arguments are."""
-    E = detector._encode(X)
     table = check_table(X)
-    n = len(E)
+    n = len(table)
     (labels, no_labels), (times, is_date, no_times) = _labels(y, n), _times(time, n)
-    S = detector.pool_.score_samples(E)
-    C = detector._situation(context, n)
-    scores = detector.fusion_.fuse(detector.normaliser_.transform(S), E, C)
-    rows = _rows_to_explain(scores, detector.offset_, detector.n_features_in_)
+    trace = detector._trace(X, context) if trace is None else trace
+    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_)
     further = {str(name): str(line) for name, line in (card or {}).items()}
     return ReportData(
         title=str(title),
-        scores=scores,
+        scores=trace.score,
         ids=_ids(ids, table, n),
         rows=rows,
-        embedding=_embedding(detector, E, C, scores, rows),
-        agreement=rank_correlation(S) if n >= FEWEST_COMPARED else None,
-        card=_card(detector, E) | further,
-        remarks=[*_remarks(detector, E), *no_labels, *no_times],
+        embedding=_embedding(detector, trace, rows),
+        agreement=rank_correlation(trace.member_scores) if n >= FEWEST_COMPARED else None,
+        card=_card(detector, trace.encoded) | further,
+        remarks=[*_remarks(detector, trace.encoded), *no_labels, *no_times],
         labels=labels,
         times=times,
         is_date=is_date,
         **_alarms(detector),
-        **_reasons(detector, take_rows(table, rows), feature_names, _taken(context, rows)),
+        **_reasons(detector, trace.take(rows), feature_names),
     )
 
 
@@ -105,17 +105,13 @@ def _alarms(detector: "FusedDetector") -> dict[str, Any]:
 
 
 def _reasons(
-    detector: "FusedDetector", shown: Any, feature_names: Sequence[str] | None, context: Any
+    detector: "FusedDetector", shown: Trace, feature_names: Sequence[str] | None
 ) -> dict[str, Any]:
     """Explain some rows, with the names that the user gave."""
-    why = detector.explain(shown, context)
+    why = explanation(detector, shown)
     names = _names(feature_names, why.feature_names)
     why = replace(why, feature_names=names)
     return {"explanation": why, "readings": [why.readings(i, N_READINGS) for i in range(len(why))]}
-
-
-def _taken(context: Any, rows: IntArray) -> Any:
-    return None if context is None else np.asarray(context)[rows]
 
 
 def _rows_to_explain(scores: FloatArray, offset: float, n_features: int) -> IntArray:
@@ -147,14 +143,9 @@ def _ids(ids: Any, table: Any, n: int) -> list[str]:
     return names
 
 
-def _embedding(
-    detector: "FusedDetector",
-    E: FloatArray,
-    C: FloatArray | None,
-    scores: FloatArray,
-    rows: IntArray,
-) -> Embedding:
+def _embedding(detector: "FusedDetector", trace: Trace, rows: IntArray) -> Embedding:
     """Put some training rows and some new ones, the explained among them, on a plane."""
+    E, C = trace.encoded, trace.context
     known = core_rows(len(detector.training_), MOST_POINTS)
     fresh = np.union1d(core_rows(len(E), MOST_POINTS - len(rows)), rows)
     positions = detector.training_rows_[known]
@@ -165,7 +156,7 @@ def _embedding(
         points=_plane(encoded),
         is_new=np.repeat([False, True], [len(known), len(fresh)]),
         rows=np.concatenate([positions, fresh]),
-        scores=np.concatenate([detector.training_scores_[positions], scores[fresh]]),
+        scores=np.concatenate([detector.training_scores_[positions], trace.score[fresh]]),
         weights=detector.fusion_.weights(encoded, context),
         local_p=detector.fusion_.local_p(encoded, context),
     )
@@ -176,7 +167,8 @@ def _plane(encoded: FloatArray) -> FloatArray:
     near = np.arcsinh(encoded)
     count = min(2, *near.shape)
     points = np.zeros((len(near), 2))
-    points[:, :count] = PCA(count, random_state=0).fit_transform(near)
+    pca = slow("sklearn.decomposition").PCA(count, random_state=0)
+    points[:, :count] = pca.fit_transform(near)
     return points
 
 

@@ -1,14 +1,16 @@
 """Find the rows of a training set that can hardly be normal, such as glitches of a sensor."""
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import pairwise_distances_chunked
 
 from ocfuse.detectors.base import MANY_ROWS, core_rows
+from ocfuse.exceptions import SuspectRowsWarning
+from ocfuse.optional import slow
 
 FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
@@ -175,5 +177,17 @@ def _evenly(n: int) -> NDArray[np.intp]:
 def _reach(rows: FloatArray, X: FloatArray) -> FloatArray:
     """Return how far each row is from the nearest fifth of the rows of X."""
     k = math.ceil(LARGEST_SHARE * len(X))
-    blocks = pairwise_distances_chunked(rows, X)
+    blocks = slow("sklearn.metrics").pairwise_distances_chunked(rows, X)
     return np.concatenate([np.partition(block, k, axis=1)[:, k] for block in blocks])
+
+
+def warn_of_group(n_remote: int, n: int) -> None:
+    """Tell that rows far outside are so many that they were learned all the same."""
+    if n_remote:
+        warnings.warn(
+            f"{n_remote} of {n} training rows lie far from the others and were learned as normal, "
+            "as so many may be a rare mode. If they are anomalies, label them with y = -1 or leave "
+            "them out: rows like them raise no alarm. If they are normal, say so with y = +1.",
+            SuspectRowsWarning,
+            stacklevel=5,
+        )

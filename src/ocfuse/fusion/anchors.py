@@ -1,12 +1,11 @@
 """Anchors: the places where weights are learned, and the blend between them."""
 
 import numpy as np
-from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
 
 from ocfuse.fusion.inputs import FloatArray
 from ocfuse.fusion.locality import representative_rows
-from ocfuse.memory import remembered
+from ocfuse.optional import slow
+from ocfuse.system.cache import remembered
 from ocfuse.threads import one_thread
 
 #: Rows that stand for all when the centres are looked for.
@@ -27,7 +26,7 @@ def find_anchors(X: FloatArray, c: FloatArray, n_anchors: int) -> FloatArray:
     X, c = merge_duplicates(X[rows], c[rows])
     if len(X) <= n_anchors:
         return X
-    means = KMeans(n_anchors, n_init=1, max_iter=100, random_state=0)
+    means = slow("sklearn.cluster").KMeans(n_anchors, n_init=1, max_iter=100, random_state=0)
     # Threads add in the order in which they end, and the last bits would differ.
     with one_thread():
         means.fit(X, sample_weight=c)
@@ -48,7 +47,7 @@ def blend_width(A: FloatArray) -> float:
     """
     if len(A) < 2:
         return 1.0
-    D = cdist(A, A, "sqeuclidean")
+    D = slow("scipy.spatial.distance").cdist(A, A, "sqeuclidean")
     np.fill_diagonal(D, np.inf)
     nearest = D.min(axis=1)
     return float(np.median(nearest) / 2.0) if nearest.all() else 1.0

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from ocfuse.cost import Cost, Shape, guessed_cost
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import (
@@ -203,6 +204,24 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         if self.needs_X:
             return self._local_p(self._features(X, None, context))
         return np.full(len(np.asarray(X)), self._p())
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to fuse one.
+
+        The scores themselves are counted by the plan.
+
+        Parameters
+        ----------
+        shape : Shape
+            The rows.
+
+        Returns
+        -------
+        Cost
+            Work and bytes by kind. Unless a subclass knows better it is nothing, or the
+            bytes of the rows where it `needs_X`.
+        """
+        return guessed_cost(shape) if self.needs_X else Cost()
 
     def _learn(
         self,

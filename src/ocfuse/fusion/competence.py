@@ -1,9 +1,9 @@
 """Weights from the competence of the members, in closed form at every point."""
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.base import clone
 
+from ocfuse.cost import Cost, Shape
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.evidence import LEAST, Evidence, auc_of
@@ -11,6 +11,7 @@ from ocfuse.fusion.inputs import FloatArray, Kinship, check_number
 from ocfuse.fusion.locality import Locality, representative_rows
 from ocfuse.fusion.situation import learned_scale
 from ocfuse.fusion.surroundings import LocalScale
+from ocfuse.optional import slow
 from ocfuse.solvers.ball import LpBall
 
 #: Normals whose scores are correlated, at most.
@@ -102,6 +103,13 @@ class CompetenceFusion(BaseFusion):
         self.use_ranks = use_ranks
         self.locality = locality
         self.context_weight = context_weight
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to fuse one."""
+        cost = LocalScale.cost(shape, self.n_neighbors)
+        if isinstance(self.locality, Locality):
+            cost += self.locality.cost(shape)
+        return cost
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         self._learn(Z, y, X, c, None, None)
@@ -220,7 +228,7 @@ def _from_labels(normal: FloatArray, anomalous: FloatArray) -> Evidence:
 
 def rank_correlations(Z: FloatArray) -> FloatArray:
     """Return the rank correlations of the columns; none with itself or with a constant."""
-    ranks = rankdata(Z, axis=0)
+    ranks = slow("scipy.stats").rankdata(Z, axis=0)
     ranks -= ranks.mean(axis=0)
     length = np.sqrt((ranks**2).sum(axis=0))
     unit = ranks / np.where(length > 0, length, 1.0)

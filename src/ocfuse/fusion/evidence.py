@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from scipy.stats import rankdata
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.inputs import FloatArray
+from ocfuse.optional import slow
 
 #: A member that never wins still counts a little: its competence is a divisor.
 LEAST = 1e-3
@@ -52,7 +52,7 @@ class Evidence:
 
     def by_rank(self) -> FloatArray:
         """Return the voted mean of the members' ranks, from 0 to 1; ties share a rank."""
-        ranks = rankdata(self.auc, axis=0) / len(self.auc)
+        ranks = slow("scipy.stats").rankdata(self.auc, axis=0) / len(self.auc)
         return np.asarray(ranks @ self.vote / np.sum(self.vote))
 
     def by_value(self) -> FloatArray:

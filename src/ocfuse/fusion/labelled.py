@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.linear_model import LogisticRegression
 
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.exceptions import InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.evidence import Evidence
 from ocfuse.fusion.inputs import FloatArray, Kinship, check_number
 from ocfuse.fusion.stacking import normal_share, weight_arguments
+from ocfuse.optional import slow
 
 #: Added to both probabilities: about what a hundred trees can tell from certainty.
 _MARGIN = 0.005
@@ -101,6 +101,12 @@ class LabelledFusion(BaseFusion):
         self.classifier = classifier
         self.joint_classifier = joint_classifier
         self.share = share
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to fuse one."""
+        inner = self.fusion if isinstance(self.fusion, BaseFusion) else CompetenceFusion()
+        # features and scores side by side, and tamed; trees are of few rows
+        return inner.cost(shape) + Cost(scratch_bytes={"bytes": 2 * NUMBER * shape.cells})
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         self._learn(Z, y, X, c, None, None)
@@ -193,11 +199,11 @@ def default_share(k: int) -> float:
 
 
 def _default_trees() -> Any:
-    return ExtraTreesClassifier(100, bootstrap=True, random_state=0)
+    return slow("sklearn.ensemble").ExtraTreesClassifier(100, bootstrap=True, random_state=0)
 
 
 def _default_linear() -> Any:
-    return LogisticRegression(C=0.1, max_iter=1000)
+    return slow("sklearn.linear_model").LogisticRegression(C=0.1, max_iter=1000)
 
 
 def _cloned(classifier: Any, name: str, default: Any) -> Any:

@@ -1,11 +1,12 @@
 """Learned weights that change from place to place: the local lp fusion."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
+from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.anchors import blend, blend_width, default_count, find_anchors
 from ocfuse.fusion.base import BaseFusion
@@ -14,6 +15,7 @@ from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.lp import trusted_weights, unit_weights
 from ocfuse.fusion.neighbourhood import Kernel, Neighbourhood
 from ocfuse.fusion.query import QueryProblems
+from ocfuse.optional import slow
 from ocfuse.solvers.dispatch import Solver, solve_batch
 from ocfuse.solvers.solution import Status
 
@@ -108,6 +110,21 @@ class LocalLpFusion(BaseFusion):
         self.tol = tol
         self.solver = solver
 
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to fuse one."""
+        n, m = shape.rows, shape.columns
+        norm = self.locality if isinstance(self.locality, Locality) else Locality()
+        locality = norm.cost(shape)
+        if self.anchors == "query":
+            return locality + Cost(
+                score_work={"fusion": n * (m + EXTRA)}, model_bytes={"bytes": NUMBER * n * m}
+            )
+        count = self.anchors if isinstance(self.anchors, int) else default_count(n)
+        # distances, weights and indices of all rows at all anchors
+        return replace(locality, score_work={}, model_bytes={}) + Cost(
+            scratch_bytes={"bytes": 3 * NUMBER * count * n}
+        )
+
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         check_number(self.p, "p", 1.0, np.inf, "2 is a round ball, near 1 selects few members.")
         check_number(self.eta, "eta", 0.0, 1.0, "1 is the global problem, 0 the local one alone.")
@@ -163,7 +180,7 @@ class LocalLpFusion(BaseFusion):
         for sign in np.unique(y):
             rows = np.flatnonzero(y == sign)
             b = c[rows]
-            distances = cdist(self.anchors_, X[rows])
+            distances = slow("scipy.spatial.distance").cdist(self.anchors_, X[rows])
             near = neighbourhood.weigh(distances, b, neighbourhood.count(len(rows)), float(b.sum()))
             C[:, rows] = (1.0 - self.eta) * near + self.eta * b
         return C

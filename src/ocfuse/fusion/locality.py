@@ -6,10 +6,9 @@ from math import ceil, log
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
-from sklearn.neighbors import NearestNeighbors
 
+from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.inputs import (
     FloatArray,
@@ -20,15 +19,16 @@ from ocfuse.fusion.inputs import (
     check_table,
     check_width,
 )
-from ocfuse.memory import remembered
 from ocfuse.nearest.exact import without_self
 from ocfuse.nearest.search import Search
+from ocfuse.optional import slow
+from ocfuse.system.cache import remembered
 from ocfuse.threads import one_thread
 
 #: Limits of a local norm; the grid of norms in use lies between them.
 SMALLEST_P, LARGEST_P = 1.0 + 1.0 / 31.0, 100.0
 #: Normals that stand for all: the variability enters by its rank only.
-MOST_REFERENCE_ROWS = 2000
+LOCALITY_ROWS = 2000
 #: Columns up to which a tree finds neighbours among so few rows faster than a product does.
 _TREE_COLUMNS = 5
 #: Numbers in one block of gathered neighbours.
@@ -181,7 +181,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
             check_choice(self.variability, "variability", tuple(VARIABILITIES))
         X, Z = check_table(X, "X", "n_features"), check_table(Z, "Z", "n_members")
         check_rows(X, len(Z), "X")
-        rows = representative_rows(len(X), MOST_REFERENCE_ROWS)
+        rows = representative_rows(len(X), LOCALITY_ROWS)
         self.X_, self.Z_ = X[rows], Z[rows]
         self.k_ = self._count(len(rows))
         self.radii_ = np.zeros(len(rows))
@@ -251,6 +251,29 @@ class Locality(BaseEstimator):  # type: ignore[misc]
             return np.zeros(len(points))
         return self._measure(*neighbours(points, self.X_, self.k_))
 
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to fit it to normals, and to tell the norm at one row.
+
+        Parameters
+        ----------
+        shape : Shape
+            The normals.
+
+        Returns
+        -------
+        Cost
+            Work and bytes by kind.
+        """
+        near = min(shape.rows, LOCALITY_ROWS)
+        size = NUMBER * near * shape.columns
+        kept = Cost(fit_bytes={"reference": size}, model_bytes={"reference": size})
+        if self.kappa == 1:
+            return kept
+        return kept + Cost(
+            fit_work={"fusion": near * near * shape.columns},
+            score_work={"fusion": near * (shape.columns + EXTRA)},
+        )
+
     def _measure(self, distances: FloatArray, index: NDArray[np.intp]) -> FloatArray:
         near = Surroundings(distances, index, self.X_, self.Z_, self.radii_)
         if callable(self.variability):
@@ -289,7 +312,7 @@ def found_nearest_own(
 @remembered
 def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return distances and indices of the k nearest other rows of each row."""
-    search = NearestNeighbors(
+    search = slow("sklearn.neighbors").NearestNeighbors(
         n_neighbors=k, algorithm="auto" if X.shape[1] <= _TREE_COLUMNS else "brute"
     )
     # Which of equal neighbours is found depends on the number of threads.
@@ -314,7 +337,7 @@ def neighbours(points: FloatArray, X: FloatArray, k: int) -> tuple[FloatArray, N
     distances = np.empty((len(points), k))
     index = np.empty((len(points), k), dtype=np.intp)
     for block in _blocks(len(points), len(X)):
-        D = cdist(points[block], X)
+        D = slow("scipy.spatial.distance").cdist(points[block], X)
         index[block] = _smallest(D, k)
         distances[block] = np.take_along_axis(D, index[block], axis=1)
     return distances, index

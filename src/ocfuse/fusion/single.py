@@ -1,13 +1,12 @@
 """Trust one member: the one that separates best."""
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.inputs import FloatArray, check_choice
+from ocfuse.optional import slow
 
 
 class SingleBest(BaseFusion):
@@ -41,7 +40,8 @@ class SingleBest(BaseFusion):
         self.criterion = criterion
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
-        criterion = _CRITERIA[check_choice(self.criterion, "criterion", tuple(_CRITERIA))]
+        name = _CRITERIA[check_choice(self.criterion, "criterion", tuple(_CRITERIA))]
+        criterion = getattr(slow("sklearn.metrics"), name)
         self.quality_ = np.array([criterion(y < 0, -z, sample_weight=c) for z in Z.T])
         self.best_ = int(self.quality_.argmax())
 
@@ -55,7 +55,5 @@ class SingleBest(BaseFusion):
         return np.zeros(len(Z)), Z * self._trust()
 
 
-_CRITERIA: dict[str, Callable[..., float]] = {
-    "auc": roc_auc_score,
-    "average-precision": average_precision_score,
-}
+#: What scikit-learn calls them.
+_CRITERIA = {"auc": "roc_auc_score", "average-precision": "average_precision_score"}

@@ -4,7 +4,7 @@ import numpy as np
 
 from ocfuse.fusion.inputs import FloatArray, Kinship
 from ocfuse.fusion.locality import representative_rows
-from ocfuse.fusion.surroundings import MOST_REFERENCE_ROWS, LocalScale
+from ocfuse.fusion.surroundings import LOCAL_SCALE_ROWS, LocalScale
 
 #: Standard errors by which context must be better than shuffled context. Rows share their
 #: neighbours, so that chance alone reaches 2 or 3.
@@ -36,7 +36,7 @@ def learned_scale(
     LocalScale
         With weight 1 or 0 of the context.
     """
-    rows = representative_rows(len(X), MOST_REFERENCE_ROWS)
+    rows = representative_rows(len(X), LOCAL_SCALE_ROWS)
     X, Z = X[rows], Z[rows]
     kin = None if groups is None else groups.take(rows)
     priors = n_neighbors, shift_prior, scale_prior, n_context

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ocfuse.exceptions import InvalidTypeError, OcfuseWarning
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.inputs import FloatArray
+from ocfuse.optional import slow
 
 #: Probabilities of 0 and 1 are kept this far from the ends.
 _MARGIN = 1e-12
@@ -58,7 +57,8 @@ class StackedFusion(BaseFusion):
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         if self.classifier is None:
-            classifier = LogisticRegression(C=0.01, class_weight="balanced")
+            linear = slow("sklearn.linear_model")
+            classifier = linear.LogisticRegression(C=0.01, class_weight="balanced")
         else:
             classifier = self._checked(self.classifier)
         self.classifier_ = classifier.fit(Z, y.astype(int), **weight_arguments(classifier, c))
@@ -97,7 +97,8 @@ def weight_arguments(classifier: Any, c: FloatArray) -> dict[str, FloatArray]:
     """Return the weights under the name that the classifier knows them by."""
     if (c == c[0]).all():
         return {}
-    last = classifier.steps[-1] if isinstance(classifier, Pipeline) else ("", classifier)
+    is_pipeline = isinstance(classifier, slow("sklearn.pipeline").Pipeline)
+    last = classifier.steps[-1] if is_pipeline else ("", classifier)
     if not has_fit_parameter(last[1], "sample_weight"):
         warnings.warn(
             f"{type(last[1]).__name__} takes no sample_weight; all rows count alike.",

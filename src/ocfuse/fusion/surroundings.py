@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
+from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
 from ocfuse.fusion.inputs import FloatArray, Kinship
 from ocfuse.fusion.locality import (
     found_nearest,
@@ -16,9 +16,10 @@ from ocfuse.fusion.locality import (
     representative_rows,
 )
 from ocfuse.nearest.search import Search
+from ocfuse.optional import slow
 
 #: Normals that stand for all where there are more.
-MOST_REFERENCE_ROWS = 5000
+LOCAL_SCALE_ROWS = 5000
 #: Up to so many each row is compared with all of them.
 MOST_COMPARED = 2000
 #: Neighbours per row: with few rows a neighbourhood must not be half of them.
@@ -78,7 +79,7 @@ class LocalScale:
         context_weight: float = 1.0,
         groups: Kinship | None = None,
     ) -> None:
-        rows = representative_rows(len(X), MOST_REFERENCE_ROWS)
+        rows = representative_rows(len(X), LOCAL_SCALE_ROWS)
         self.n_context, self.context_weight = n_context, float(context_weight)
         self.X, self.Z = self._weighed(X[rows]), Z[rows]
         self.shift_prior = float(shift_prior)
@@ -119,6 +120,20 @@ class LocalScale:
         if self._search is None:
             return neighbours(X, self.X, k)
         return found_nearest(X, self._search, k)
+
+    @staticmethod
+    def cost(shape: Shape, n_neighbors: int) -> Cost:
+        """Return what it takes to learn the local scale of normals, and to tell it of one row."""
+        near = min(shape.rows, LOCAL_SCALE_ROWS)
+        size = NUMBER * near * shape.columns
+        kept = Cost(fit_bytes={"reference": size}, model_bytes={"reference": size})
+        if not n_neighbors:
+            return kept
+        kind = "fusion" if shape.rows <= MOST_COMPARED else "fusion of many"
+        return kept + Cost(
+            fit_work={kind: near * shape.cells},
+            score_work={kind: near * (shape.columns + EXTRA)},
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
@@ -175,7 +190,7 @@ def _others(
     search: Search | None,
     k: int,
     groups: Kinship | None,
-    most: int = MOST_REFERENCE_ROWS,
+    most: int = LOCAL_SCALE_ROWS,
 ) -> tuple[NDArray[np.intp], FloatArray, NDArray[np.intp]]:
     """Return rows, and distances and indices of the k nearest rows of other groups.
 
@@ -184,7 +199,7 @@ def _others(
     """
     if groups is not None:
         rows = representative_rows(len(X), MOST_QUERIES)
-        D = cdist(X[rows], X)
+        D = slow("scipy.spatial.distance").cdist(X[rows], X)
         D[groups.kin(rows)] = np.inf
         index = D.argpartition(k - 1, axis=1)[:, :k]
         distances = np.take_along_axis(D, index, axis=1)

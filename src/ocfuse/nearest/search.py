@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ocfuse.compiled.native import kernel
-from ocfuse.memory import digest
 from ocfuse.nearest.cells import ROWS_LOOKED_AT, Cells, cell_centres, cut, one_cell
 from ocfuse.nearest.coded import CodedRows
 from ocfuse.nearest.exact import FloatArray, IntArray, Nearest, nearest_by_matrix
 from ocfuse.nearest.leading import LEAST_WORK, ROWS_TO_LEARN, every_column, leading
 from ocfuse.nearest.products import MOST_COLUMNS, BoolArray, Distinct, Frame, Products
+from ocfuse.system.cache import digest
 
 #: Of more different rows only the cells around a row are searched.
 MOST_ROWS = 100_000

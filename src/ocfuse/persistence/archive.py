@@ -9,6 +9,7 @@ import json
 import math
 import struct
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PureWindowsPath
 from types import TracebackType
 from typing import Any, Literal
@@ -107,6 +108,34 @@ class Archive:
         self.budget.spend(len(content))
         order: Literal["F", "C"] = "F" if is_fortran else "C"
         return np.ndarray(shape, dtype, buffer=content, offset=begin, order=order).copy(order="K")
+
+
+def with_schema(payload: bytes, change: Callable[[Any], None]) -> bytes:
+    """Return an archive with another description.
+
+    Parameters
+    ----------
+    payload : bytes
+        An archive that we wrote, not one of a stranger.
+    change : function
+        Changes the description in place.
+
+    Returns
+    -------
+    bytes
+        The archive, without the times at which its entries were written.
+    """
+    written = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(payload)) as old, zipfile.ZipFile(written, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == SCHEMA:
+                schema = json.loads(content)
+                change(schema)
+                # as skops does: without white space it would cost more than its bytes allow
+                content = json.dumps(schema, indent=2).encode()
+            new.writestr(zipfile.ZipInfo(name), content)
+    return written.getvalue()
 
 
 def _leads_outside(name: str) -> bool:

@@ -22,13 +22,14 @@ import numpy as np
 import sklearn
 from scipy.sparse import load_npz
 from sklearn.base import BaseEstimator
-from sklearn.tree._tree import Tree
 from sklearn.utils import Bunch
 
+from ocfuse.optional import slow
 from ocfuse.persistence import integrity
 from ocfuse.persistence.archive import Archive
 from ocfuse.persistence.budget import LETTER_BYTES
 from ocfuse.persistence.estimators import check_fitted
+from ocfuse.persistence.header import PACKAGE
 from ocfuse.persistence.known import (
     PLAIN_TYPES,
     SCALARS,
@@ -36,6 +37,7 @@ from ocfuse.persistence.known import (
     is_known_class,
     is_ufunc,
 )
+from ocfuse.persistence.registry import class_of, name_in_files, registered
 
 #: Version of the description.
 PROTOCOL = 2
@@ -98,19 +100,13 @@ class Survey:
     @classmethod
     def of(cls, schema: Any) -> "Survey":
         """Look at every part."""
-        n_nodes, waiting = 0, [schema]
+        n_nodes = 0
         seen: set[tuple[str, str]] = set()
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, dict):
-                waiting.extend(_parts(item))
-                if "__loader__" in item:
-                    n_nodes += 1
-                    seen.add((str(item["__loader__"]), _name(item)))
-                    if len(seen) > MOST_NAMES:
-                        raise ValueError(f"it names more than {MOST_NAMES} types")
-            elif isinstance(item, list):
-                waiting.extend(item)
+        for node in _nodes(schema):
+            n_nodes += 1
+            seen.add((str(node["__loader__"]), _name(node)))
+            if len(seen) > MOST_NAMES:
+                raise ValueError(f"it names more than {MOST_NAMES} types")
         strangers = {name for loader, name in seen if not _is_usual(loader, name)}
         return cls(n_nodes, sorted(strangers))
 
@@ -294,7 +290,7 @@ class Builder:
         state = self.build(node["content"])
         integrity.check_tree(arguments, state)
         self._spend_arrays(state)
-        made = Tree(*arguments)
+        made = slow("sklearn.tree._tree").Tree(*arguments)
         made.__setstate__(state)
         return integrity.Unplaced(made)
 
@@ -387,6 +383,27 @@ MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
 }
 
 
+def name_classes(schema: Any) -> None:
+    """Have a description name our classes by the registry, not by where they are."""
+    for node in _nodes(schema):
+        key = name_in_files(f"{node['__module__']}.{node['__class__']}")
+        if key is not None:
+            node.update(__module__=PACKAGE, __class__=key)
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield every part of a description."""
+    waiting = [schema]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(_parts(item))
+            if "__loader__" in item:
+                yield item
+        elif isinstance(item, list):
+            waiting.extend(item)
+
+
 def _parts(item: Node) -> Iterator[Any]:
     """Yield what a part holds; keys of a dictionary are a user's words, whatever they are."""
     for name, value in item.items():
@@ -400,7 +417,10 @@ def _module(node: Node) -> str:
 
 
 def _name(node: Node) -> str:
-    return f"{_module(node)}.{node['__class__']}"
+    """Return the full name of a type; of a class of ours as files have it since format 2."""
+    name = f"{_module(node)}.{node['__class__']}"
+    key = registered(name)
+    return name if key is None else f"{PACKAGE}.{key}"
 
 
 def _is_usual(loader: str, name: str) -> bool:
@@ -446,6 +466,9 @@ def _are_words(numbers: Any) -> bool:
 
 
 def _found(node: Node) -> Any:
+    key = registered(_name(node))
+    if key is not None:
+        return class_of(key)
     return getattr(importlib.import_module(_module(node)), node["__class__"])
 
 

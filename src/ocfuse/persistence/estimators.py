@@ -8,16 +8,21 @@ reads, such as one of a later version or one that somebody added.
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.neighbors import VALID_METRICS, BallTree, KDTree
-from sklearn.tree import BaseDecisionTree
-from sklearn.tree._tree import Tree
 
-from ocfuse.persistence.integrity import are_below, check_categories, n_columns, require
+from ocfuse.optional import slow
+from ocfuse.persistence.integrity import (
+    are_below,
+    check_categories,
+    is_tree,
+    n_columns,
+    require,
+)
 
 #: Sides of arrays that have been seen, by the letters of `FITTED`: all of a letter are equal.
 #: "c" is the number of columns of training, "n" of its rows.
@@ -62,6 +67,13 @@ def indexes(*sides: str, below: str, dtype: Any = None) -> Fits:
 def one_of(*kinds: type) -> Fits:
     """Return what knows objects of some types."""
     return lambda value, seen: isinstance(value, kinds)
+
+
+def instance_of(module: str, *names: str) -> Fits:
+    """Return what knows objects of classes of a module, which is imported when it is asked."""
+    return lambda value, seen: isinstance(
+        value, tuple(getattr(slow(module), name) for name in names)
+    )
 
 
 def maybe(fits: Fits) -> Fits:
@@ -115,7 +127,7 @@ NUMBER, COUNT, COLUMNS, ROWS = _is_number, _is_count, _is_side("c"), _is_side("n
 FLAG, TEXT, LIST, DICT = one_of(bool, np.bool_), one_of(str), one_of(list, tuple), one_of(dict)
 LABELS = either(_is_categories, each(_is_categories))
 ESTIMATOR = one_of(BaseEstimator)
-NEIGHBOUR_TREE = one_of(BallTree, KDTree)
+NEIGHBOUR_TREE = instance_of("sklearn.neighbors", "BallTree", "KDTree")
 
 _COVARIANCE = {
     "location_": numbers("c"),
@@ -213,11 +225,11 @@ _TREE = {
     "n_classes_": either(COUNT, numbers("o", kinds="iu"), each(COUNT)),
     "classes_": LABELS,
     "max_features_": COUNT,
-    "tree_": one_of(Tree),
+    "tree_": instance_of("sklearn.tree._tree", "Tree"),
 }
 _FOREST = {
     "estimator_": maybe(ESTIMATOR),
-    "estimators_": each(one_of(BaseDecisionTree)),
+    "estimators_": each(instance_of("sklearn.tree", "BaseDecisionTree")),
     "n_outputs_": COUNT,
     "n_classes_": either(COUNT, each(COUNT)),
     "classes_": LABELS,
@@ -375,8 +387,6 @@ COMMON = {"n_features_in_": COLUMNS, "feature_names_in_": numbers("c", kinds="OU
 PACKAGES = frozenset(name.partition(".")[0] for name in FITTED)
 #: Sides of a length that is the same in every model.
 ALWAYS = {"none": 0, "one": 1, "two": 2}
-#: Metrics that need no more than rows; others are distances already, or a function.
-METRICS = frozenset().union(*VALID_METRICS.values()) - {"precomputed", "pyfunc"}
 #: What a metric may be told, as it stands in the rows.
 METRIC_OPTIONS: dict[str, Fits] = {
     "p": NUMBER,
@@ -473,13 +483,20 @@ def _check_neighbours(attributes: Mapping[str, Any]) -> None:
 def _check_metric(metric: Any, options: Any, columns: int) -> None:
     if isinstance(metric, FunctionType):  # of somebody who vouched for it
         return
-    require(isinstance(metric, str) and metric in METRICS, "a metric is not one by its name")
+    require(isinstance(metric, str) and metric in _metrics(), "a metric is not one by its name")
     for name, value in (options or {}).items():
         fits = METRIC_OPTIONS.get(name)
         require(
             fits is not None and fits(value, {"c": columns}),
             f"the option {name!r} of a metric is not one of these columns",
         )
+
+
+@cache
+def _metrics() -> frozenset[str]:
+    """Return metrics that need no more than rows; others are distances already, or a function."""
+    known = slow("sklearn.neighbors").VALID_METRICS.values()
+    return frozenset().union(*known) - {"precomputed", "pyfunc"}
 
 
 def _check_density(attributes: Mapping[str, Any]) -> None:
@@ -493,8 +510,8 @@ def _check_density(attributes: Mapping[str, Any]) -> None:
 
 def _check_own_tree(attributes: Mapping[str, Any]) -> None:
     """Refuse a tree of other columns, outputs or classes than its estimator says."""
-    tree = attributes.get("tree_")
-    if isinstance(tree, Tree):
+    tree: Any = attributes.get("tree_")
+    if is_tree(tree):
         require(
             tree.n_features == n_columns(attributes),
             "a tree asks for more columns than there are, or for other ones",
@@ -520,7 +537,7 @@ def _check_trees(attributes: Mapping[str, Any]) -> None:
     columns = n_columns(attributes)
     own = attributes.get("estimators_features_") or [np.arange(columns)] * len(trees)
     for tree, some in zip(trees, own, strict=True):
-        require(isinstance(tree, Tree), "a forest is not of trees alone")
+        require(is_tree(tree), "a forest is not of trees alone")
         require(
             tree.n_features <= columns
             and _array(some, "iu")

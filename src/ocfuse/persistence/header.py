@@ -17,7 +17,8 @@ from typing import Any
 from ocfuse.exceptions import ModelFileError
 
 MAGIC = b"ocfuse model\n"
-FORMAT = 1
+#: Formats: 1 names our classes by their modules, 2 by `ocfuse.persistence.registry`.
+FORMAT = 2
 #: Longest header line that is read.
 LONGEST_HEADER = 65_536
 LONGEST_VERSION = 100

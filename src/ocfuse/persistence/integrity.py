@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import DistanceMetric
-from sklearn.tree._tree import Tree
+
+from ocfuse.optional import slow
 
 #: Numbers in the state of the Mersenne twister.
 TWISTER = 624
@@ -43,8 +43,13 @@ def placed(value: Any) -> Any:
 
 def check_none_unplaced(values: Iterable[Any]) -> None:
     """Refuse a tree outside of its estimator, in a list or in an object of ours."""
-    loose = any(isinstance(one, Unplaced) and isinstance(one.made, Tree) for one in values)
+    loose = any(isinstance(one, Unplaced) and is_tree(one.made) for one in values)
     require(not loose, "a tree stands where its estimator should")
+
+
+def is_tree(value: Any) -> bool:
+    """Tell whether a value is the compiled part of a decision tree."""
+    return isinstance(value, slow("sklearn.tree._tree").Tree)
 
 
 def check_tree(arguments: tuple[Any, ...], state: Mapping[str, Any]) -> None:
@@ -94,7 +99,8 @@ def check_neighbour_tree(rows: Any, metric: Any, weights: Any) -> None:
     """Refuse what a tree of neighbours cannot be grown from, or only from a copy."""
     require(type(rows) is np.ndarray and rows.dtype == np.float64, "a tree has other rows")
     _require_doubles(rows, 2)
-    require(isinstance(metric, DistanceMetric), "a tree of neighbours has no metric")
+    kind = slow("sklearn.metrics").DistanceMetric
+    require(isinstance(metric, kind), "a tree of neighbours has no metric")
     if weights is not None:
         _require_doubles(weights, 1)
         require(len(weights) == len(rows), "there is not one weight per row")

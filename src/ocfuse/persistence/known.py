@@ -8,13 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ocfuse.persistence.estimators import FITTED, PACKAGES
-from ocfuse.persistence.header import PACKAGE
+from ocfuse.persistence.registry import registered
 
-#: Parts of module names that no model needs; importing such a module may do anything.
-NEVER_IMPORTED = frozenset(
-    {"tests", "conftest"}  # of scikit-learn
-    | {"bench", "cli", "datasets", "distributed", "report", "robots", "serve"}  # ours
-)
+#: Parts of module names of scikit-learn that no model needs; importing them may do anything.
+NEVER_IMPORTED = frozenset({"tests", "conftest"})
 METRICS = (
     "BrayCurtis Canberra Chebyshev Dice Euclidean Hamming Haversine Jaccard Kulsinski Mahalanobis "
     "Manhattan Matching Minkowski RogersTanimoto RussellRao SEuclidean SokalMichener SokalSneath"
@@ -51,8 +48,8 @@ PLAIN_TYPES: dict[str, type] = SCALARS | {
 
 
 def is_known_class(name: str) -> bool:
-    """Tell whether a name is a class of ours, or a listed one of scikit-learn."""
-    if name in SKLEARN_PARTS:
+    """Tell whether a name is a registered class of ours, or a listed one of scikit-learn."""
+    if name in SKLEARN_PARTS or registered(name) is not None:
         return True
     module_name, _, class_name = name.rpartition(".")
     if not _may_be_imported(module_name):
@@ -64,10 +61,8 @@ def is_known_class(name: str) -> bool:
     found = vars(module).get(class_name)
     if not inspect.isclass(found) or found.__module__ != module_name:
         return False
-    package, *inner = module_name.split(".")
-    if package == PACKAGE:
-        return True
-    return issubclass(found, BaseEstimator) and f"{inner[0]}.{class_name}" in FITTED
+    package = module_name.split(".")[1]
+    return issubclass(found, BaseEstimator) and f"{package}.{class_name}" in FITTED
 
 
 def is_ufunc(name: str) -> bool:
@@ -81,7 +76,8 @@ def is_ufunc(name: str) -> bool:
 def _may_be_imported(module_name: str) -> bool:
     parts = module_name.split(".")
     return (
-        (parts[0] == PACKAGE or (parts[0] == "sklearn" and not PACKAGES.isdisjoint(parts[1:2])))
+        parts[0] == "sklearn"
+        and not PACKAGES.isdisjoint(parts[1:2])
         and all(part.isidentifier() and not part.startswith("__") for part in parts)
         and NEVER_IMPORTED.isdisjoint(parts)
     )

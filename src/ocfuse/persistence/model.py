@@ -1,8 +1,9 @@
 """Save a model to one file, and load it.
 
 After its header (`ocfuse.persistence.header`) a file holds the object as `skops`
-describes it: an archive that is not compressed. Reading the description is our own
-work (`ocfuse.persistence.building`), as a stranger may have written it.
+describes it: an archive that is not compressed. Our classes have names of their own in the
+description (`ocfuse.persistence.registry`), which do not depend on where they are. Reading it is
+our own work (`ocfuse.persistence.building`), as a stranger may have written it.
 """
 
 import errno
@@ -20,8 +21,8 @@ from ocfuse.exceptions import (
 )
 from ocfuse.files import read_whole, write_atomically
 from ocfuse.optional import slow
-from ocfuse.persistence.archive import Archive
-from ocfuse.persistence.building import PROTOCOL, Builder, Survey
+from ocfuse.persistence.archive import Archive, with_schema
+from ocfuse.persistence.building import PROTOCOL, Builder, Survey, name_classes
 from ocfuse.persistence.header import PACKAGE, Header, check_payload, running, sealed, split
 
 #: Names of types that a message shows at most, and characters of a stranger's text.
@@ -144,7 +145,7 @@ def _to_payload(model: Any, target: Path) -> bytes:
     """Return the archive of a model, having seen that it can be rebuilt."""
     try:
         # asked for here alone: to read a model takes none of it
-        payload: bytes = slow("skops.io").dumps(model)
+        payload = with_schema(slow("skops.io").dumps(model), name_classes)
         # skops writes a lambda or a local class by its name, without looking it up.
         with Archive(payload, target) as archive:
             schema, survey = _described(archive, target)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta
 
+from ocfuse.optional import slow
 from ocfuse.report.data import FloatArray, ReportData
 from ocfuse.scores import conformal_threshold
 
@@ -46,7 +46,8 @@ def compare_rates(data: ReportData) -> Trust:
     n = data.n_independent
     k = np.clip(np.floor(RATES * (n + 1)), 1, n)
     # the true rate below the k-th smallest of n scores is a Beta variable
-    low, high = beta.ppf([[(1 - COVERED) / 2], [(1 + COVERED) / 2]], k, n + 1 - k)
+    tails = [[(1 - COVERED) / 2], [(1 + COVERED) / 2]]
+    low, high = slow("scipy.stats").beta.ppf(tails, k, n + 1 - k)
     reached = n + 1 >= 1 / RATES
     return Trust(
         rates=RATES,

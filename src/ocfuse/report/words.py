@@ -1,9 +1,9 @@
 """What the page says in plain words."""
 
 import numpy as np
-from scipy.stats import betabinom
 
 from ocfuse.explain import Reading
+from ocfuse.optional import slow
 from ocfuse.report.data import ReportData
 from ocfuse.report.timeline import Event, find_events
 
@@ -107,7 +107,7 @@ def _chance(data: ReportData, alarms: int, n_rows: int) -> float:
     """
     n = data.n_independent
     k = min(data.threshold_rate * (n + 1), n)
-    return float(betabinom.sf(alarms - 1, n_rows, k, n + 1 - k))
+    return float(slow("scipy.stats").betabinom.sf(alarms - 1, n_rows, k, n + 1 - k))
 
 
 def first_look(data: ReportData) -> str:

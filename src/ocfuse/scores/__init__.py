@@ -3,7 +3,6 @@
 from ocfuse.scores.calibrate import LabelCalibrator, TailCalibrator
 from ocfuse.scores.conformal import ConformalCalibrator, conformal_threshold
 from ocfuse.scores.join import join_lowest
-from ocfuse.scores.limits import prediction_limit
 from ocfuse.scores.normalise import (
     MinMax,
     Normaliser,
@@ -12,7 +11,7 @@ from ocfuse.scores.normalise import (
     ZScore,
     make_normaliser,
 )
-from ocfuse.scores.threshold import gmean_threshold, quantile_threshold
+from ocfuse.scores.threshold import gmean_threshold, prediction_limit, quantile_threshold
 
 __all__ = [
     "ConformalCalibrator",

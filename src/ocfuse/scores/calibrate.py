@@ -1,18 +1,16 @@
 """From a fused score to a probability, with and without labels."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.optional import slow
 from ocfuse.scores.checks import (
     FloatArray,
     label_vector,
@@ -170,7 +168,9 @@ def _platt(scores: FloatArray, target: FloatArray) -> tuple[float, float]:
         return 0.0, float(logit(target.mean()))
     unit = ((scores - centre) / sd)[:, np.newaxis]
     # a soft target is a row of either class, weighted; no penalty to speak of
-    model = LogisticRegression(C=1e12, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    model = slow("sklearn.linear_model").LogisticRegression(
+        C=1e12, solver="newton-cholesky", tol=1e-10, max_iter=1000
+    )
     signs = np.repeat([1, -1], len(scores))
     with warnings.catch_warnings():
         # where the slope is zero its line search may give up for another solver, which ends well
@@ -183,7 +183,8 @@ def _platt(scores: FloatArray, target: FloatArray) -> tuple[float, float]:
 
 
 def _isotonic(scores: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
-    model: Any = IsotonicRegression(increasing=True, out_of_bounds="clip").fit(scores, target)
+    isotonic = slow("sklearn.isotonic")
+    model = isotonic.IsotonicRegression(increasing=True, out_of_bounds="clip").fit(scores, target)
     return model.X_thresholds_, model.y_thresholds_
 
 

@@ -1,10 +1,176 @@
-"""Offsets of a score that rest on what was observed: an alarm is score < offset."""
+"""Thresholds of a score, and what detectors do with theirs: an alarm is score < offset.
+
+`ThresholdMixin`, `InnerThresholdMixin` and `AlarmMixin` are the methods that all detectors share.
+The functions return offsets of given scores.
+"""
+
+import warnings
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, ThresholdWarning
+from ocfuse.optional import slow
 from ocfuse.scores.checks import label_vector, rate_in_open_interval, require_rows, score_vector
-from ocfuse.scores.conformal import whole_part
+from ocfuse.scores.conformal import ConformalCalibrator, whole_part
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Self = TypeVar("Self", bound="ThresholdMixin")
+Outer = TypeVar("Outer", bound="InnerThresholdMixin")
+
+NORMAL, ANOMALY = 1, -1
+#: Standard deviation of a Gaussian in units of its median absolute deviation.
+SD_PER_MAD = 1.482602218505602
+#: What else can be done where groups are too few.
+ALONE = "; or, if rows of one group are independent, calibrate without groups."
+
+
+class ThresholdMixin:
+    """Methods of a detector that holds a threshold, set from held-out scores of normal rows.
+
+    Attributes
+    ----------
+    conformal_ : ConformalCalibrator
+        The held-out scores, which `fit` or `calibrate` gives.
+    offset_ : float
+        Threshold of the score: a lower one raises an alarm.
+    threshold_rate_ : float
+        False-alarm rate that it stands for.
+    """
+
+    conformal_: ConformalCalibrator
+    offset_: float
+    threshold_rate_: float
+
+    def set_threshold(
+        self: Self, false_alarm_rate: float | None = None, *, offset: float | None = None
+    ) -> Self:
+        """Move the threshold of a fitted detector, without learning again.
+
+        Parameters
+        ----------
+        false_alarm_rate : float, default=None
+            Share of fresh normal rows that may raise an alarm.
+        offset : float, default=None
+            The threshold itself, instead of a rate.
+
+        Returns
+        -------
+        object
+            The detector.
+        """
+        check_is_fitted(self, "conformal_")
+        found = settle_threshold(self.conformal_, false_alarm_rate, offset)
+        self.offset_, self.threshold_rate_ = found
+        return self
+
+
+class InnerThresholdMixin(ThresholdMixin):
+    """The same methods of a detector whose threshold is that of its `detector_`."""
+
+    detector_: Any
+
+    @property
+    def conformal_(self) -> ConformalCalibrator:  # type: ignore[override]
+        """Held-out scores of normal rows."""
+        found: ConformalCalibrator = self.detector_.conformal_
+        return found
+
+    @property
+    def offset_(self) -> float:  # type: ignore[override]
+        """Threshold of the scores."""
+        return float(self.detector_.offset_)
+
+    @property
+    def threshold_rate_(self) -> float:  # type: ignore[override]
+        """False-alarm rate that the threshold stands for."""
+        return float(self.detector_.threshold_rate_)
+
+    def set_threshold(
+        self: Outer, false_alarm_rate: float | None = None, *, offset: float | None = None
+    ) -> Outer:
+        """Move the threshold of a fitted detector, without learning again.
+
+        Parameters
+        ----------
+        false_alarm_rate : float, default=None
+            Share of fresh normal rows that may raise an alarm.
+        offset : float, default=None
+            The threshold itself, instead of a rate.
+
+        Returns
+        -------
+        object
+            The detector.
+        """
+        check_is_fitted(self, "detector_")
+        self.detector_.set_threshold(false_alarm_rate, offset=offset)
+        return self
+
+
+class AlarmMixin(ThresholdMixin):
+    """Alarms and p-values of a detector of rows, by its `score_samples`."""
+
+    def score_samples(self, X: Any, context: Any = None) -> FloatArray:
+        """Return the score of every row: higher is more normal."""
+        raise NotImplementedError
+
+    def decision_function(self, X: Any, context: Any = None) -> FloatArray:
+        """Return the score minus the threshold: negative raises an alarm."""
+        scores = self.score_samples(X, context)
+        return scores - self.offset_
+
+    def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
+        """Return +1 for normal rows and -1 for alarms."""
+        return alarms_of(self.decision_function(X, context))
+
+    def p_values(self, X: Any, context: Any = None) -> FloatArray:
+        """Return conformal p-values: how rarely a normal row scores this low."""
+        scores = self.score_samples(X, context)
+        return p_values_of(scores, self.conformal_)
+
+
+def alarms_of(decisions: FloatArray) -> NDArray[np.int64]:
+    """Return -1 where a score minus its threshold is negative, else +1; NaN raises no alarm."""
+    return np.where(decisions < 0, ANOMALY, NORMAL)
+
+
+def p_values_of(scores: FloatArray, conformal: ConformalCalibrator) -> FloatArray:
+    """Return the p-values of scores; NaN where there is no score."""
+    known = ~np.isnan(scores)
+    p_values = np.full(len(scores), np.nan)
+    if known.any():
+        p_values[known] = conformal.p_values(scores[known])
+    return p_values
+
+
+def check_rate(rate: Any) -> None:
+    """Refuse what is no false-alarm rate."""
+    if not (isinstance(rate, int | float | np.number) and 0 < rate < 1):
+        raise InvalidInputError(f"false_alarm_rate must be in (0, 1), such as 0.01. Got {rate!r}.")
+
+
+def settle_threshold(
+    conformal: ConformalCalibrator, rate: float | None, offset: float | None
+) -> tuple[float, float]:
+    """Return the offset that is asked for by a rate or by itself, and the rate it stands for.
+
+    Tell if that is higher than the rate asked for.
+    """
+    if (rate is None) == (offset is None):
+        raise InvalidInputError("Give either false_alarm_rate or offset.")
+    if rate is None:
+        if not (isinstance(offset, int | float | np.number) and np.isfinite(offset)):
+            raise InvalidInputError(f"offset must be a finite number. Got {offset!r}.")
+        return float(offset), conformal.share_below(float(offset))
+    check_rate(rate)
+    offset, reached = conformal.threshold(rate)
+    if reached > rate:
+        _warn_of_few(conformal, rate, reached)
+    _warn_if_tied(conformal.scores_, offset, rate)
+    return offset, reached
 
 
 def quantile_threshold(scores: ArrayLike, rate: float) -> float:
@@ -75,3 +241,98 @@ def gmean_threshold(scores: ArrayLike, y: ArrayLike) -> float:
     middle = 0.5 * low + 0.5 * high
     # between neighbouring floats there is no middle
     return float(middle if middle > low else high)
+
+
+def prediction_limit(scores: ArrayLike, false_alarm_rate: float = 0.05) -> float:
+    """Return a threshold from so few normal scores that they have no such quantile.
+
+    ``median - t 1.4826 MAD sqrt(1 + 1/n)`` with t the quantile of Student's law with
+    n - 1 degrees of freedom: the limit that one more Gaussian score stays above, made
+    robust. With ten scores the lowest of them stands for a rate of 9 %, whatever is asked
+    for; this goes on beyond it. It trusts the middle of the scores to tell their tail,
+    so prefer `FusedDetector.set_threshold` from ``1 / false_alarm_rate`` scores on.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Held-out scores of normal runs, such as `training_scores_`; NaN is left out.
+    false_alarm_rate : float, default=0.05
+        Share of fresh normal runs that may score lower.
+
+    Returns
+    -------
+    float
+        The threshold, for `FusedDetector.set_threshold(offset=...)`.
+
+    Examples
+    --------
+    >>> from ocfuse.scores import prediction_limit
+    >>> round(prediction_limit([0.1, 0.3, -0.2, 0.0, -0.1, -4.0]), 2)
+    -0.53
+    """
+    if not 0 < false_alarm_rate < 0.5:
+        raise InvalidInputError(
+            f"false_alarm_rate must be in (0, 0.5), such as 0.05. Got {false_alarm_rate!r}."
+        )
+    values = np.asarray(scores, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    n = len(values)
+    if n < 3:
+        raise InvalidInputError(f"At least 3 scores are needed to tell their spread. Got {n}.")
+    middle = np.median(values)
+    spread = SD_PER_MAD * np.median(np.abs(values - middle))
+    quantile = slow("scipy.stats").t.ppf(1.0 - false_alarm_rate, n - 1)
+    return float(middle - quantile * spread * np.sqrt(1.0 + 1.0 / n))
+
+
+def warn_if_many_left_out(n_left_out: int, n: int, rate: float) -> None:
+    """Tell that rows left out may be more than the threshold allows for."""
+    if n_left_out > rate * (n + n_left_out) / 2:
+        warnings.warn(
+            f"{n_left_out} of {n + n_left_out} training rows are far outside and were not learned "
+            "from (trimmed_rows_). If they are normal, say so with y = +1: otherwise rows like "
+            "them raise alarms beyond the stated rate.",
+            ThresholdWarning,
+            stacklevel=5,
+        )
+
+
+def _warn_of_few(conformal: ConformalCalibrator, rate: float, reached: float) -> None:
+    """Tell that the normal rows, or their groups, are too few for the rate."""
+    n, least = conformal.n_groups_, int(np.ceil(1 / rate)) - 1
+    who = f"{len(conformal.scores_)} normal rows are"
+    advice = f"Use more rows: at least {least}, and twice as many if some were left out."
+    if n is not None:
+        name = conformal.group
+        one = f"One {name} cannot tell how {name}s differ, and is"
+        who = one if n == 1 else f"{n} {name}s are"
+        twice = ", and twice as many if rows were left out" if conformal.n_left_out_ else ""
+        advice = (
+            f"Use at least {least} {name}s{twice}; or a rate of at least {_rounded_up(reached):g}"
+        )
+        # runs are never independent rows
+        advice += ALONE if name == "group" else "."
+    warnings.warn(
+        f"{who} too few for false_alarm_rate={rate:g}: the threshold is at their lowest score, "
+        f"which stands for {reached:.3g}. {advice}",
+        FewSamplesWarning,
+        stacklevel=5,
+    )
+
+
+def _rounded_up(rate: float) -> float:
+    """Return a rate of three digits that is not below the one given."""
+    return float(np.ceil(1e3 * rate) / 1e3)
+
+
+def _warn_if_tied(scores: FloatArray, offset: float, rate: float) -> None:
+    """Tell that many normal rows share the lowest score, so that few alarms can be raised."""
+    lowest = int(np.sum(scores == scores[0]))
+    if offset == scores[0] and lowest > 1 and lowest / len(scores) > rate:
+        warnings.warn(
+            f"{lowest} of {len(scores)} normal rows share the lowest score: only a row that "
+            "scores lower still raises an alarm. Raise false_alarm_rate, or use a fusion with "
+            "finer scores than votes.",
+            ThresholdWarning,
+            stacklevel=5,
+        )

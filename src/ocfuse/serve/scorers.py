@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.ensemble import FusedDetector
+from ocfuse.ensemble.score import ScoreChain, score_in_blocks
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.features import already_told
@@ -18,7 +19,6 @@ from ocfuse.serve.decoding import JSONRow, Rows
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.column import CATEGORY, EMPTY, FEATURES, IGNORED, NUMBER
-from ocfuse.tables.detector import BLOCK_ROWS
 from ocfuse.tables.frames import Frame, numbered_names, pandas
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -151,10 +151,8 @@ class RowScorer:
     def score(self, features: Frame) -> Scores:
         """Score the features that `read` gave."""
         n = len(features)
-        blocks = [features[i : i + BLOCK_ROWS] for i in range(0, n, BLOCK_ROWS)]
         with already_told():
-            parts = [self.detector.score_samples(self._table(block)) for block in blocks]
-        scores = np.concatenate([*parts, np.zeros(0)])
+            scores = score_in_blocks(self.detector, self._table(features))
         return Scores(
             scores.tolist(),
             self.detector.conformal_.p_values(scores).tolist() if n else [],
@@ -321,10 +319,7 @@ def shares(
     local_p : ndarray of shape (q,)
         NaN if the fusion has no norm.
     """
-    E = detector.encoder_.transform(table)
-    Z = detector.normaliser_.transform(detector.pool_.score_samples(E))
-    _, contributions = detector.fusion_.contributions(Z, E, context)
-    return contributions, detector.fusion_.local_p(E, context)
+    return ScoreChain.of(detector).shares(detector.encoder_.transform(table), context)
 
 
 def features_of(scorer: Scorer) -> list[Column]:

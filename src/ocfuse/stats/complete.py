@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chi2, f
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.optional import slow
 from ocfuse.stats.ranks import FloatArray, ranks_within, result_table
 
 
@@ -86,10 +86,10 @@ def friedman(table: ArrayLike) -> Friedman:
     return Friedman(
         statistic,
         df,
-        float(chi2.sf(statistic, df)),
+        float(slow("scipy.stats").chi2.sf(statistic, df)),
         f_statistic,
         f_df,
-        float(f.sf(f_statistic, *f_df)),
+        float(slow("scipy.stats").f.sf(f_statistic, *f_df)),
         means + (k + 1) / 2,
     )
 

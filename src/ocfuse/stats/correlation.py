@@ -4,7 +4,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
+
+from ocfuse.optional import slow
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ def rank_correlation(S: ArrayLike) -> FloatArray:
     array([[ 1., -1.],
            [-1.,  1.]])
     """
-    ranks = rankdata(np.asarray(S, dtype=np.float64), axis=0)
+    ranks = slow("scipy.stats").rankdata(np.asarray(S, dtype=np.float64), axis=0)
     ranks -= ranks.mean(axis=0)
     length = np.sqrt((ranks**2).sum(axis=0))
     with np.errstate(invalid="ignore"):

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import connected_components
-from scipy.stats import chi2
 from sklearn.utils import check_random_state
 
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError
+from ocfuse.optional import slow
 from ocfuse.stats.ranks import FloatArray, ranks_within, require_count, result_table
 
 #: A resampled statistic within this of the observed one is taken as equal to it.
@@ -115,7 +114,7 @@ def skillings_mack(
         drawn = _quadratic(_resampled_sums(terms, is_seen, n_resamples, random), inverse)
         count = int(np.sum(drawn >= statistic * (1.0 - ROUNDING)))
         resampled = (count + 1) / (int(n_resamples) + 1)
-    p_value = float(chi2.sf(statistic, df))
+    p_value = float(slow("scipy.stats").chi2.sf(statistic, df))
     return SkillingsMack(statistic, df, p_value, resampled, ranks.mean(axis=0), len(results))
 
 
@@ -161,7 +160,7 @@ def _inverse_covariance(is_seen: NDArray[np.bool_]) -> tuple[FloatArray, int]:
     """
     both = is_seen.T.astype(np.float64) @ is_seen
     np.fill_diagonal(both, 0.0)
-    n_groups, _ = connected_components(both, directed=False)
+    n_groups, _ = slow("scipy.sparse.csgraph").connected_components(both, directed=False)
     covariance = np.diag(both.sum(axis=1)) - both
     inverse: FloatArray = np.linalg.pinv(covariance, hermitian=True).astype(np.float64)
     return inverse, len(both) - int(n_groups)

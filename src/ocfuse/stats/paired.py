@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm, rankdata
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.optional import slow
 from ocfuse.stats.ranks import FloatArray
 from ocfuse.stats.ties import steps
 
@@ -101,7 +101,7 @@ def _signs(left: FloatArray, right: FloatArray) -> FloatArray:
 def _ranks(left: FloatArray, right: FloatArray) -> FloatArray:
     """Rank the sets by how far apart the two are; 0.9 - 0.8 is level with 0.8 - 0.7."""
     largest = float(np.max(np.abs([left, right])))
-    ranks: FloatArray = rankdata(steps(np.abs(left - right), largest))
+    ranks: FloatArray = slow("scipy.stats").rankdata(steps(np.abs(left - right), largest))
     return ranks
 
 
@@ -110,7 +110,7 @@ def _signed_rank_p(ranks: FloatArray, signs: FloatArray) -> float:
     # half of a zero's rank goes to either side, and nothing to the difference of the two
     observed = abs(float(ranks @ signs))
     if len(ranks) > EXACT_SETS:
-        return float(2.0 * norm.sf(observed / np.sqrt(ranks @ ranks)))
+        return float(2.0 * slow("scipy.stats").norm.sf(observed / np.sqrt(ranks @ ranks)))
     # twice a rank is an integer, ties or not, so the sums can be counted
     doubled = np.rint(2.0 * ranks).astype(int)
     chances = np.zeros(1 + int(doubled.sum()))

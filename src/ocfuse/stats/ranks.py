@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata, studentized_range
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.optional import slow
 from ocfuse.stats.ties import steps
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -34,7 +34,7 @@ def result_table(table: ArrayLike) -> FloatArray:
 
 def ranks_within(results: FloatArray) -> FloatArray:
     """Rank every row: 1 for the highest, means for ties, the mid-rank for a gap."""
-    ranks = rankdata(-steps(results), axis=1, nan_policy="omit")
+    ranks = slow("scipy.stats").rankdata(-steps(results), axis=1, nan_policy="omit")
     middle = (np.sum(~np.isnan(results), axis=1, keepdims=True) + 1.0) / 2.0
     filled: FloatArray = np.where(np.isnan(results), middle, ranks)
     return filled
@@ -102,7 +102,7 @@ def critical_difference(n_systems: int, n_sets: int, alpha: float = 0.05) -> flo
     require_count("n_systems", n_systems, 2)
     require_count("n_sets", n_sets, 1)
     _require_level(alpha)
-    q = float(studentized_range.ppf(1.0 - alpha, n_systems, np.inf))
+    q = float(slow("scipy.stats").studentized_range.ppf(1.0 - alpha, n_systems, np.inf))
     return q / math.sqrt(2.0) * math.sqrt(n_systems * (n_systems + 1) / (6.0 * n_sets))
 
 

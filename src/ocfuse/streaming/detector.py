@@ -242,27 +242,6 @@ class StreamDetector(RecordedRuns, BaseEstimator):  # type: ignore[misc]
         )
         return self
 
-    def set_threshold(
-        self, false_alarm_rate: float | None = None, *, offset: float | None = None
-    ) -> "StreamDetector":
-        """Move the threshold, as `FusedDetector.set_threshold` does.
-
-        Parameters
-        ----------
-        false_alarm_rate : float, optional
-            Share of fresh normal samples that may raise an alarm.
-        offset : float, optional
-            The threshold itself, instead of a rate.
-
-        Returns
-        -------
-        StreamDetector
-            The detector.
-        """
-        check_is_fitted(self, "state_")
-        self.detector_.set_threshold(false_alarm_rate, offset=offset)
-        return self
-
     # -- the live stream --------------------------------------------------
 
     def score_one(self, x: ArrayLike, time: Any = None, context: Any = None) -> float:

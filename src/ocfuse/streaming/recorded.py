@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.ensemble.detector import FusedDetector
-from ocfuse.ensemble.labels import ANOMALY, NORMAL
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation
 from ocfuse.fusion.inputs import check_context, require_context
 from ocfuse.fusion.ranges import warn_if_far
+from ocfuse.scores.threshold import InnerThresholdMixin, alarms_of, p_values_of
 from ocfuse.streaming.clock import COUNTED
 from ocfuse.streaming.times import check_times
 from ocfuse.streaming.view import StreamView
@@ -24,7 +24,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 
-class RecordedRuns:
+class RecordedRuns(InnerThresholdMixin):
     """What a stream detector says of runs that are there as a whole.
 
     Attributes
@@ -47,11 +47,6 @@ class RecordedRuns:
     context_range_: FloatArray | None
     channels_: list[str]
     feature_names_: list[str]
-
-    @property
-    def offset_(self) -> float:
-        """Threshold of the scores."""
-        return self.detector_.offset_
 
     def score_run(self, X: Any, time: Any = None, context: Any = None) -> FloatArray:
         """Score a whole recorded run, from its beginning; the live stream is not touched.
@@ -99,17 +94,14 @@ class RecordedRuns:
 
         A sample without a score raises none.
         """
-        below = self.decision_function(X, runs, time, context) < 0
-        return np.where(below, ANOMALY, NORMAL)
+        return alarms_of(self.decision_function(X, runs, time, context))
 
     def p_values(
         self, X: Any, runs: Any = None, time: Any = None, context: Any = None
     ) -> FloatArray:
         """Return how rarely normal samples score as low as each of recorded runs; NaN as there."""
         scores = self.score_samples(X, runs, time, context)
-        known = ~np.isnan(scores)
-        scores[known] = self.detector_.conformal_.p_values(scores[known])
-        return scores
+        return p_values_of(scores, self.conformal_)
 
     def explain(
         self, X: Any, rows: Any, runs: Any = None, time: Any = None, context: Any = None

@@ -64,10 +64,7 @@ class Samples:
     @property
     def time(self) -> Any:
         """Times as an array."""
-        if self.times is None:
-            return None
-        is_tied = getattr(self.times.dtype, "tz", None) is not None
-        return (self.times.dt.tz_convert(None) if is_tied else self.times).to_numpy()
+        return as_times(self.times)
 
     @property
     def beside(self) -> tuple[Any, Any, Any]:
@@ -82,6 +79,14 @@ class Samples:
             None if time is None else time[rows],
             None if self.context is None else self.context[rows],
         )
+
+
+def as_times(times: Series | None) -> Any:
+    """Return times as an array, dates in UTC; None if there are none."""
+    if times is None:
+        return None
+    is_tied = getattr(times.dtype, "tz", None) is not None
+    return (times.dt.tz_convert(None) if is_tied else times).to_numpy()
 
 
 def read_samples(

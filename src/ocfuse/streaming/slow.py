@@ -4,7 +4,8 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+
+from ocfuse.optional import slow
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -47,7 +48,8 @@ class Rest:
             n = (~np.isnan(means)).sum(axis=0)
             if n.max(initial=0) < FEWEST_BLOCKS:
                 return
-            bound = np.nansum(means**2, axis=0) / chi2.ppf(DOUBT, np.maximum(n - 1, 1))
+            doubt = slow("scipy.stats").chi2.ppf(DOUBT, np.maximum(n - 1, 1))
+            bound = np.nansum(means**2, axis=0) / doubt
             enough = n >= FEWEST_BLOCKS
             self.unrest = np.where(enough, np.maximum(self.unrest, length * bound), self.unrest)
             length *= 2

@@ -12,15 +12,16 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.ensemble import FusedDetector
+from ocfuse.ensemble.score import Trace, blocks
 from ocfuse.exceptions import DriftWarning, InvalidTypeError, TableError, TableWarning
 from ocfuse.explain import Explanation
 from ocfuse.report import Report
 from ocfuse.streaming.detector import StreamDetector
-from ocfuse.streaming.samples import Samples, read_samples, runs_of
+from ocfuse.streaming.samples import Samples, as_times, read_samples, runs_of
 from ocfuse.streaming.windows import run_slices
 from ocfuse.tables.card import make_card
 from ocfuse.tables.column import CATEGORY, EMPTY, GROUP, IGNORED, NUMBER, TIME
-from ocfuse.tables.detector import BLOCK_ROWS, RESULTS, TableDetector, results_of
+from ocfuse.tables.detector import RESULTS, TableDetector, results_of
 from ocfuse.tables.frames import Frame, Series, as_frame, listed, pandas
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.names import FILE, free_name
@@ -28,6 +29,7 @@ from ocfuse.tables.schema import Schema, require_known
 from ocfuse.tables.times import NUMBER as TIME_NUMBER
 
 FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
 
 #: What the card tells of the stream beside the settings of its detector.
 SETTINGS = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
@@ -285,7 +287,14 @@ class StreamTable(TableDetector):
         costs, n = explanation.attributions, len(self.stream_.watched_)
         return np.asarray(costs.reshape(len(costs), -1, n).sum(axis=1))
 
-    def report(self, frame: Any, *, name: str = "the table") -> Report:
+    def report(
+        self,
+        frame: Any,
+        *,
+        name: str = "the table",
+        trace: Trace | None = None,
+        has_score: BoolArray | None = None,
+    ) -> Report:
         """Make a page on the alarms in some runs, and why they were raised.
 
         Parameters
@@ -294,6 +303,11 @@ class StreamTable(TableDetector):
             Whole runs, as in `score`.
         name : str, default="the table"
             What to call them.
+        trace : Trace, default=None
+            What was kept of the rows when they were scored (`ocfuse.ensemble.score`); None
+            scores them.
+        has_score : ndarray of shape (n,), default=None
+            Which rows of the frame the trace is of; None is all.
 
         Returns
         -------
@@ -302,15 +316,20 @@ class StreamTable(TableDetector):
         """
         check_is_fitted(self, "stream_")
         schema, table = self.schema_, as_frame(frame)
-        samples = self._read(table)
-        features = self.stream_.features(samples.X, *samples.beside)
-        chosen = ~np.isnan(features).any(axis=1)
+        if trace is None:
+            samples = self._read(table)
+            features = self.stream_.features(samples.X, *samples.beside)
+            chosen = ~np.isnan(features).any(axis=1)
+            X, context, times = features[chosen], samples.context, samples.time
+        else:
+            chosen = np.ones(len(table), dtype=bool) if has_score is None else has_score
+            X, context, times = trace.X, None, as_times(schema.times_of(table))
         if not chosen.any():
             raise TableError(f"No row of {name} has a score. {self.needed}")
-        labels, ids, times = schema.labels_of(table), schema.ids_of(table), samples.time
+        labels, ids = schema.labels_of(table), schema.ids_of(table)
         unscored = int((~chosen).sum())
         return self.detector_.report(
-            features[chosen],
+            X,
             None if labels is None else with_unknown(labels[chosen]),
             # runs that all begin at 0 have no common time
             time=times[chosen] if times is not None and _rises(times[chosen]) else None,
@@ -324,7 +343,8 @@ class StreamTable(TableDetector):
                 "SHA-256 of the training columns, as they were read": self.card_["sha256"],
                 "Columns not learned from": schema.left_out or "none",
             },
-            context=None if samples.context is None else samples.context[chosen],
+            context=None if context is None else context[chosen],
+            trace=trace,
         )
 
     def calibrate(self, frame: Any) -> "StreamTable":
@@ -431,8 +451,8 @@ def _stretches(runs: list[str] | None, n: int) -> Iterator[tuple[str | None, sli
     """Yield rows of one run at a time, and not too many: members need memory for each."""
     starts = [0] if runs is None else [i for i in range(n) if i == 0 or runs[i] != runs[i - 1]]
     for start, stop in zip(starts, [*starts[1:], n], strict=True):
-        for first in range(start, stop, BLOCK_ROWS):
-            yield None if runs is None else runs[first], slice(first, min(first + BLOCK_ROWS, stop))
+        for rows in blocks(start, stop):
+            yield None if runs is None else runs[rows.start], rows
 
 
 def _warn_of_counters(channels: Frame, runs: list[str] | None) -> None:

@@ -12,16 +12,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.plan import require_room
+from ocfuse.ensemble.score import Trace, score_in_blocks
 from ocfuse.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
     InvalidTypeError,
     RowsWarning,
+    TableError,
 )
 from ocfuse.explain import Explanation
 from ocfuse.features import JUDGE, REFUSE, already_told, make_encoder
 from ocfuse.persistence import save
 from ocfuse.report import Report
+from ocfuse.report.words import count
+from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.tables import cells
 from ocfuse.tables.card import make_card
 from ocfuse.tables.cells import BoolArray, FloatArray
@@ -38,9 +42,6 @@ WHY = "why"
 MOST_SCORED = 1_000_000
 #: What is told of rows beyond that.
 UNEXPLAINED = "Rows without a reason, as so many are not explained: ocfuse explain --row does it"
-#: Rows that are scored at a time: members may need memory for each pair of these and of training
-#: rows. Scores of a row in blocks of other sizes differ by rounding alone, by less than 1e-10.
-BLOCK_ROWS = 2_000
 #: Columns from which on it is asked first whether there is memory for them.
 MANY_COLUMNS = 2_000
 #: Rows that are explained at a time.
@@ -53,7 +54,7 @@ FEWEST_ALARMS = 2
 SURE = 0.95
 
 
-class TableDetector(BaseEstimator):  # type: ignore[misc]
+class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     """Detect anomalies among the rows of a table as users have it.
 
     `fit` settles what each column holds; later tables are read by that, chunk
@@ -242,7 +243,14 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         with already_told():
             return self.detector_.explain(features)
 
-    def report(self, frame: Any, *, name: str = "the table") -> Report:
+    def report(
+        self,
+        frame: Any,
+        *,
+        name: str = "the table",
+        trace: Trace | None = None,
+        has_score: BoolArray | None = None,
+    ) -> Report:
         """Make a page on the alarms among the rows, and why they were raised.
 
         Parameters
@@ -251,6 +259,11 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
             Rows with the columns of training; labels, ids and times are shown too.
         name : str, default="the table"
             What to call the rows.
+        trace : Trace, default=None
+            What was kept of the rows when they were scored (`ocfuse.ensemble.score`); None
+            scores them.
+        has_score : ndarray of shape (n,), default=None
+            Which rows of the frame the trace is of; None is all. The others are left out.
 
         Returns
         -------
@@ -260,6 +273,11 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "detector_")
         schema, card = self.schema_, self.card_
         table = as_frame(frame)
+        if has_score is not None and not has_score.all():
+            if not has_score.any():
+                raise TableError(f"No report was written: no row of {name} could be scored.")
+            name += f", {count(int((~has_score).sum()), 'row')} without a score left out"
+            table = table[has_score]
         shown = {
             "Data": name,
             "Model learned": card["time"],
@@ -267,7 +285,8 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
             "SHA-256 of the training columns, as they were read": card["sha256"],
             "Columns not learned from": schema.left_out or "none",
         } | ({"Times": "in UTC"} if schema.times_are_utc else {})
-        features = schema.features_of(table, gaps=self.detector_.encoder_.gaps)
+        gaps = self.detector_.encoder_.gaps
+        features = schema.features_of(table, gaps=gaps) if trace is None else trace.X
         with already_told():
             return self.detector_.report(
                 features,
@@ -276,6 +295,7 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
                 ids=schema.ids_of(table),
                 title=f"Anomalies in {name}",
                 card=shown,
+                trace=trace,
             )
 
     def calibrate(self, frame: Any) -> "TableDetector":
@@ -297,13 +317,8 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, table: Frame) -> FloatArray:
         features = self.schema_.features_of(table, gaps=self.detector_.encoder_.gaps)
-        if not len(features):
-            return np.zeros(0)
-        blocks = range(0, len(features), BLOCK_ROWS)
         with already_told():
-            return np.concatenate(
-                [self.detector_.score_samples(features.iloc[i : i + BLOCK_ROWS]) for i in blocks]
-            )
+            return score_in_blocks(self.detector_, features)
 
     def _reasons(self, table: Frame, wanted: BoolArray, most: int) -> Series:
         """Say in one line each why the wanted rows, the first ones, have their scores."""
@@ -376,12 +391,9 @@ class TableDetector(BaseEstimator):  # type: ignore[misc]
 
 def results_of(detector: FusedDetector, scores: FloatArray) -> dict[str, Any]:
     """Return the columns `RESULTS` of scores; whether NaN is an anomaly is not known."""
-    has_score = ~np.isnan(scores)
-    p_values = np.full(len(scores), np.nan)
-    if has_score.any():
-        p_values[has_score] = detector.conformal_.p_values(scores[has_score])
     is_anomaly = pandas().array(scores < detector.offset_, dtype="boolean")
-    is_anomaly[~has_score] = None
+    is_anomaly[np.isnan(scores)] = None
+    p_values = p_values_of(scores, detector.conformal_)
     return dict(zip(RESULTS, (scores, p_values, is_anomaly), strict=True))
 
 

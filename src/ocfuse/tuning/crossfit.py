@@ -159,6 +159,14 @@ def fit_weights(rows: ScoredRows, Z: FloatArray, fusion: BaseFusion) -> BaseFusi
     return fitted
 
 
+def fuse_scores(
+    S: FloatArray, X: FloatArray, context: FloatArray | None, normaliser: Any, fusion: BaseFusion
+) -> tuple[FloatArray, FloatArray]:
+    """Return member scores on one scale and fused scores, by a fitted normaliser and fusion."""
+    Z: FloatArray = normaliser.transform(S)
+    return Z, fusion.fuse(Z, X, context)
+
+
 def crossfitted_scores(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) -> FloatArray:
     """Fuse every row by a normaliser and a fusion learned from the other folds.
 
@@ -178,6 +186,5 @@ def _fused_by_others(
 ) -> FloatArray:
     with warnings.catch_warnings():  # the fit on all rows says it once
         warnings.simplefilter("ignore", EqualWeightsWarning)
-        fitted_normaliser, fitted_fusion = fit_fusion(others, normaliser, fusion)
-    Z = fitted_normaliser.transform(tested.S)
-    return fitted_fusion.fuse(Z, tested.X, tested.context)
+        fitted = fit_fusion(others, normaliser, fusion)
+    return fuse_scores(tested.S, tested.X, tested.context, *fitted)[1]

@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.memory import remembered
 from ocfuse.scores import MinMax
+from ocfuse.system.cache import remembered
 from ocfuse.tuning.criterion import Criterion
 from ocfuse.tuning.crossfit import FloatArray
 from ocfuse.tuning.splits import Judged

@@ -16,8 +16,8 @@ from ocfuse.detectors.members import seeded
 from ocfuse.detectors.spreading import jobs_apart
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.memory import remembering
 from ocfuse.progress import current_progress
+from ocfuse.system.cache import remembering
 from ocfuse.tuning.criterion import Criterion
 from ocfuse.tuning.crossfit import ScoredRows
 from ocfuse.tuning.families import best_of_each, family, keep_columns

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ocfuse.ensemble.alarms import check_rate, settle_threshold
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.ranges import warn_if_far
 from ocfuse.persistence import save
 from ocfuse.scores import ConformalCalibrator
+from ocfuse.scores.threshold import AlarmMixin, check_rate
 from ocfuse.vision.backbone import Backbone
 from ocfuse.vision.explanation import PictureExplanation
 from ocfuse.vision.families import FamilyFusion
@@ -42,7 +42,7 @@ FEWEST_PICTURES = 10
 SAMPLED = 120
 
 
-class PictureDetector(BaseEstimator):  # type: ignore[misc]
+class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
     """Learn normal pictures, and find those that are not, and where.
 
     Backbones turn pictures into features. Families of members learn these: at
@@ -92,8 +92,6 @@ class PictureDetector(BaseEstimator):  # type: ignore[misc]
 
     families_: list[Family]
     fusion_: FamilyFusion
-    offset_: float
-    threshold_rate_: float
 
     def __init__(
         self,
@@ -179,28 +177,6 @@ class PictureDetector(BaseEstimator):  # type: ignore[misc]
         self.conformal_ = calibrator.fit(scores, groups=self.normal_groups_)
         self.set_threshold(self.false_alarm_rate)
 
-    def set_threshold(
-        self, false_alarm_rate: float | None = None, *, offset: float | None = None
-    ) -> "PictureDetector":
-        """Move the threshold of a fitted detector, without learning again.
-
-        Parameters
-        ----------
-        false_alarm_rate : float, default=None
-            Share of fresh normal pictures that may raise an alarm.
-        offset : float, default=None
-            The threshold itself, instead of a rate.
-
-        Returns
-        -------
-        PictureDetector
-            The detector.
-        """
-        check_is_fitted(self, "conformal_")
-        found = settle_threshold(self.conformal_, false_alarm_rate, offset)
-        self.offset_, self.threshold_rate_ = found
-        return self
-
     def calibrate(self, X: Any, groups: Any = None, context: Any = None) -> "PictureDetector":
         """Set the threshold from fresh normal pictures that `fit` has not seen.
 
@@ -246,20 +222,6 @@ class PictureDetector(BaseEstimator):  # type: ignore[misc]
         source = self._opened(X)
         self._warn_of_units(source, context)
         return self.fusion_.fuse(self.transform_raw(source, context))
-
-    def decision_function(self, X: Any, context: Any = None) -> FloatArray:
-        """Return the score minus the threshold: negative raises an alarm."""
-        scores = self.score_samples(X, context)
-        return scores - self.offset_
-
-    def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
-        """Return +1 for normal pictures and -1 for alarms."""
-        return np.where(self.decision_function(X, context) >= 0, 1, -1)
-
-    def p_values(self, X: Any, context: Any = None) -> FloatArray:
-        """Return conformal p-values: how rarely a normal picture scores this low."""
-        scores = self.score_samples(X, context)
-        return self.conformal_.p_values(scores)
 
     def transform_raw(self, X: Any, context: Any = None) -> FloatArray:
         """Return what each family says of every picture, in its own units."""

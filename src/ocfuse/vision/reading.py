@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.system.memory import available_bytes
 from ocfuse.vision.backbone import Backbone, resized
 from ocfuse.vision.features import FeatureArray, Features, FloatArray, IntArray
 from ocfuse.vision.frames import Frame, Picture
-from ocfuse.vision.room import require_room
 from ocfuse.vision.stored import FeatureStore
 
 #: Pictures of one batch, and of one file of the store.
 CHUNK = 64
 #: Stands for the pooled features among the strides of the maps.
 POOLED = 0
+#: What a fit needs beside the features: as much as those of so many pictures, and so many bytes
+#: at least. Models and their copies are as large as the maps are.
+WORKING_PICTURES, LEAST_WORKING = 8000, 100e6
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,34 @@ def read_all(frames: Any, backbones: Mapping[str, Backbone], **options: Any) -> 
     return pile.batch()
 
 
+def require_memory(n_pictures: int, n_held: int, bytes_each: float) -> None:
+    """Refuse to begin, or to go on, with more features than there is memory for.
+
+    Parameters
+    ----------
+    n_pictures : int
+        All pictures, or those so far if nobody knows how many will come.
+    n_held : int
+        Those whose features are in memory already.
+    bytes_each : float
+        What the features of one picture take.
+    """
+    free, working = available_bytes(), working_memory(bytes_each)
+    if free is not None and (n_pictures - n_held) * bytes_each + working > free:
+        most = max(int((free - working) / bytes_each) + n_held, 0)
+        raise InvalidInputError(
+            f"The features of {n_pictures:,} pictures take {n_pictures * bytes_each / 1e9:.2f} GB, "
+            f"learning {working / 1e9:.2f} GB more, and {free / 1e9:.2f} GB of memory are free: "
+            f"enough for about {most:,} pictures. Learn from fewer (every second frame of each "
+            "run, say) or at a smaller size of the network's input."
+        )
+
+
+def working_memory(bytes_each: float) -> float:
+    """Return what a fit needs beside the features, from the bytes of those of one picture."""
+    return max(WORKING_PICTURES * bytes_each, LEAST_WORKING)
+
+
 class _Pile:
     """Batches one upon the other, in arrays that grow in place.
 
@@ -141,7 +172,7 @@ class _Pile:
         halved = {name: features.halved() for name, features in batch.features.items()}
         total = self.n_held + len(batch)
         each = sum(features.n_bytes for features in halved.values()) / len(batch)
-        require_room(max(total, self.expected), self.n_held, each)
+        require_memory(max(total, self.expected), self.n_held, each)
         for name, features in halved.items():
             parts = {POOLED: features.pooled} | features.maps
             held = self.arrays.setdefault(name, {key: _empty(part) for key, part in parts.items()})

@@ -1,0 +1,324 @@
+"""How rows are scored: encode, members, normalise, fuse, chunk by chunk.
+
+`ScoreChain` is the one way from rows to scores. Whatever scores rows goes through it:
+`FusedDetector`, held-out folds of a fit, explanations, reports and services. Only this module
+cuts rows into chunks and blocks.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
+
+from ocfuse.detectors.pools import Pool
+from ocfuse.ensemble.context import ContextScale, scaled_context
+from ocfuse.features import FeatureEncoder, check_table, take_rows
+from ocfuse.fusion.base import BaseFusion
+from ocfuse.optional import needed
+from ocfuse.threads import allowed_threads, few_threads, one_of_many
+from ocfuse.tuning.crossfit import fuse_scores
+
+if TYPE_CHECKING:
+    from ocfuse.ensemble.detector import FusedDetector
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+T = TypeVar("T")
+
+#: Up to so many rows are one chunk.
+MOST_ALONE = 1000
+#: Rows of the first of several, which makes what the others need, such as a search.
+FIRST_ROWS = 100
+#: Rows of the others: fewer would be slower, and what more take is given back to the system and
+#: asked for again with every chunk, which costs a fifth of the time where pages are dear.
+MOST_ROWS = 500
+#: Rows of a table that a detector is given at a time: members of others, which see them all at
+#: once, may need memory for each pair of these and of training rows. Scores of a row in blocks of
+#: other sizes differ by rounding alone, by less than 1e-10.
+BLOCK_ROWS = 2_000
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What the steps of the chain make of n rows.
+
+    Attributes
+    ----------
+    X : array or data frame of n rows
+        The rows as they were given.
+    encoded : ndarray of shape (n, e)
+        What the members see of them.
+    context : ndarray of shape (n, k) or None
+        Their context, in the units of the features.
+    member_scores, normalised : ndarray of shape (n, d)
+        What the members say, in their own units and on one scale.
+    score : ndarray of shape (n,)
+        Fused scores.
+    """
+
+    X: Any
+    encoded: FloatArray
+    context: FloatArray | None
+    member_scores: FloatArray
+    normalised: FloatArray
+    score: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def take(self, rows: IntArray) -> "Trace":
+        """Return the trace of some rows."""
+        return Trace(
+            take_rows(self.X, rows),
+            self.encoded[rows],
+            None if self.context is None else self.context[rows],
+            self.member_scores[rows],
+            self.normalised[rows],
+            self.score[rows],
+        )
+
+    @classmethod
+    def join(cls, traces: Sequence["Trace"]) -> "Trace":
+        """Return the trace of all rows, from those of some at a time."""
+        contexts = [trace.context for trace in traces if trace.context is not None]
+        tables = [trace.X for trace in traces]
+        is_frame = hasattr(tables[0], "iloc")
+        return cls(
+            needed("pandas", "to join tables").concat(tables) if is_frame else _joined(tables),
+            _joined([trace.encoded for trace in traces]),
+            _joined(contexts) if contexts else None,
+            _joined([trace.member_scores for trace in traces]),
+            _joined([trace.normalised for trace in traces]),
+            _joined([trace.score for trace in traces]),
+        )
+
+
+_TRACES: ContextVar[list[Trace] | None] = ContextVar("traces", default=None)
+
+
+@contextmanager
+def keep_traces(traces: list[Trace] | None) -> Iterator[None]:
+    """Append the trace of all rows that detectors score inside a ``with`` block to a list.
+
+    Who shows more of rows than their scores need not score them again. Explanations are not
+    kept; with None nothing is.
+    """
+    token = _TRACES.set(traces)
+    try:
+        yield
+    finally:
+        _TRACES.reset(token)
+
+
+@dataclass(frozen=True)
+class ScoreChain:
+    """The fitted steps from rows to scores, in their order.
+
+    Parameters
+    ----------
+    encoder : FeatureEncoder
+        Turns rows into numbers of one scale.
+    pool : Pool
+        The members.
+    normaliser : normaliser
+        Brings their scores to one scale.
+    fusion : fusion
+        Makes one score of theirs.
+    context_scale : ContextScale or None
+        Brings context to the units of the features; None if training had no context.
+    n_jobs : int or None, default=None
+        Chunks that are scored at once; see `in_chunks`.
+    """
+
+    encoder: FeatureEncoder
+    pool: Pool
+    normaliser: Any
+    fusion: BaseFusion
+    context_scale: ContextScale | None
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(cls, detector: "FusedDetector") -> "ScoreChain":
+        """Return the chain of a fitted detector."""
+        return cls(
+            detector.encoder_,
+            detector.pool_,
+            detector.normaliser_,
+            detector.fusion_,
+            detector.context_scale_,
+            detector.n_jobs,
+        )
+
+    # -- rows as the encoder has read them ----------------------------------
+
+    def score_rows(self, X: Any, codes: FloatArray, context: Any = None) -> FloatArray:
+        """Return the fused scores of rows X, and keep their trace if somebody asks for it."""
+        kept = _TRACES.get()
+        if kept is None:
+            return self.score(codes, context)
+        with keep_traces(None):  # a member may be a detector itself
+            kept.append(self.trace(check_table(X), codes, context))
+        return kept[-1].score
+
+    def score(self, codes: FloatArray, context: Any = None) -> FloatArray:
+        """Return the fused scores of rows.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n, m)
+            What ``encoder.read`` returned.
+        context : array-like of shape (n,) or (n, k), default=None
+            Their context as it is given to `FusedDetector`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Higher is more normal.
+        """
+        C = self.scaled(context, len(codes))
+        return _joined(self._in_chunks(lambda rows: self._steps(codes, C, rows)[-1], len(codes)))
+
+    def normalised_scores(self, codes: FloatArray) -> FloatArray:
+        """Return the member scores of rows on one scale; `codes` as in `score`."""
+        return _joined(self._in_chunks(partial(self._normalised, codes), len(codes)))
+
+    def trace(self, X: Any, codes: FloatArray, context: Any = None) -> Trace:
+        """Return what every step makes of rows X; `codes` and `context` as in `score`."""
+        C = self.scaled(context, len(codes))
+        parts = self._in_chunks(partial(self._steps, codes, C), len(codes))
+        E, S, Z, score = map(_joined, zip(*parts, strict=True))
+        return Trace(X, E, C, S, Z, score)
+
+    def scaled(self, context: Any, n: int) -> FloatArray | None:
+        """Return the context of n rows in the units of the features, or refuse it."""
+        return scaled_context(self.context_scale, context, n)
+
+    # -- rows that are encoded ----------------------------------------------
+
+    def score_encoded(self, E: FloatArray, C: FloatArray | None) -> FloatArray:
+        """Return the fused scores of encoded rows at once, with their scaled context."""
+        return self.fuse(self.pool.score_samples(E), E, C)[1]
+
+    def shares(self, E: FloatArray, C: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        """Return what each member adds to the scores of encoded rows, and the norm there.
+
+        Parameters
+        ----------
+        E : ndarray of shape (n, e)
+            Encoded rows.
+        C : ndarray of shape (n, k) or None
+            Their context, in the units of the features.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n, d)
+            One column per member, of ``pool.names_``.
+        local_p : ndarray of shape (n,)
+            NaN if the fusion has no norm.
+        """
+        Z = self.normaliser.transform(self.pool.score_samples(E))
+        _, contributions = self.fusion.contributions(Z, E, C)
+        return contributions, self.fusion.local_p(E, C)
+
+    def fuse(
+        self, S: FloatArray, E: FloatArray, C: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return member scores of encoded rows on one scale, and the fused scores."""
+        return fuse_scores(S, E, C, self.normaliser, self.fusion)
+
+    def _steps(
+        self, codes: FloatArray, C: FloatArray | None, rows: slice
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return encoded rows, their member scores, the same on one scale, and fused scores."""
+        E = self.encoder.encode(codes[rows])
+        S = self.pool.score_samples(E)
+        return E, S, *self.fuse(S, E, None if C is None else C[rows])
+
+    def _normalised(self, codes: FloatArray, rows: slice) -> FloatArray:
+        S = self.pool.score_samples(self.encoder.encode(codes[rows]))
+        Z: FloatArray = self.normaliser.transform(S)
+        return Z
+
+    def _in_chunks(self, compute: Callable[[slice], T], n: int) -> list[T]:
+        """Compute chunk by chunk; members of others, which may not like it, get all rows."""
+        if n == 1 or not self.pool.is_own:
+            return [compute(slice(0, n))]
+        return in_chunks(compute, n, self.n_jobs)
+
+
+def in_chunks(
+    compute: Callable[[slice], T], n: int, n_jobs: int | None, *, at_once: bool = True
+) -> list[T]:
+    """Return what is computed of n rows, chunk by chunk.
+
+    In the main thread the linear algebra library has one thread for each of several
+    chunks, whether these are computed at once or one after another: the result is the
+    same to the bit.
+
+    Parameters
+    ----------
+    compute : callable
+        Takes a slice of the rows and returns their results.
+    n : int
+        Number of rows.
+    n_jobs : int or None
+        Chunks at once; None for as many as the library may use threads.
+    at_once : bool, default=True
+        Whether chunks may be computed at once.
+
+    Returns
+    -------
+    list
+        The results of the chunks, in the order of the rows.
+    """
+    if n <= MOST_ALONE:
+        return [compute(slice(0, n))]
+    chunks = _cut(n)
+    # Only the main thread can tell the library; any other is itself one of many.
+    is_main = threading.current_thread() is threading.main_thread()
+    workers = allowed_threads() if n_jobs is None else effective_n_jobs(n_jobs)
+    workers = min(workers, len(chunks) - 1) if at_once and is_main else 1
+    with few_threads(0), one_of_many():
+        parts = [compute(chunks[0])]
+        if workers == 1:
+            parts += [compute(chunk) for chunk in chunks[1:]]
+        else:
+            run = Parallel(n_jobs=workers, require="sharedmem")
+            parts += run(delayed(_alone)(compute, chunk) for chunk in chunks[1:])
+    return parts
+
+
+def blocks(start: int, stop: int) -> Iterator[slice]:
+    """Yield the rows from `start` to `stop` as blocks of at most `BLOCK_ROWS`."""
+    for first in range(start, stop, BLOCK_ROWS):
+        yield slice(first, min(first + BLOCK_ROWS, stop))
+
+
+def score_in_blocks(detector: "FusedDetector", table: Any) -> FloatArray:
+    """Return the scores of a table of any length, also of none, block by block."""
+    parts = [detector.score_samples(take_rows(table, rows)) for rows in blocks(0, len(table))]
+    return np.concatenate([*parts, np.zeros(0)])
+
+
+def _joined(parts: Sequence[FloatArray]) -> FloatArray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _cut(n: int) -> list[slice]:
+    """Return the chunks of n rows, which do not depend on the number of threads."""
+    starts = [0, *range(FIRST_ROWS, n, MOST_ROWS), n]
+    return [slice(begin, end) for begin, end in itertools.pairwise(starts)]
+
+
+def _alone(compute: Callable[[slice], T], chunk: slice) -> T:
+    with one_of_many():
+        return compute(chunk)

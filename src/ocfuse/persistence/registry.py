@@ -1,0 +1,244 @@
+"""Names of our classes in model files, and where the classes are.
+
+A model file names a class by the key of `CLASSES`, such as "LocalScale", and never by a module:
+modules move, files stay. Only these classes of ours are built from a file.
+
+- A class that moves, or is called otherwise: change the value, keep the key.
+- A new class that models hold: add a key, which is the name of the class unless it is taken.
+- A key is never removed or given to another class: files that name it must load, or be refused.
+"""
+
+import importlib
+from functools import cache
+
+from ocfuse.persistence.header import PACKAGE
+
+#: Where the class of each name is, imported when a file needs it.
+CLASSES: dict[str, str] = {
+    "ALP": "ocfuse.detectors.alp.ALP",
+    "AverageOfMaximum": "ocfuse.fusion.rules.AverageOfMaximum",
+    "Blocks": "ocfuse.detectors.blocks.Blocks",
+    "CascadeFusion": "ocfuse.fusion.cascade.CascadeFusion",
+    "Clock": "ocfuse.streaming.clock.Clock",
+    "Column": "ocfuse.tables.column.Column",
+    "CompetenceFusion": "ocfuse.fusion.competence.CompetenceFusion",
+    "Compressed": "ocfuse.detectors.compressed.Compressed",
+    "Compression": "ocfuse.detectors.compressed.Compression",
+    "ConformalCalibrator": "ocfuse.scores.conformal.ConformalCalibrator",
+    "ContextScale": "ocfuse.ensemble.context.ContextScale",
+    "Course": "ocfuse.streaming.course.Course",
+    "Evidence": "ocfuse.fusion.evidence.Evidence",
+    "Family": "ocfuse.vision.learning.Family",
+    "FamilyFusion": "ocfuse.vision.families.FamilyFusion",
+    "FeatureEncoder": "ocfuse.features.FeatureEncoder",
+    "FittedMixture": "ocfuse.detectors.mixture.Mixture",
+    "Forest": "ocfuse.detectors.forest.Forest",
+    "FusedDetector": "ocfuse.ensemble.detector.FusedDetector",
+    "GMM": "ocfuse.detectors.mixture.GMM",
+    "Gauss": "ocfuse.negatives.gauss.Gauss",
+    "Groups": "ocfuse.detectors.groups.Groups",
+    "KNN": "ocfuse.detectors.neighbours.KNN",
+    "KPCA": "ocfuse.detectors.kpca.KPCA",
+    "LOF": "ocfuse.detectors.neighbours.LOF",
+    "LabelCalibrator": "ocfuse.scores.calibrate.LabelCalibrator",
+    "LabelRule": "ocfuse.tables.labels.LabelRule",
+    "LabelledAUC": "ocfuse.tuning.areas.LabelledAUC",
+    "LabelledFusion": "ocfuse.fusion.labelled.LabelledFusion",
+    "Lite0": "ocfuse.vision.named.Lite0",
+    "LocalFactor": "ocfuse.detectors.neighbours.LocalFactor",
+    "LocalLpFusion": "ocfuse.fusion.local.LocalLpFusion",
+    "LocalScale": "ocfuse.fusion.surroundings.LocalScale",
+    "Locality": "ocfuse.fusion.locality.Locality",
+    "LpFusion": "ocfuse.fusion.lp.LpFusion",
+    "Mahalanobis": "ocfuse.detectors.whitened.Mahalanobis",
+    "MajorityVote": "ocfuse.fusion.rules.MajorityVote",
+    "Marginal": "ocfuse.detectors.marginal.Marginal",
+    "MaxRule": "ocfuse.fusion.rules.MaxRule",
+    "MedianRule": "ocfuse.fusion.rules.MedianRule",
+    "MinMax": "ocfuse.scores.normalise.MinMax",
+    "MinRule": "ocfuse.fusion.rules.MinRule",
+    "Mirror": "ocfuse.negatives.mirror.Mirror",
+    "Mixture": "ocfuse.negatives.mixture.Mixture",
+    "Neighbourhood": "ocfuse.fusion.neighbourhood.Neighbourhood",
+    "NumberScaler": "ocfuse.features.NumberScaler",
+    "OneClassGP": "ocfuse.detectors.gp.OneClassGP",
+    "OnnxBackbone": "ocfuse.vision.backbone.OnnxBackbone",
+    "PCShuffle": "ocfuse.negatives.pcshuffle.PCShuffle",
+    "Parts": "ocfuse.tuning.parts.Parts",
+    "PatchGaussian": "ocfuse.vision.gaussian.PatchGaussian",
+    "PatchKNN": "ocfuse.vision.nearest.PatchKNN",
+    "PictureDetector": "ocfuse.vision.detector.PictureDetector",
+    "Pool": "ocfuse.detectors.pools.Pool",
+    "PooledMembers": "ocfuse.vision.pooled.PooledMembers",
+    "ProductRule": "ocfuse.fusion.rules.ProductRule",
+    "PseudoNegativeAUC": "ocfuse.tuning.areas.PseudoNegativeAUC",
+    "PyodDetector": "ocfuse.detectors.adapters.PyodDetector",
+    "QueryProblems": "ocfuse.fusion.query.QueryProblems",
+    "RPAU": "ocfuse.tuning.rpau.RPAU",
+    "Reference": "ocfuse.detectors.gram.Reference",
+    "Rest": "ocfuse.streaming.slow.Rest",
+    "RobustZ": "ocfuse.scores.normalise.RobustZ",
+    "SVDD": "ocfuse.detectors.svdd.SVDD",
+    "Schema": "ocfuse.tables.schema.Schema",
+    "Search": "ocfuse.tuning.search.Search",
+    "Shuffle": "ocfuse.negatives.shuffle.Shuffle",
+    "SingleBest": "ocfuse.fusion.single.SingleBest",
+    "SlowMean": "ocfuse.streaming.slow.SlowMean",
+    "SmoothTail": "ocfuse.scores.tail.SmoothTail",
+    "Stability": "ocfuse.tuning.stability.Stability",
+    "StackedFusion": "ocfuse.fusion.stacking.StackedFusion",
+    "StreamDetector": "ocfuse.streaming.detector.StreamDetector",
+    "StreamState": "ocfuse.streaming.state.StreamState",
+    "StreamTable": "ocfuse.streaming.table.StreamTable",
+    "StreamView": "ocfuse.streaming.view.StreamView",
+    "Subspace": "ocfuse.detectors.mixture.Subspace",
+    "SumRule": "ocfuse.fusion.rules.SumRule",
+    "Swap": "ocfuse.negatives.swap.Swap",
+    "TableDetector": "ocfuse.tables.detector.TableDetector",
+    "TailCalibrator": "ocfuse.scores.calibrate.TailCalibrator",
+    "TailProbability": "ocfuse.scores.normalise.TailProbability",
+    "TorchBackbone": "ocfuse.vision.torched.TorchBackbone",
+    "Trees": "ocfuse.detectors.forest.Trees",
+    "TrimmedMean": "ocfuse.fusion.rules.TrimmedMean",
+    "Uniform": "ocfuse.negatives.uniform.Uniform",
+    "UsualValues": "ocfuse.explain.UsualValues",
+    "Viewed": "ocfuse.detectors.viewed.Viewed",
+    "ViewedReference": "ocfuse.detectors.gram.ViewedReference",
+    "WeightedSample": "ocfuse.scores.sample.WeightedSample",
+    "Whitened": "ocfuse.detectors.whitened.Whitened",
+    "Whitening": "ocfuse.detectors.whitening.Whitening",
+    "Windows": "ocfuse.streaming.windows.Windows",
+    "ZScore": "ocfuse.scores.normalise.ZScore",
+}
+#: Paths that files of format 1 have instead, without the package, and their names. This table
+#: is history: it does not change when classes move.
+PATHS_OF_FORMAT_1: dict[str, str] = {
+    "detectors.adapters.PyodDetector": "PyodDetector",
+    "detectors.alp.ALP": "ALP",
+    "detectors.blocks.Blocks": "Blocks",
+    "detectors.compressed.Compressed": "Compressed",
+    "detectors.compressed.Compression": "Compression",
+    "detectors.forest.Forest": "Forest",
+    "detectors.forest.Trees": "Trees",
+    "detectors.gp.OneClassGP": "OneClassGP",
+    "detectors.gram.Reference": "Reference",
+    "detectors.gram.ViewedReference": "ViewedReference",
+    "detectors.groups.Groups": "Groups",
+    "detectors.kpca.KPCA": "KPCA",
+    "detectors.marginal.Marginal": "Marginal",
+    "detectors.mixture.GMM": "GMM",
+    "detectors.mixture.Mixture": "FittedMixture",
+    "detectors.mixture.Subspace": "Subspace",
+    "detectors.neighbours.KNN": "KNN",
+    "detectors.neighbours.LOF": "LOF",
+    "detectors.neighbours.LocalFactor": "LocalFactor",
+    "detectors.pools.Pool": "Pool",
+    "detectors.svdd.SVDD": "SVDD",
+    "detectors.viewed.Viewed": "Viewed",
+    "detectors.whitened.Mahalanobis": "Mahalanobis",
+    "detectors.whitened.Whitened": "Whitened",
+    "detectors.whitening.Whitening": "Whitening",
+    "ensemble.context.ContextScale": "ContextScale",
+    "ensemble.detector.FusedDetector": "FusedDetector",
+    "explain.UsualValues": "UsualValues",
+    "features.FeatureEncoder": "FeatureEncoder",
+    "features.NumberScaler": "NumberScaler",
+    "fusion.cascade.CascadeFusion": "CascadeFusion",
+    "fusion.competence.CompetenceFusion": "CompetenceFusion",
+    "fusion.evidence.Evidence": "Evidence",
+    "fusion.labelled.LabelledFusion": "LabelledFusion",
+    "fusion.local.LocalLpFusion": "LocalLpFusion",
+    "fusion.locality.Locality": "Locality",
+    "fusion.lp.LpFusion": "LpFusion",
+    "fusion.neighbourhood.Neighbourhood": "Neighbourhood",
+    "fusion.query.QueryProblems": "QueryProblems",
+    "fusion.rules.AverageOfMaximum": "AverageOfMaximum",
+    "fusion.rules.MajorityVote": "MajorityVote",
+    "fusion.rules.MaxRule": "MaxRule",
+    "fusion.rules.MedianRule": "MedianRule",
+    "fusion.rules.MinRule": "MinRule",
+    "fusion.rules.ProductRule": "ProductRule",
+    "fusion.rules.SumRule": "SumRule",
+    "fusion.rules.TrimmedMean": "TrimmedMean",
+    "fusion.single.SingleBest": "SingleBest",
+    "fusion.stacking.StackedFusion": "StackedFusion",
+    "fusion.surroundings.LocalScale": "LocalScale",
+    "negatives.gauss.Gauss": "Gauss",
+    "negatives.mirror.Mirror": "Mirror",
+    "negatives.mixture.Mixture": "Mixture",
+    "negatives.pcshuffle.PCShuffle": "PCShuffle",
+    "negatives.shuffle.Shuffle": "Shuffle",
+    "negatives.swap.Swap": "Swap",
+    "negatives.uniform.Uniform": "Uniform",
+    "scores.calibrate.LabelCalibrator": "LabelCalibrator",
+    "scores.calibrate.TailCalibrator": "TailCalibrator",
+    "scores.conformal.ConformalCalibrator": "ConformalCalibrator",
+    "scores.normalise.MinMax": "MinMax",
+    "scores.normalise.RobustZ": "RobustZ",
+    "scores.normalise.TailProbability": "TailProbability",
+    "scores.normalise.ZScore": "ZScore",
+    "scores.sample.WeightedSample": "WeightedSample",
+    "scores.tail.SmoothTail": "SmoothTail",
+    "streaming.clock.Clock": "Clock",
+    "streaming.course.Course": "Course",
+    "streaming.detector.StreamDetector": "StreamDetector",
+    "streaming.slow.Rest": "Rest",
+    "streaming.slow.SlowMean": "SlowMean",
+    "streaming.state.StreamState": "StreamState",
+    "streaming.table.StreamTable": "StreamTable",
+    "streaming.view.StreamView": "StreamView",
+    "streaming.windows.Windows": "Windows",
+    "tables.column.Column": "Column",
+    "tables.detector.TableDetector": "TableDetector",
+    "tables.labels.LabelRule": "LabelRule",
+    "tables.schema.Schema": "Schema",
+    "tuning.areas.LabelledAUC": "LabelledAUC",
+    "tuning.areas.PseudoNegativeAUC": "PseudoNegativeAUC",
+    "tuning.parts.Parts": "Parts",
+    "tuning.rpau.RPAU": "RPAU",
+    "tuning.search.Search": "Search",
+    "tuning.stability.Stability": "Stability",
+    "vision.backbone.OnnxBackbone": "OnnxBackbone",
+    "vision.detector.PictureDetector": "PictureDetector",
+    "vision.families.FamilyFusion": "FamilyFusion",
+    "vision.gaussian.PatchGaussian": "PatchGaussian",
+    "vision.learning.Family": "Family",
+    "vision.named.Lite0": "Lite0",
+    "vision.nearest.PatchKNN": "PatchKNN",
+    "vision.pooled.PooledMembers": "PooledMembers",
+    "vision.torched.TorchBackbone": "TorchBackbone",
+}
+_PREFIX = f"{PACKAGE}."
+_NAMES = {path: name for name, path in CLASSES.items()}
+
+
+def name_in_files(path: str) -> str | None:
+    """Return what a file calls the class at a path of today; None for any other path."""
+    return _NAMES.get(path)
+
+
+def registered(name: str) -> str | None:
+    """Return the key of a full name that stands in a file, of any format.
+
+    Parameters
+    ----------
+    name : str
+        Such as "ocfuse.LocalScale" or, in format 1, "ocfuse.fusion.surroundings.LocalScale".
+
+    Returns
+    -------
+    str or None
+        Such as "LocalScale"; None for what is not registered.
+    """
+    if not name.startswith(_PREFIX):
+        return None
+    rest = name.removeprefix(_PREFIX)
+    return rest if rest in CLASSES else PATHS_OF_FORMAT_1.get(rest)
+
+
+@cache
+def class_of(key: str) -> type:
+    """Return the class of a key, having imported its module."""
+    module, _, name = CLASSES[key].rpartition(".")
+    found: type = getattr(importlib.import_module(module), name)
+    return found
