@@ -76,6 +76,7 @@ def test_equal_rows():
     assert not attribute_features(curved, X, X, np.arange(3)).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [5000])
 def test_many_features_in_chunks(m):
     X, reference = np.ones((1, m)), np.zeros((1, m))

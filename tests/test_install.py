@@ -95,7 +95,7 @@ def quick_compiler(tmp_path):
     """Return a compiler that optimises nothing, which takes most of its time."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     script = tmp_path / "quick"
-    script.write_text(f'#!/bin/sh\nexec "{compiler}" "$@" -O0\n')
+    script.write_text(f'#!/bin/sh\nexec "{compiler}" "$@" -O0 -g0\n')
     script.chmod(0o755)
     return {"CC": str(script), "CXX": str(script)}
 

@@ -33,6 +33,7 @@ def predictions_of_all_thresholds(scores):
         yield np.where(scores < offset, -1, 1)
 
 
+@pytest.mark.slow
 @given(rows=labelled)
 @LAW
 def test_auc_is_the_share_of_pairs_in_order(rows):
@@ -41,6 +42,7 @@ def test_auc_is_the_share_of_pairs_in_order(rows):
     assert auc(y, scores) == pytest.approx(np.mean((np.sign(differences) + 1.0) / 2.0))
 
 
+@pytest.mark.slow
 @given(rows=labelled)
 @LAW
 def test_auc_is_at_least_the_squared_gmean_of_every_threshold(rows):
@@ -63,6 +65,7 @@ def test_best_gmean_looks_at_every_threshold():
     assert best_gmean(y, scores) == pytest.approx(np.sqrt(1 / 6))
 
 
+@pytest.mark.slow
 @given(rows=labelled, positive=st.sampled_from([-1, 1]))
 @LAW
 def test_average_precision_by_its_definition(rows, positive):
@@ -83,6 +86,7 @@ def test_average_precision_looks_for_anomalies_in_low_scores():
     assert average_precision(y, [3.0, 2.0, 1.0, 0.0], positive=1) == 1.0
 
 
+@pytest.mark.slow
 def test_worst_order_of_60_positives_and_7_negatives():
     y = np.repeat([-1, 1], [60, 7])
     worst = average_precision(y, np.arange(67.0)[::-1])

@@ -122,6 +122,7 @@ def test_missing_matplotlib_names_the_extra(monkeypatch):
         plot.scores([1.0])
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_imported_before_it_is_needed():
     code = (
         "import sys, ocfuse.plot, ocfuse.report;"
@@ -131,6 +132,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
     assert not {"matplotlib", "jinja2"} & set(shown.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.CellsWarning")
 def test_scores_of_a_detector_and_rows():
     detector, rows = examples.fitted(), examples.new_rows()

@@ -43,6 +43,7 @@ def test_without_it_nothing_is_shown(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_callback_is_told_every_step(capsys):
     steps = []
     with show_progress(lambda *step: steps.append(step)):

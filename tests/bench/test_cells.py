@@ -41,6 +41,7 @@ def test_failure_is_kept_in_one_line(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_killed_run_goes_on_where_it_was(toy, tmp_path):
     (tmp_path / "stop").write_text("sleep")
     call = f"from tests.bench.cases import run_toy; run_toy({str(tmp_path)!r})"
@@ -63,6 +64,7 @@ def test_killed_run_goes_on_where_it_was(toy, tmp_path):
     assert resumed == run_toy(clean)
 
 
+@pytest.mark.slow
 def test_killed_worker_loses_nothing(toy, tmp_path):
     (tmp_path / "stop").write_text("kill")
     with pytest.raises(OcfuseError, match="run the same again"):

@@ -16,6 +16,7 @@ from ocfuse.exceptions import InvalidInputError
 RUN = ["paper", "--quick", "--sets", "D5", "--seeds", "1", "--jobs", "1", "--out"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("OCFUSE_DATA" not in os.environ, reason="OCFUSE_DATA names no data")
 def test_one_set_and_one_cell_again(tmp_path):
     runner = CliRunner()

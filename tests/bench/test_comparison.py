@@ -69,6 +69,7 @@ def test_shared_members_are_those_of_a_detector_fitted_alone():
     np.testing.assert_allclose(fused.test, alone.score_samples(X[split.test]), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_members_are_fitted_once_for_all_rules_and_fusions(monkeypatch):
     fitted = []
     original = pools.Pool.fit
@@ -92,6 +93,7 @@ def test_summary_is_the_mean_over_the_splits(found):
         assert (row["failed"], row["failure"]) == (0, None)
 
 
+@pytest.mark.slow
 def test_a_seed_fixes_everything_but_seconds(found):
     again = compare(*rows(), members="light", n_splits=3)
     other = compare(*rows(), members="light", n_splits=3, random_state=1)
@@ -142,6 +144,7 @@ def test_rows_with_unknown_labels_are_left_out():
     assert draws.n_normals == (y > 0).sum()
 
 
+@pytest.mark.slow
 def test_a_gap_that_training_had_not_is_judged_as_a_detector_judges_it():
     X, y = rows()
     X[-1, 0] = np.nan
@@ -156,6 +159,7 @@ def test_a_gap_that_training_had_not_is_judged_as_a_detector_judges_it():
     assert all(row["auc"] is not None for row in found.summary())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas])
 def test_categories_and_gaps_of_a_data_frame(make):
     X, y = rows()
@@ -168,6 +172,7 @@ def test_categories_and_gaps_of_a_data_frame(make):
     assert found.summary()[0]["auc_sd"] is None  # one split has no deviation
 
 
+@pytest.mark.slow
 def test_a_failing_rule_is_named_and_the_others_go_on(monkeypatch):
     def refuse(self, Z, X):
         raise ValueError("no good")
@@ -187,6 +192,7 @@ def test_too_few_rows(n_normals, n_anomalies):
         compare(*rows(n_normals, n_anomalies))
 
 
+@pytest.mark.slow
 def test_few_rows_are_told():
     with pytest.warns(FewSamplesWarning, match=r"30 normals leave 6 .* Use at least 95 normals"):
         compare(*rows(30, 40), members=[KNN(1)], n_splits=1)
@@ -226,6 +232,7 @@ def test_what_is_not_told_from_the_best():
     assert "Not told from the best here: a, b." in notes
 
 
+@pytest.mark.slow
 def test_progress_is_told():
     steps = []
     with show_progress(lambda *step: steps.append(step)):

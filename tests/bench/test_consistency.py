@@ -19,6 +19,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.metrics import auc, gmean
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 9), st.integers(2, 20))
 def test_no_scores_break_the_law(seed, n_normal, n_anomalies, levels):

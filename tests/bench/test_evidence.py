@@ -69,6 +69,7 @@ def test_mirrored_rows_look_normal_to_a_gaussian():
     assert roc_auc_score(np.arange(8000) < 4000, fused) == pytest.approx(0.5, abs=0.02)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_scores_above_unity_only_become_more_as_the_norm_grows(seed):

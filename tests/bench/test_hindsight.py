@@ -18,6 +18,7 @@ CELL = Cell("hindsight", "pure", "toy", 0)
 NEEDS_DATA = pytest.mark.skipif("OCFUSE_DATA" not in os.environ, reason="OCFUSE_DATA names no data")
 
 
+@pytest.mark.slow
 def test_bounds_hold_for_the_systems(tmp_path):
     (stored,) = run_cells(Hindsight(load_toy), [CELL], tmp_path)
     found = {what: r["auc"] for what, r in stored["runs"]["hindsight"]["results"].items()}
@@ -32,6 +33,7 @@ def test_bounds_hold_for_the_systems(tmp_path):
             assert system.run(context)[system.name]["auc"] <= found["linear rpau"] + 1.0
 
 
+@pytest.mark.slow
 def test_non_pure_has_the_labelled_bound_alone():
     context, _ = Paper(load_toy).prepare(Cell("hindsight", "non-pure", "toy", 0))
     assert set(bounds(context, "non-pure")) == {"linear labels"}
@@ -46,6 +48,7 @@ def test_best_linear_finds_weights():
     assert best_linear(S, y) > 0.99
 
 
+@pytest.mark.slow
 @NEEDS_DATA
 def test_printed_fusion_is_beyond_one_vector_of_weights_on_ionosphere():
     context, _ = Paper(load_uci).prepare(Cell("hindsight", "non-pure", "D2", 0))

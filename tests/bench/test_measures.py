@@ -11,6 +11,7 @@ from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.metrics import auc
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(
     seed=st.integers(0, 10**6),

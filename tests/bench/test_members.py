@@ -59,6 +59,7 @@ def test_rows_are_what_is_known(labelled):
     np.testing.assert_array_equal(learned.S[: len(known.train)], labelled.pool.honest_scores_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["rpau", "pseudo-negatives"])
 def test_one_of_each_family_is_chosen(pure, criterion):
     chosen = pure.chosen(criterion)

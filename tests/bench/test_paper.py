@@ -49,6 +49,7 @@ def outcome(protocol, name, poison, monkeypatch):
     return found[name]["choices"], conformal_threshold(validation, 0.05), validation, test
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.OcfuseWarning")
 @pytest.mark.parametrize(("protocol", "name"), EVERY)
 def test_no_test_label_reaches_any_choice(protocol, name, monkeypatch):
@@ -120,6 +121,7 @@ def test_solvers_agree(stored):
         assert by_name[one]["auc"] == pytest.approx(by_name[two]["auc"], abs=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["Pure2 RPAU", "KPCA pseudo-negative", "IF"])
 def test_stored_split_gives_the_same_again(stored, system):
     cell = json.loads(json.dumps(stored[0]))
@@ -245,6 +247,7 @@ def test_spoilt_results_are_replaced(tmp_path, text):
     assert run_paper(tmp_path, ["D5"], 1) == json.loads((tmp_path / "results.json").read_text())
 
 
+@pytest.mark.slow
 def test_keys_depend_on_versions_and_kernel(monkeypatch):
     def key():
         systems._code.cache_clear()

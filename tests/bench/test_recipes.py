@@ -31,6 +31,7 @@ def test_rules_have_no_certificate():
     assert certificate(SumRule()) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.OcfuseWarning")
 def test_unsolved_problem_is_seen():
     candidates = toy("non-pure")
@@ -43,6 +44,7 @@ def test_unsolved_problem_is_seen():
     assert unsolved["gap"] > 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.OcfuseWarning")
 def test_choices_have_the_values_that_chose():
     pure = toy("pure")

@@ -100,6 +100,7 @@ def test_latex_files_are_tables(out):
         assert len(re.findall(r"(?<!\\)\{", text)) == len(re.findall(r"(?<!\\)\}", text))
 
 
+@pytest.mark.slow
 def test_same_results_give_the_same_files(out, tmp_path):
     write(hand_made(), tmp_path, about={"command": "x"}, ablation=out.parent / "ablation.json")
     assert files(tmp_path) == files(out)
@@ -107,6 +108,7 @@ def test_same_results_give_the_same_files(out, tmp_path):
         assert (tmp_path / path).read_bytes() == (out / path).read_bytes(), path
 
 
+@pytest.mark.slow
 def test_ablation(out, tmp_path):
     # the geometric mean of 2 and 8, of which one was stopped
     assert "| 8/7 | 0.01 | 2.26 | >4 |" in (out / "solvers.md").read_text()
@@ -138,6 +140,7 @@ def test_checks_find_what_is_wrong():
     assert "LOF on D1: ValueError: no_such & luck." in failures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["D4", "D5"])
 def test_a_single_set(tmp_path, name):
     pages = write([r for r in hand_made() if r["set"] == name], tmp_path)

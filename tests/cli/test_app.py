@@ -39,6 +39,7 @@ def test_help_names_the_groups():
     assert "data" in result.stdout
 
 
+@pytest.mark.slow
 def test_real_process(tmp_path):
     environment = {"OCFUSE_DATA": str(tmp_path), "OCFUSE_CACHE": str(tmp_path)}
     done = command("data", "show", "wine", **environment)
@@ -51,6 +52,7 @@ def test_real_process(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="streams are closed by a POSIX shell")
 @pytest.mark.parametrize(
     ("closed", "arguments", "expected"),
@@ -137,6 +139,7 @@ def test_ctrl_c_before_anything_is_there(monkeypatch):
     assert caught.value.code == 130
 
 
+@pytest.mark.slow
 def test_a_reader_that_went_away(plant_folder):
     done = process("score", plant_folder / "model.ocf", plant_folder / "new.csv", "--quiet")
     done.stdout.close()

@@ -34,6 +34,7 @@ def invoke(*arguments):
 FAST = ("--members", "light", "--splits", "2")
 
 
+@pytest.mark.slow
 def test_the_command_tells_what_the_library_finds(table, tmp_path, capsys):
     out = tmp_path / "results.csv"
     assert invoke(table, "--label", "state", *FAST, "--json", "-o", out) == 0
@@ -51,6 +52,7 @@ def test_the_command_tells_what_the_library_finds(table, tmp_path, capsys):
     np.testing.assert_allclose(written["auc"], [row["auc"] for row in told["summary"]])
 
 
+@pytest.mark.slow
 def test_groups_are_told_and_not_learned(table, capsys):
     frame = pd.read_csv(table)
     frame["run"] = np.arange(len(frame)) // 5
@@ -75,6 +77,7 @@ def test_the_data_are_not_overwritten(table, capsys):
     assert table.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_printed_table(table, capsys):
     assert invoke(table, "--label", "state", "--ignore", "current", *FAST) == 0
     out = capsys.readouterr().out
@@ -86,6 +89,7 @@ def test_the_printed_table(table, capsys):
     assert "no test of significance holds" in out
 
 
+@pytest.mark.slow
 def test_quiet_prints_the_table_alone(table, capsys):
     assert invoke(table, "--label", "state", *FAST, "--quiet") == 0
     captured = capsys.readouterr()
@@ -93,6 +97,7 @@ def test_quiet_prints_the_table_alone(table, capsys):
     assert captured.err == ""
 
 
+@pytest.mark.slow
 def test_config_file(table, tmp_path, capsys):
     config = tmp_path / "ocfuse.toml"
     config.write_text('[compare]\nlabel = "state"\nmembers = "light"\nsplits = 1\njson = true\n')

@@ -69,6 +69,7 @@ def test_show_as_json(folder):
     assert shown["normal_class"] == "2"
 
 
+@pytest.mark.slow
 def test_show_gaps_sequences_and_many_columns(data):
     gaps = json.loads(invoke("show", "hepatitis", "--json"))
     assert gaps["first_rows"][0][17] is None

@@ -59,6 +59,7 @@ def test_the_story(story):
     assert false < 15
 
 
+@pytest.mark.slow
 def test_the_three_commands_work_on_these_very_files(folder, story, capsys):
     commands = [shlex.split(line) for line in re.findall(r"^  (ocfuse .*)$", story, re.MULTILINE)]
     assert [command[1] for command in commands] == ["score", "explain", "compare"]
@@ -74,6 +75,7 @@ def test_the_three_commands_work_on_these_very_files(folder, story, capsys):
     (folder / "scores.csv").unlink()
 
 
+@pytest.mark.slow
 def test_json(tmp_path, capsys):
     assert invoke("demo", "-o", tmp_path, "--json") == 0
     told = json.loads(capsys.readouterr().out)

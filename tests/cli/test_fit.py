@@ -23,6 +23,7 @@ def table(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_fit_prints_schema_and_summary_and_writes_a_model(table, tmp_path, run_command):
     out = tmp_path / "m.ocf"
     code, text, err = run_command(
@@ -55,6 +56,7 @@ def test_json_holds_the_same_and_quiet_says_nothing(table, tmp_path, run_command
     assert run_command(*arguments, "--force", "--quiet") == (0, "", "")
 
 
+@pytest.mark.slow
 def test_seed_makes_equal_models_without_being_asked(table, tmp_path, run_command):
     for name in ("a.ocf", "b.ocf"):
         assert run_command("fit", table, "-o", tmp_path / name, "--members", "light")[0] == 0
@@ -191,6 +193,7 @@ def test_no_file_is_written_twice_or_over_the_data(table, run_command, monkeypat
     assert table.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_rows_are_counted_by_what_became_of_them(table, tmp_path, run_command):
     frame = plant(120, seed=0).assign(fault=(np.arange(120) >= 110).astype(int))
     frame.loc[110:, "pressure"] += 9

@@ -36,6 +36,7 @@ def test_what_fit_says(cell):
     assert "0 in these runs" in told
 
 
+@pytest.mark.slow
 def test_one_run_is_learned_with_a_warning(cell, light, run_command, tmp_path):
     one = cell / "told" / "run0.mp4"
     code, text, err = run_command("fit", "--video", one, "-o", tmp_path / "m.ocf", *FIT)
@@ -80,6 +81,7 @@ def test_the_help_for_recordings(run_command, name):
     assert f"ocfuse {name} --video --help" in " ".join(run_command(name, "--help")[1].split())
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(cell, tmp_path, monkeypatch, run_command):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(cell / "told", "runs")

@@ -3,6 +3,8 @@
 import json
 from dataclasses import asdict, replace
 
+import pytest
+
 from ocfuse import load
 from ocfuse.cli.codes import ExitCode
 from ocfuse.persistence import read_header
@@ -66,6 +68,7 @@ def test_damaged_file_is_refused(plant_folder, tmp_path, run_command):
     assert "cut off" in err
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(plant_folder):
     done = process("inspect", plant_folder / "model.ocf", bufsize=0)
     done.stdout.close()

@@ -24,6 +24,7 @@ def shown_help():
     return " ".join(CliRunner().invoke(app, ["--help"]).output.replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_no_help_imports_what_takes_long():
     helps = [[name, "--help"] for name in COMMANDS]
     asked = [["data", "list"], ["--help"], *helps, ["bench", "paper", "--help"]]

@@ -117,6 +117,7 @@ def test_columns_that_do_not_match(plant_folder, tmp_path, run_command, change, 
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_further_columns_are_told_once_and_not_used(
     plant_folder, tmp_path, run_command, expected, monkeypatch
 ):
@@ -236,6 +237,7 @@ def test_a_disk_that_fills_up_leaves_nothing(plant_folder, tmp_path, run_command
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_half_written_file(plant_folder, tmp_path):
     """It has begun its file, and waits for more rows."""
     done = process("score", plant_folder / "model.ocf", "-", "-o", tmp_path / "s.csv", stdin=-1)

@@ -33,6 +33,7 @@ def plans(monkeypatch):
     return asked
 
 
+@pytest.mark.slow
 def test_json_on_stdout_and_nothing_else(tmp_path):
     options = ["--runs", "1", "--anomalous", "0", "--frames", "10", "--json", "--out"]
     code = "from ocfuse.cli import main; main()"

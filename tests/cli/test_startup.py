@@ -43,6 +43,7 @@ def imported(*arguments, code=RUN):
     return set(json.loads(told.stderr.splitlines()[-1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["inspect", "inspect --json", "score", "score --json"])
 def test_a_command_starts_without_what_it_does_not_need(plant_folder, tmp_path, command):
     name, *flags = command.split()

@@ -157,6 +157,7 @@ def test_inspect_tells_rows_that_the_clock_left_out(tmp_path, run_command):
     assert told["stream"]["counts"]["repeated"] == 1
 
 
+@pytest.mark.slow
 def test_few_runs_are_told_as_runs(pump, tmp_path, run_command):
     arguments = (*FIT[:-1], "0.05", "-o", tmp_path / "m.ocf")
     code, _, err = run_command("fit", pump / "runs", *arguments)
@@ -186,6 +187,7 @@ def test_score_whole_runs(pump, tmp_path, run_command):
     np.testing.assert_allclose(scores["score"], expected["score"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_score_a_folder_chunk_by_chunk(pump, tmp_path, run_command, monkeypatch):
     out = tmp_path / "scores.csv"
     arguments = ("score", pump / "pump.ocf", pump / "runs", "-o", out, "--json")
@@ -392,6 +394,7 @@ def test_rows_that_are_refused_are_not_watched(watch, rows, tmp_path, spoil):
     assert f"so far {2 * LONGEST + 1} that could not be read" in watch(b"\n".join(lines))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "words"),
     [(["a"] * 60 + [""] * 90, "21 that could not be read"), (["a", "b"] * 75, "not full yet")],
@@ -404,6 +407,7 @@ def test_runs_without_a_name_or_in_turn_are_not_watched(watch, pump, names, word
     assert words in line
 
 
+@pytest.mark.slow
 def test_without_its_context_a_stream_is_not_watched(tmp_path, monkeypatch, run_command):
     def task(seed):
         return run(seed).assign(progress=np.linspace(0, 1, N).astype(str))
@@ -462,6 +466,7 @@ def test_lines_that_are_no_rows_are_left_out(watch, rows):
     assert watch(b"\n".join([*rows[:30], b"1,2"]), "--strict")[0] == 3
 
 
+@pytest.mark.slow
 def test_without_times_another_header_is_another_run(tmp_path, monkeypatch, run_command):
     pd.concat([run(i).assign(run=i) for i in range(10)]).drop(columns="when").to_csv(
         tmp_path / "all.csv", index=False

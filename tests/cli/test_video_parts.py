@@ -102,6 +102,7 @@ def test_flags_have_the_defaults_of_the_library():
     assert videoflags.MIN_FRAMES == watching.MIN_FRAMES
 
 
+@pytest.mark.slow
 def test_no_help_for_recordings_imports_what_takes_long():
     code = (
         "import sys; from ocfuse.cli.app import app; "

@@ -210,6 +210,7 @@ def test_few_bad_rows_do_not_cost_a_call_per_row(plant_folder, rows):
     assert len(calls) < 20
 
 
+@pytest.mark.slow
 def test_a_growing_file_in_a_process_of_its_own(plant_folder, tmp_path, rows):
     path = tmp_path / "log.csv"
     path.write_bytes(b"\n".join(rows[:30]) + b"\n")
@@ -238,6 +239,7 @@ def test_a_growing_file_in_a_process_of_its_own(plant_folder, tmp_path, rows):
     assert " alarms, 0 left out" in err.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_a_row_told_before_the_next_comes(plant_folder, rows):
     done = process("watch", plant_folder / "model.ocf", "--all", stdin=-1)
     for i in (0, 1):

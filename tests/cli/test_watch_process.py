@@ -24,6 +24,7 @@ def started(cell, *arguments):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_stream_on_stdin_is_told_at_once_and_ends_tidily(cell, tmp_path):
     content = write_video(tmp_path / "in.mkv", run_frames(99, STAIN) * 4).read_bytes()
@@ -42,6 +43,7 @@ def test_a_stream_on_stdin_is_told_at_once_and_ends_tidily(cell, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
 def test_nobody_reads_any_more(cell, tmp_path):
     content = write_video(tmp_path / "in.mkv", run_frames(99, STAIN) * 3).read_bytes()
     process = started(cell, "--video", "-", "--all")

@@ -83,6 +83,7 @@ def test_flags_move_events(watch):
     assert "leave must be at least enter" in err
 
 
+@pytest.mark.slow
 def test_files_are_whole(watch, tmp_path):
     events, video, folder = tmp_path / "e.jsonl", tmp_path / "a.mp4", tmp_path / "new" / "t"
     flags = ("--events", events, "--annotated", video, "--thumbnails", folder)
@@ -165,6 +166,7 @@ def test_models_of_the_other_kind(cell, plant_folder, run_command):
     assert "ocfuse watch --video" in err
 
 
+@pytest.mark.slow
 def test_folders_arrays_and_trials(cell, watch, tmp_path):
     frames = run_frames(99, STAIN)
     np.save(tmp_path / "run.npy", np.stack(frames))

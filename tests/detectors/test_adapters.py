@@ -31,6 +31,7 @@ def data():
     return X, np.vstack([rng.normal(size=(20, 4)), 5 + rng.normal(size=(5, 4))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", [KNN(), OCSVM(), IForest(random_state=0)])
 def test_score_is_minus_the_decision_function(data, detector):
     X, new = data
@@ -67,6 +68,7 @@ def test_clone_and_nested_parameters():
     assert ours.false_alarm_rate == 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "detector", [ECOD(), COPOD(), FeatureBagging(ECOD(), n_estimators=3, random_state=0), KNN()]
 )
@@ -102,6 +104,7 @@ def test_other_things_are_refused(thing):
         PyodDetector(thing).fit(np.zeros((5, 2)))
 
 
+@pytest.mark.slow
 def test_member_of_a_pool(data):
     X, new = data
     given = IForest(n_estimators=10)
@@ -126,6 +129,7 @@ def test_columns_must_match(data):
         ours.score_samples(np.zeros((2, 3)))
 
 
+@pytest.mark.slow
 def test_package_imports_without_pyod():
     code = "import sys; sys.modules['pyod'] = None; import ocfuse.detectors as d; d.from_pyod"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -92,6 +92,7 @@ def test_normal_rows_score_above_far_rows(detector):
     assert np.all(outside == -1)
 
 
+@pytest.mark.slow
 @every_detector
 def test_offset_holds_its_false_alarm_rate_on_fresh_rows(detector):
     alarms = []
@@ -127,6 +128,7 @@ def test_folds_that_leave_rows_out_are_refused():
         honest_scores(OneClassGP(), Gram(rows(10, 2)), interleaved_folds(10)[:3], by_fold=True)
 
 
+@pytest.mark.slow
 @given(
     values=st.lists(st.integers(-1000, 1000), min_size=2, max_size=60, unique=True),
     rate=st.floats(0.01, 0.99),

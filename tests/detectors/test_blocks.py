@@ -136,6 +136,7 @@ def test_blocks_are_nearer_to_the_exact_process_than_landmarks_alone():
     assert np.abs(in_blocks - exact).mean() < 0.7 * np.abs(alone - exact).mean()
 
 
+@pytest.mark.slow
 def test_rows_left_out_are_like_fresh_ones_whitened_or_not():
     X, fresh = rows(2100, 4), rows(1000, 4, seed=1)
     for member in (gp(), Whitened(gp())):

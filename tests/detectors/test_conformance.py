@@ -59,6 +59,7 @@ def test_every_public_class_is_found():
     assert all(issubclass(cls, BaseDetector) for cls in CLASSES)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     CHECKED,
     expected_failed_checks=lambda detector: (
@@ -93,6 +94,7 @@ def test_far_rows_score_less_than_near_ones(X, detector):
     assert detector.predict([[50.0] * 4])[0] == -1
 
 
+@pytest.mark.slow
 @every
 def test_batch_equals_one_by_one_and_scoring_changes_nothing(X, detector):
     rng = np.random.default_rng(1)
@@ -132,6 +134,7 @@ def test_max_samples_bounds_the_rows_kept(X, detector):
     assert np.isfinite(detector.score_samples(X)).all()
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("m", [1, 300])
 @pytest.mark.parametrize("n", [2, 5, 20])
@@ -151,6 +154,7 @@ def test_duplicates_and_constant_columns(detector):
     assert near > far
 
 
+@pytest.mark.slow
 @every
 def test_float32_is_taken(X, detector):
     rows = X.astype(np.float32)

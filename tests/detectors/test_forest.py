@@ -37,6 +37,7 @@ def test_scores_equal_scikit_learn(n, m, rows_per_tree):
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**31 - 1), st.sampled_from([1e-30, 1e-3, 1.0, 1e6]), st.integers(1, 8))
 def test_values_on_the_thresholds_go_where_theirs_go(seed, unit, levels):
@@ -50,6 +51,7 @@ def test_values_on_the_thresholds_go_where_theirs_go(seed, unit, levels):
     np.testing.assert_allclose(ours, theirs(forest, X).score_samples(rows), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**31 - 1), st.integers(1, 20), st.integers(1, 6), st.integers(0, 70))
 def test_kernel_and_twin_follow_the_same_paths(seed, n_trees, m, q):
@@ -72,6 +74,7 @@ def test_average_length_is_the_mean_over_random_trees():
     assert average_length(np.array([256]))[0] == pytest.approx(2 * harmonic - 2 * 255 / 256)
 
 
+@pytest.mark.slow
 def test_batch_equals_one_by_one_to_the_last_bit():
     forest = Forest(random_state=0).fit(normal(300, 4))
     rows = 3 * normal(1000, 4, seed=1)
@@ -79,6 +82,7 @@ def test_batch_equals_one_by_one_to_the_last_bit():
     np.testing.assert_array_equal(forest.score_samples(rows)[:50], single)
 
 
+@pytest.mark.slow
 def test_honest_scores_ask_only_trees_that_have_not_drawn_the_row():
     X = normal(600, 3)
     forest = Forest(40, random_state=0).fit_gram(gram := Gram(X))
@@ -104,6 +108,7 @@ def test_few_rows_are_judged_by_folds_of_smaller_forests(n, n_trees, n_small):
     np.testing.assert_array_equal(honest_scores(forest, gram, ()), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [120, 420, 900])
 def test_honest_scores_are_like_those_of_fresh_rows(n):
     rng = np.random.default_rng(n)

@@ -179,6 +179,7 @@ def test_rows_without_spread():
         assert fitted.offset_ <= near
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, np.arange(200) // 10])
 def test_members_of_a_pool_score_as_they_do_alone(groups):
     X, Q = rows(200, 4), rows(30, 4, 1)

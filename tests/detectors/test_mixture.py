@@ -42,6 +42,7 @@ def test_one_component_is_the_normal_density():
     np.testing.assert_allclose(detector.score_samples(X), normal.logpdf(X), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_criterion_finds_the_number_of_components():
     assert GMM(random_state=0).fit(clusters(400, 2, apart=12.0)).n_components_ == 3
     assert (

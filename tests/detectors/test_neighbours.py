@@ -100,6 +100,7 @@ def test_lof_of_equal_rows():
     assert detector.predict([[1.0, 1.0, 1.0]])[0] == 1
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 1000),

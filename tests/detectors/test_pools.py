@@ -268,6 +268,7 @@ def test_equal_max_samples_share_a_gram(X, counters):
     assert len([counter for counter in counters if isinstance(counter, Gram)]) == 2
 
 
+@pytest.mark.slow
 def test_together_equals_apart(X, new):
     pool = Pool(small_forest("wide")).fit(X, random_state=0)
     together = pool.score_samples(new)
@@ -296,6 +297,7 @@ def refits(estimator, X, folds):
     return scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -341,6 +343,7 @@ def test_local_outlier_factor_brings_its_own_honest_scores(X):
     np.testing.assert_allclose(pool.honest_scores_[:, 1], theirs, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_in_sample_scores_never_appear(X):
     pool = Pool("default").fit(X, random_state=0)
     differs = pool.honest_scores_ != pool.score_samples(X)
@@ -457,6 +460,7 @@ def test_given_estimators_are_untouched(X):
     assert not any(ours is given for (_, ours), given in zip(pool.members_, members, strict=True))
 
 
+@pytest.mark.slow
 def test_random_state_and_n_jobs_change_no_bit(X, new):
     members = [
         GMM(3),
@@ -500,6 +504,7 @@ COPIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normaliser", [MinMax(), TailProbability()], ids=repr)
 @pytest.mark.parametrize("kind", COPIES)
 def test_normalised_scores_are_batch_invariant_on_copies(kind, normaliser):
@@ -681,6 +686,7 @@ def test_landmarks_begin_where_the_large_pool_does():
             assert kernel.needs_landmarks(MANY_ROWS + 1)
 
 
+@pytest.mark.slow
 def test_the_default_pool_passes_through_folds_of_groups_and_files(X, new):
     pool = Pool(small_forest("default")).fit(X, groups=np.arange(90) // 5, random_state=0)
     assert np.isfinite(pool.honest_scores_).all()
@@ -802,6 +808,7 @@ def test_progress_ends_at_the_total_when_members_are_dropped(X):
     assert done[-1] == steps[-1][3]
 
 
+@pytest.mark.slow
 def test_a_saved_pool_gives_the_same_bits(X, new):
     pool = Pool([*small_forest("wide"), ("alp", ALP())])
     pool.fit(X, random_state=0)

@@ -70,6 +70,7 @@ def refitted_scores(detector, gram):
     return np.array([clone(detector).fit_gram(p).score_query(q)[0] for p, q in folds])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "farthest"), [(1.0, 0.25), (0.5, 0.5)])
 def test_span_predicts_refits(width, farthest):
     gram = Gram(rows(600, 5))

@@ -28,6 +28,7 @@ class WithoutLabels(FusedDetector):
 HELD_OUT = {"check_outliers_fit_predict": "fit_predict judges training rows by held-out scores"}
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         WithoutLabels(MEMBERS, random_state=0),

@@ -93,6 +93,7 @@ def test_neither_order_nor_batch_matters(fusion):
     )
 
 
+@pytest.mark.slow
 def test_anomalies_trimmed_rows_and_two_columns():
     X, progress = phases(200, 4)
     X[:3] = 60.0
@@ -115,6 +116,7 @@ def test_few_rows_for_many_columns():
     assert np.isfinite(one.training_scores_).all()
 
 
+@pytest.mark.slow
 def test_every_method_takes_it(fitted):
     X, progress = phases(60, 6)
     scores = fitted.score_samples(X, progress)
@@ -164,6 +166,7 @@ def test_unusable_context_is_refused(fitted):
         FusedDetector(MEMBERS, fusion=CompetenceFusion(context_weight=-1)).fit(X, context=progress)
 
 
+@pytest.mark.slow
 def test_labelled_fusion_hands_it_on():
     """The inner fusion knows which columns are context: it learns their weight."""
     X, progress = phases(200, 10)

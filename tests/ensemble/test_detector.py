@@ -91,6 +91,7 @@ class TestSituations:
         assert auc(detector, ring(100, 2), anomalies) > 0.95
         assert detector.predict(np.zeros((1, 2))) == -1
 
+    @pytest.mark.slow
     def test_labels_help_where_the_pure_fusion_is_blind(self):
         """One member sees the anomalies, the others do not: ten labels find it."""
         rng = np.random.default_rng(0)
@@ -111,6 +112,7 @@ class TestSituations:
         labelled = FusedDetector(members, random_state=0).fit(np.vstack([X, anomalies[:20]]), y)
         assert auc(labelled, test, anomalies[20:]) > auc(pure, test, anomalies[20:]) + 0.2
 
+    @pytest.mark.slow
     def test_unknown_rows_are_learned_from(self, X, anomalies):
         y = np.full(len(X) + 10, np.nan)
         y[:20], y[-10:] = 1, -1
@@ -125,6 +127,7 @@ class TestSituations:
         pure = FusedDetector(FEW, fusion="sum", random_state=0).fit(X, np.ones(len(X)))
         np.testing.assert_array_equal(labelled.score_samples(X), pure.score_samples(X))
 
+    @pytest.mark.slow
     def test_boolean_labels_say_whether_a_row_is_normal(self, X, anomalies):
         both = np.vstack([X, anomalies[:10]])
         y = np.arange(len(both)) < len(X)
@@ -177,6 +180,7 @@ class TestSituations:
         assert np.mean(detector.predict(mode) == 1) > 0.5
         FusedDetector(FEW, random_state=0).fit(rows, np.ones(140))  # warns of nothing
 
+    @pytest.mark.slow
     def test_glitches_do_not_spoil_probabilities(self, X, anomalies):
         glitches = np.random.default_rng(7).uniform(-400, 400, (3, 2))
         y = np.r_[np.zeros(123), -np.ones(20)]
@@ -277,6 +281,7 @@ class TestSituations:
 
 
 class TestEdges:
+    @pytest.mark.slow
     @pytest.mark.parametrize("members", ["default", "light", "paper", "paper-all"])
     @pytest.mark.parametrize("n", [5, 6, 12])
     def test_few_rows_many_members(self, members, n):
@@ -291,6 +296,7 @@ class TestEdges:
         with pytest.raises(ValueError, match=f"n_samples = {n}" if n else "0 sample"):
             FusedDetector().fit(np.ones((n, 2)))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "X",
         [
@@ -313,11 +319,13 @@ class TestEdges:
         assert scores[-1] < np.median(scores[:-1])
         assert detector.predict(far) == -1
 
+    @pytest.mark.slow
     def test_more_than_a_thousand_columns(self):
         X = np.random.default_rng(0).normal(size=(20, 1_100))
         detector = FusedDetector(random_state=0).fit(X)
         assert np.isfinite(detector.score_samples(X[:3])).all()
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
     def test_a_glitch_may_have_the_only_gap(self):
         for m in (4, 60):
@@ -327,6 +335,7 @@ class TestEdges:
             detector = FusedDetector("light", random_state=0).fit(X)
             np.testing.assert_array_equal(detector.trimmed_rows_, [7])
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
     def test_a_constant_table_is_normal(self):
         for m in (2, 20):
@@ -346,6 +355,7 @@ class TestEdges:
         detector = FusedDetector(members, random_state=0).fit(X)
         assert np.isfinite(detector.training_scores_).all()
 
+    @pytest.mark.slow
     def test_few_groups_of_normals_in_a_wide_table(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(40, 30))
@@ -368,6 +378,7 @@ class TestEdges:
         with pytest.raises((TypeError, ValueError), match=r"[Ss]parse|infinity"):
             FusedDetector().fit(bad)
 
+    @pytest.mark.slow
     def test_huge_and_tiny_values(self):
         X = np.random.default_rng(0).normal(size=(30, 2)) * [1e300, 1e-300]
         detector = FusedDetector(random_state=0).fit(X)
@@ -437,6 +448,7 @@ class TestMembers:
 
 
 class TestScikitLearn:
+    @pytest.mark.slow
     def test_grid_search_over_the_fusion_and_a_member(self, X, anomalies):
         both = np.vstack([X, anomalies])
         y = np.r_[np.ones(len(X)), -np.ones(len(anomalies))].astype(int)
@@ -525,12 +537,14 @@ class TestAnswers:
         assert list(detector.classes_) == [-1, 1]
         assert proba[:120, 1].mean() > 0.4 > 0.1 > proba[120:, 1].mean()
 
+    @pytest.mark.slow
     def test_probabilities_with_labels(self, X, anomalies):
         both, y = np.vstack([X, anomalies[:20]]), np.r_[np.ones(120), -np.ones(20)]
         detector = FusedDetector(FEW, random_state=0).fit(both, y)
         proba = detector.predict_proba(np.vstack([ring(100, 8), anomalies[20:]]))
         assert proba[:100, 0].mean() < 0.2 < 0.8 < proba[100:, 0].mean()
 
+    @pytest.mark.slow
     def test_weights_differ_between_regions(self):
         rng = np.random.default_rng(0)
         left = rng.normal(size=(150, 2)) * [0.1, 3] + [-10, 0]

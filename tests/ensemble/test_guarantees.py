@@ -62,6 +62,7 @@ def detector(request, X):
     return FusedDetector(MEMBERS, fusion=request.param, random_state=0).fit(X)
 
 
+@pytest.mark.slow
 def test_one_by_one_equals_batch(detector, queries):
     batch = detector.score_samples(queries)
     assert np.isfinite(batch).all()
@@ -78,6 +79,7 @@ def test_contributions_add_up(detector, queries):
     np.testing.assert_array_equal(why.score, detector.score_samples(queries[:5]))
 
 
+@pytest.mark.slow
 def test_scoring_changes_no_state(X, queries):
     # without scikit-learn's LOF, whose tree counts its own calls
     fitted = FusedDetector(MEMBERS[:-1], random_state=0).fit(X)
@@ -90,6 +92,7 @@ def test_scoring_changes_no_state(X, queries):
     assert pickle.dumps(fitted) == before
 
 
+@pytest.mark.slow
 def test_random_state_fixes_the_parts_of_a_fusion_too(X, queries):
     fusion = StackedFusion(RandomForestClassifier(10))
     first, second = (
@@ -99,6 +102,7 @@ def test_random_state_fixes_the_parts_of_a_fusion_too(X, queries):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_random_state_fixes_everything(X, queries, fitted):
     again = FusedDetector(MEMBERS, random_state=0).fit(X)
     np.testing.assert_array_equal(again.score_samples(queries), fitted.score_samples(queries))
@@ -121,6 +125,7 @@ def test_the_order_of_the_training_rows_changes_nothing(X, queries, fitted):
     assert shuffled.offset_ == fitted.offset_
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
 @pytest.mark.parametrize(("members", "with_labels"), [("light", False), (MEMBERS[:6], True)])
 def test_the_order_changes_nothing_in_wide_tables_with_glitches(members, with_labels):
@@ -153,6 +158,7 @@ def test_the_callers_estimators_are_never_fitted(X):
     assert after == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.02, 0.1])
 def test_the_false_alarm_rate_holds_on_fresh_normals(rate):
     """Mean over draws, with its Monte-Carlo error; threshold from held-out training rows."""
@@ -166,6 +172,7 @@ def test_the_false_alarm_rate_holds_on_fresh_normals(rate):
     assert np.mean(rates) >= rate / 4  # and it is not vacuous
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [1, 2])
 @pytest.mark.parametrize("pool", ["default", "paper"])
 def test_the_rate_holds_on_smooth_data(pool, m):
@@ -177,6 +184,7 @@ def test_the_rate_holds_on_smooth_data(pool, m):
     assert np.mean(rates) <= 0.05 + 2.5 * np.std(rates) / np.sqrt(len(rates))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
 @pytest.mark.parametrize(("n", "m"), [(30, 60), (60, 30), (30, 13)])
 def test_the_rate_holds_with_few_rows_for_the_columns(n, m):
@@ -190,6 +198,7 @@ def test_the_rate_holds_with_few_rows_for_the_columns(n, m):
     assert np.mean(rates) <= 0.1 + 2.5 * np.std(rates) / np.sqrt(len(rates))
 
 
+@pytest.mark.slow
 def test_calibration_on_fresh_normals_gives_the_exact_rate():
     detector = FusedDetector("light", false_alarm_rate=0.1, random_state=0).fit(two_blobs(100, 0))
     rates = []
@@ -240,6 +249,7 @@ def test_a_rate_below_what_the_rows_can_guarantee_warns():
     assert detector.threshold_rate_ == pytest.approx(1 / 31)
 
 
+@pytest.mark.slow
 def test_a_saved_detector_scores_the_same_bits(fitted, queries, tmp_path):
     loaded = load(fitted.save(tmp_path / "model.ocf"))
     np.testing.assert_array_equal(loaded.score_samples(queries), fitted.score_samples(queries))
@@ -262,6 +272,7 @@ def test_duplicates_of_every_row_change_nothing(X, queries):
     assert first.offset_ == second.offset_
 
 
+@pytest.mark.slow
 def test_rows_left_out_still_count_for_the_threshold():
     """Of heavy-tailed normals a few are left out; the rate must hold for fresh ones too."""
 

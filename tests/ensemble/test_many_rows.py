@@ -49,6 +49,7 @@ def test_the_pool_is_told(fitted, X):
     assert fitted.plan(X).pool == "large"
 
 
+@pytest.mark.slow
 def test_few_rows_without_the_anomalies_are_few():
     X = rows(2050, 2)
     y = np.where(np.arange(2050) < 60, -1, 0)
@@ -69,6 +70,7 @@ def test_a_row_scores_the_same_in_every_batch(fitted, fresh):
     np.testing.assert_allclose(alone, batch[:40], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 130, 1500])
 def test_chunks_do_not_show(fitted, fresh, monkeypatch, size):
     scores, members = fitted.score_samples(fresh[:300]), fitted.transform(fresh[:300])
@@ -77,6 +79,7 @@ def test_chunks_do_not_show(fitted, fresh, monkeypatch, size):
     np.testing.assert_allclose(fitted.transform(fresh[:300]), members, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [2, 3, None])
 def test_threads_change_no_bit(fitted, fresh, monkeypatch, n_jobs):
     small_chunks(monkeypatch, 100)
@@ -85,6 +88,7 @@ def test_threads_change_no_bit(fitted, fresh, monkeypatch, n_jobs):
     np.testing.assert_array_equal(fitted.set_params(n_jobs=n_jobs).score_samples(fresh), alone)
 
 
+@pytest.mark.slow
 def test_context_goes_with_its_rows(X, fresh, monkeypatch):
     detector = FusedDetector(QUICK, random_state=0).fit(X, context=X[:, 0])
     whole = detector.score_samples(fresh, fresh[:, 0])
@@ -115,6 +119,7 @@ def test_held_out_scores_are_those_of_fresh_rows(fitted, fresh):
     assert 0.02 < alarms < 0.085
 
 
+@pytest.mark.slow
 def test_neither_row_order_nor_units_change_the_scores(X, fresh):
     order = np.random.default_rng(3).permutation(len(X))
     unit = 10.0 ** np.arange(-3, 5)
@@ -126,6 +131,7 @@ def test_neither_row_order_nor_units_change_the_scores(X, fresh):
     np.testing.assert_allclose(third.score_samples(fresh * unit), scores, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_saved_and_loaded(fitted, fresh, tmp_path):
     again = ocfuse.load(fitted.save(tmp_path / "many.ocf"))
     assert again.pool_.pool_name_ == "large"
@@ -166,6 +172,7 @@ class TestRowsFarOutside:
         detector = FusedDetector(QUICK, random_state=0).fit(spoilt, y)
         assert len(detector.trimmed_rows_) == 0
 
+    @pytest.mark.slow
     def test_rows_that_the_members_vouch_for_come_back(self, X, fits, monkeypatch):
         spoilt = X.copy()
         spoilt[:3] += 1e3
@@ -178,6 +185,7 @@ class TestRowsFarOutside:
         np.testing.assert_array_equal(detector.trimmed_rows_, [1])
         assert fits == [2297, 2299]
 
+    @pytest.mark.slow
     def test_few_and_many_rows_lose_the_same(self, X, monkeypatch):
         spoilt = X[:1500].copy()
         spoilt[::300] *= -50

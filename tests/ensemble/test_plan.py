@@ -85,6 +85,7 @@ def planned(name):
     return FusedDetector(members, tune=tune).plan((n, m), groups=groups)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 @pytest.mark.parametrize("name", FITS)
 def test_a_plan_holds(measured, name):
@@ -93,6 +94,7 @@ def test_a_plan_holds(measured, name):
     assert peak <= planned(name).fit_bytes <= 2 * (peak + 40e6)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 @pytest.mark.parametrize("kind", ["fit", "score"])
 def test_planned_seconds_are_in_proportion(measured, kind):

@@ -68,6 +68,7 @@ def test_equal_scores():
     assert not outlying_rows(np.zeros((20, 3)), np.zeros((20, 2))).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pool", ["default", "light", "paper", "paper-all"])
 @pytest.mark.parametrize(("n", "m"), [(150, 1), (200, 2), (200, 5)])
 def test_gaussian_rows_stay(pool, n, m):

@@ -72,6 +72,7 @@ def test_same_as_asking_for_what_was_picked(X):
     assert tuned.offset_ == asked.offset_
 
 
+@pytest.mark.slow
 def test_labels(labelled):
     X, y = labelled
     tune = Search("labels", grid={"p": [1.5, 4]})
@@ -81,6 +82,7 @@ def test_labels(labelled):
     assert detector.search_.best_value_ > 0.9
 
 
+@pytest.mark.slow
 def test_stability_with_a_lone_anomaly_in_a_fold(labelled):
     rows, y = labelled
     groups = np.r_[np.arange(120) // 30, np.full(11, 20), 21]
@@ -110,6 +112,7 @@ def test_members_are_fitted_as_often_as_without(X):
     assert counts[0] == counts[1] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
 def test_nothing_is_searched_again_in_folds():
     """Few rows for the columns: everything is learned again in folds, with one choice."""
@@ -125,6 +128,7 @@ def test_nothing_is_searched_again_in_folds():
     np.testing.assert_array_equal(tuned.training_scores_, asked.training_scores_)
 
 
+@pytest.mark.slow
 def test_one_member_of_every_family_is_kept(X):
     search = Search(select_members=True)
     detector = FusedDetector(WIDTHS, tune=search, random_state=0).fit(X)
@@ -142,6 +146,7 @@ def test_one_member_of_every_family_is_kept(X):
     np.testing.assert_allclose(detector.score_samples(X), alone.score_samples(X), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_smaller_pool_scores_as_the_whole(X):
     recipe = Recipe("default", None, "min-max", "mixture", 0, None, silent)
     pool = Learned(Table(X, np.zeros(len(X), dtype=np.int64), None), recipe).pool

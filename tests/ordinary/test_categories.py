@@ -93,6 +93,7 @@ def test_python_and_tables_read_categories_alike():
     np.testing.assert_array_equal(named.score_samples(rows), table.score(rows)["score"])
 
 
+@pytest.mark.slow
 def test_digits_that_are_codes_can_be_categories():
     """Code 4 lies between 3 and 5 as a number; as a code it has never been there."""
     rng = np.random.default_rng(0)

@@ -60,7 +60,7 @@ def fitted(X, **options):
         return FusedDetector("light", random_state=0, **options).fit(X)
 
 
-def rate_of_false_alarms(draw, copied, n_draws=6, **options):
+def rate_of_false_alarms(draw, copied, n_draws=4, **options):
     rates = []
     for seed in range(n_draws):
         detector = fitted(copied(draw(150, seed)), **options)
@@ -69,6 +69,7 @@ def rate_of_false_alarms(draw, copied, n_draws=6, **options):
 
 
 class TestRate:
+    @pytest.mark.slow
     @pytest.mark.parametrize("times", [2, 3, 10])
     def test_a_table_that_is_there_several_times_is_learned_once(self, times):
         X, fresh = measurements(120, 0), measurements(300, 1)
@@ -84,6 +85,7 @@ class TestRate:
         np.testing.assert_array_equal(once.score_samples(fresh), often.score_samples(fresh))
         assert once.offset_ == often.offset_
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "copied", [half_twice, in_runs, nearly_twice, rounded_to_single_precision]
     )
@@ -91,10 +93,12 @@ class TestRate:
     def test_the_stated_rate_holds_with_copies(self, draw, copied):
         assert rate_of_false_alarms(draw, copied) <= 0.075
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("copied", [half_twice, in_runs])
     def test_it_holds_with_copies_of_counts(self, copied):
         assert rate_of_false_alarms(counts, copied) <= 0.075
 
+    @pytest.mark.slow
     def test_it_holds_with_copies_within_and_between_groups(self):
         """Sixty runs, of which half are there again under another name."""
 
@@ -113,6 +117,7 @@ class TestRate:
             rates.append(np.mean(detector.predict(draw(100 + seed)) == -1))
         assert np.mean(rates) <= 0.075
 
+    @pytest.mark.slow
     def test_calibration_counts_copies_once(self):
         X, fresh = measurements(150, 0), measurements(60, 1)
         first, second = fitted(X).calibrate(fresh), fitted(X)
@@ -183,6 +188,7 @@ class TestNature:
         assert len(np.unique(merged_groups(find_copies(X), groups))) == 20
 
 
+@pytest.mark.slow
 def test_a_model_counts_copies_apart_from_labelled_anomalies(tmp_path, run_command):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(110, 3)), columns=list("abc")).assign(state="ok")

@@ -140,6 +140,7 @@ def test_a_model_without_usual_values_still_explains(detector):
     assert "TSH 530" in why.describe()
 
 
+@pytest.mark.slow
 def test_labelled_anomalies_do_not_widen_the_usual_range(train):
     both = pd.concat([train, clinic(20, 7).assign(TSH=530.0)], ignore_index=True)
     y = np.where(np.arange(len(both)) < len(train), 1, -1)

@@ -127,6 +127,7 @@ def test_a_column_that_was_empty_and_now_holds_values_is_a_change():
     pd.testing.assert_frame_equal(scores.drop(0), expected.drop(0), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_gaps_of_labelled_anomalies_only():
     frame = plants().assign(fault=0)
     frame.loc[:19, ["noise", "fault"]] = [np.nan, 1]
@@ -150,6 +151,7 @@ def test_reasons_mark_every_row_that_is_judged_without_a_column(model):
     assert why[[0, 4]].isna().all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.CellsWarning")
 def test_p_values_of_rows_with_a_gap_are_wider_on_average(model):
     rows = plants(300, seed=5)

@@ -55,6 +55,7 @@ def test_a_shift_is_found_beside_an_id_and_a_note():
     assert (detector.predict(frame.assign(flow=frame["flow"] + 8)) < 0).mean() >= 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.IgnoredColumnsWarning")
 def test_labelled_anomalies_among_the_rows_do_not_hide_a_counter():
     y = np.where(np.arange(N) % 10 == 3, -1, 1)

@@ -83,6 +83,7 @@ def test_anomalies_need_a_label_column():
         Schema.infer(tagged(), anomaly="leak")
 
 
+@pytest.mark.slow
 def test_a_model_learns_from_tags_and_says_what_they_are(tmp_path):
     frame = tagged()
     model = TableDetector(small(), label="tag", anomaly="leak").fit(frame)
@@ -94,6 +95,7 @@ def test_a_model_learns_from_tags_and_says_what_they_are(tmp_path):
     assert later.schema_.labels_of(frame).tolist() == model.schema_.labels_of(frame).tolist()
 
 
+@pytest.mark.slow
 def test_the_command_takes_several_values(tmp_path, run_command):
     frame = tagged()
     frame.loc[3, "tag"] = "crack"
@@ -103,6 +105,7 @@ def test_the_command_takes_several_values(tmp_path, run_command):
     assert (code, "0 normal, 4 anomalies, 96 unknown" in text) == (0, True), err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["number", "category"])
 def test_gaps_in_the_labelled_anomalies_alone_are_learned_with(kind):
     frame = tagged()

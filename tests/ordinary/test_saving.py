@@ -119,6 +119,7 @@ def mixed_table(word="y", name="c"):
     return table.set_axis(pd.Index(["x", name], dtype=object), axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("word", ["__loader__", "__id__", "\x00", "\U0010ffff", "x" * 100_000])
 def test_a_category_or_column_of_any_name(word):
@@ -149,6 +150,7 @@ def test_a_model_that_cannot_be_saved_is_refused_before_a_table_is_read(tmp_path
         fitting.learn(model, lambda: pytest.fail("it read"), tmp_path / "m.ocf", None, quiet=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "score"),
     [(light, scores_of), (lambda: TableDetector(light()), results_of)],

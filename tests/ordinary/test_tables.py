@@ -55,6 +55,7 @@ def moved(frame, name, by=FAULT):
     return frame.assign(**{name: values + by * way * values.std()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(KINDS))
 def test_every_fresh_row_has_a_score(name):
     scores = model(name).score(tables(name)[1])
@@ -63,6 +64,7 @@ def test_every_fresh_row_has_a_score(name):
     assert scores["p_value"].between(0, 1, inclusive="right").all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(KINDS))
 def test_no_more_alarms_on_fresh_rows_than_stated(name):
     rates = [model(name, seed).score(tables(name, seed)[1])["is_anomaly"].mean() for seed in SEEDS]
@@ -78,6 +80,7 @@ def test_a_number_far_outside_raises_an_alarm(name):
     assert model(name).score(faults)["is_anomaly"].mean() >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(KINDS))
 def test_a_loaded_model_gives_the_same_scores_bit_for_bit(name, tmp_path):
     learned, fresh = model(name, SAVED), tables(name, SAVED)[1]

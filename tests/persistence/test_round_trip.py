@@ -176,12 +176,14 @@ def check(model, answer, folder):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(PUBLIC, key=lambda kind: kind.__name__))
 @pytest.mark.filterwarnings("ignore")  # there are few rows, on purpose
 def test_public_estimators(kind, tmp_path):
     check(*case_of(kind), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.filterwarnings("ignore")
 def test_what_a_detector_was_given(name, tmp_path):

@@ -26,6 +26,7 @@ def test_normal_rows_stay_near_the_diagonal():
     assert ((trust.low <= RATES) & (trust.high >= RATES)).all()
 
 
+@pytest.mark.slow
 def test_band_covers_the_true_rate_nine_times_of_ten():
     rng = np.random.default_rng(0)
     i = int(np.searchsorted(RATES, 0.1))

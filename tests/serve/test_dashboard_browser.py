@@ -180,7 +180,7 @@ class Service:
         end = time.monotonic() + 120  # a busy machine takes its time
         while True:
             try:
-                get(f"http://127.0.0.1:{self.port}/readyz", verify=False)
+                get(f"http://127.0.0.1:{self.port}/readyz")
                 return
             except httpx.TransportError:
                 assert time.monotonic() < end
@@ -238,7 +238,7 @@ def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, brow
             page.locator("#link[data-state=live]").wait_for()
             page.locator(f"#table tbody[data-id='{late}'] [data-state=ended]").wait_for()
             in_state(page, "normal")
-        listed = get(f"http://127.0.0.1:{service.port}/v1/events", verify=False).json()
+        listed = get(f"http://127.0.0.1:{service.port}/v1/events").json()
         assert shown_ids(page) == [event["id"] for event in listed["events"]]
         assert {first["event"], left_open, *missed, late} == set(shown_ids(page))
         states = dict(zip(shown_ids(page), page.locator(".badge").all_inner_texts(), strict=True))

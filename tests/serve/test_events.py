@@ -471,6 +471,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_nothing_that_it_told(tmp_path):
     path = tmp_path / "events.db"
     with subprocess.Popen(

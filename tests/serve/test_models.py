@@ -99,6 +99,7 @@ def test_a_bad_file_leaves_the_model_as_it_is(changing, other_file, content):
     assert not ask(service, "/v1/model").json()["newer_file_failed"]
 
 
+@pytest.mark.slow
 def test_no_request_is_dropped_while_models_change(changing, model_files, other_file):
     service, path = changing
     offsets = {load(file).detector_.offset_ for file in (model_files["plant"], other_file)}
@@ -199,12 +200,14 @@ def test_every_kind_of_model_is_tried_with_a_row(model_files, name, monkeypatch)
     assert [len(scores) for scores in told] == [1]
 
 
+@pytest.mark.slow
 def test_files_are_tried_in_a_process_of_their_own(in_a_process, changing, other_file):
     service, path = changing
     replace(path, other_file)
     assert asyncio.run(service.shelf.reload()) == ["plant"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("what", [harm.crash, harm.hang], ids=["crash", "hang"])
 def test_a_model_that_would_kill_the_service_is_not_loaded(

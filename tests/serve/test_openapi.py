@@ -63,6 +63,7 @@ few = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(GenerationMode), ids=lambda kind: kind.value)
 def test_answers_are_those_that_are_documented(open_service, kind):
     """Of all routes, for requests as documented and for others."""
@@ -71,6 +72,7 @@ def test_answers_are_those_that_are_documented(open_service, kind):
     assert not {status for _, status in seen} & {401, 403, 421, 500}
 
 
+@pytest.mark.slow
 def test_answers_with_and_without_the_token(guarded):
     right = {"Authorization": f"Bearer {ASKED}"}
     seen = tried(guarded, right, GenerationMode.POSITIVE, 3)

@@ -107,6 +107,7 @@ def test_what_is_no_model_of_rows_is_refused(model_files):
         scorer_of(detector)
 
 
+@pytest.mark.slow
 @given(given=st.lists(st.fixed_dictionaries(dict.fromkeys(NAMES, cells)), min_size=1, max_size=8))
 @settings(
     max_examples=40,
@@ -124,6 +125,7 @@ def test_rows_of_streams_are_read_together_as_alone(plain, given):
     assert told(feed._read(given)[0]) == told(alone)
 
 
+@pytest.mark.slow
 def test_a_bad_row_is_found_in_few_steps(plain, monkeypatch):
     scorer = scorer_of(plain)
     read, sizes = scorer.read, []

@@ -77,6 +77,7 @@ def tell(stream, **message):
     return json.loads(stream.recv(timeout=60))
 
 
+@pytest.mark.slow
 def test_reload_drain_and_logs(model_files, tmp_path):
     """One process, as it takes seconds to start: a new model, then an end under load."""
     path = tmp_path / "plant.ocf"
@@ -104,7 +105,7 @@ def test_reload_drain_and_logs(model_files, tmp_path):
         end = time.monotonic() + 600  # it is tried in a process of its own first
         while get(f"{serving.address}/v1/model").json()["version"] == first:
             assert time.monotonic() < end
-            time.sleep(0.05)
+            time.sleep(0.2)
         with connect(f"{serving.socket_address}/v1/stream?stream=last") as stream:
             json.loads(stream.recv())
             assert tell(stream, row=ODD)["alarm"] == "begin"
@@ -150,6 +151,7 @@ def certificate(tmp_path):
     return ["--tls-cert", cert, "--tls-key", key], ssl.create_default_context(cafile=cert)
 
 
+@pytest.mark.slow
 def test_token_tls_and_events_that_outlive_a_kill(model_files, tmp_path, certificate):
     tls, trusted = certificate
     token, path = tmp_path / "token", tmp_path / "events.sqlite"
@@ -228,6 +230,7 @@ def served(service):
         thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "half",
     [

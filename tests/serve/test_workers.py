@@ -45,6 +45,7 @@ def tell(stream, **message):
     return json.loads(stream.recv(timeout=60))
 
 
+@pytest.mark.slow
 def test_nothing_waits_for_an_explanation_or_a_load(make_service, hold):
     service = make_service(threads=1)
     is_free = threading.Event()

@@ -326,6 +326,7 @@ class TestClock:
         assert (stream.state_.counts, stream.state_.silent) == (counts, silent)
         np.testing.assert_array_equal(stream.state_.samples, state.samples)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("cut", [31, 51, 82, 83, 84, 111])
     def test_a_checkpoint_amid_trouble(self, stream, cut, tmp_path):
         X, time = normal(200, 34), self.times()
@@ -455,6 +456,7 @@ class TestLearning:
         again = learned(quick(max_rows=150), normal(400, 0), y)
         np.testing.assert_array_equal(again.training_rows_, taken)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("n_runs", [1, 4])
     def test_a_cycle_is_learned_in_every_phase(self, n_runs):
         """Every 20th sample of a machine whose cycle takes 20 is always in the same phase."""
@@ -506,6 +508,7 @@ class TestDrift:
             stream = learned(quick(), self.drifting(400, 0))
         assert stream.drift_ratio_[0] > 0.3 > stream.drift_ratio_[1:].max()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("drift", ["drop", "follow"])
     def test_it_can_be_dealt_with(self, drift):
         X = self.drifting(900, 0)
@@ -545,6 +548,7 @@ class TestDrift:
         with pytest.raises(InvalidInputError, match="All channels drift"):
             StreamDetector(windows=(5,), drift="drop").fit(X)
 
+    @pytest.mark.slow
     def test_a_channel_that_wandered_off_is_told_once(self, stream):
         fresh(stream).score_chunk(normal(400, 18))
         assert stream.drifted() == []
@@ -560,6 +564,7 @@ class TestDrift:
         stream.score_chunk(normal(1000, 20))
         assert (stream.drifted(), stream.state_.drifted) == ([], ["x2"])
 
+    @pytest.mark.slow
     def test_a_stationary_stream_raises_no_drift_alarm(self, stream):
         fresh(stream).score_chunk(normal(5000, 39))
         assert stream.state_.drifted == []
@@ -583,6 +588,7 @@ class TestCourse:
         X, progress, runs = self.task(0, 8)
         return stream.fit(X, np.ones(len(X)), runs, context=progress)
 
+    @pytest.mark.slow
     def test_a_usual_reading_in_the_wrong_phase_is_found(self):
         X, progress, runs = self.task(1, 3)
         X[20:40] += 10
@@ -594,6 +600,7 @@ class TestCourse:
             found.append(alarm[22:40].mean())
         assert found[1] == 1.0 > 0.5 > found[0]
 
+    @pytest.mark.slow
     def test_live_as_recorded_and_saved(self, tmp_path):
         stream = self.fitted(Course(11))
         X, progress, _ = self.task(2, 1)
@@ -611,6 +618,7 @@ class TestCourse:
         fresh_runs = Course(101).fit(X, progress).transform(*self.task(5, 4)[:2])
         assert samples.std() == pytest.approx(fresh_runs.std(), rel=0.2)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("course", [None, Course()])
     def test_an_unknown_context_costs_its_sample(self, course):
         stream = self.fitted(course)
@@ -627,6 +635,7 @@ class TestCourse:
         live = [stream.score_one(x, context=p) for x, p in zip(X, gaps, strict=True)]
         assert_same(live, scores)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("course", [None, Course()])
     def test_no_answer_is_an_unknown_context(self, course):
         stream = self.fitted(course)
@@ -642,6 +651,7 @@ class TestCourse:
         with pytest.raises(InvalidInputError, match="real numbers"):
             stream.score_chunk(X[:2], context=[0.5, "soon"])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("course", [None, Course()])
     def test_progress_in_other_units_is_told_once(self, course):
         stream = self.fitted(course)

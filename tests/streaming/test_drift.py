@@ -72,6 +72,7 @@ def test_levels_that_differ_from_run_to_run_are_drift(seed):
     assert ratio[1] > 0.3 > max(ratio[0], ratio[2])
 
 
+@pytest.mark.slow
 def test_the_number_of_runs_does_not_matter():
     few, many = (
         np.mean([drift_ratio(*phases(seed, n_runs, wander=2.0))[1] for seed in range(60)])

@@ -69,6 +69,7 @@ def test_how_much_means_wander_is_rarely_underrated(phi):
     assert np.mean([rest.unrest >= long_run for rest in rests]) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", [0.0, 0.9])
 def test_a_long_stationary_stream_raises_none(phi):
     for seed in range(5):

@@ -83,6 +83,7 @@ def test_text_reads_as_numbers(model, faulty):
     np.testing.assert_array_equal(model.score(text)["score"], model.score(faulty)["score"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(1,), (7, 30), (N,)])
 def test_rows_as_they_come_score_as_the_whole(model, sizes):
     frame = runs(2)
@@ -175,6 +176,7 @@ def test_a_counter_among_the_channels_is_told():
         StreamTable(stream()).fit(frame)
 
 
+@pytest.mark.slow
 def test_context_is_no_channel():
     frame = runs().assign(progress=np.tile(np.linspace(0, 1, N), 10))
     model = StreamTable(stream(course=Course(11)), context="progress").fit(frame)
@@ -186,6 +188,7 @@ def test_context_is_no_channel():
         model.score(run(50))
 
 
+@pytest.mark.slow
 def test_rows_without_a_context_have_no_score_but_cannot_be_learned():
     frame = runs().assign(progress=np.tile(np.linspace(0, 1, N), 10))
     model = StreamTable(stream(), context="progress").fit(frame)
@@ -247,6 +250,7 @@ def test_report(model, faulty):
         model.report(faulty[:5])
 
 
+@pytest.mark.slow
 def test_calibrate_moves_the_threshold(model):
     fresh = StreamTable(stream()).fit(runs())
     before = fresh.detector_.offset_

@@ -61,6 +61,7 @@ def test_scores_are_those_of_the_detector(model, pumps):
     assert scores["when"].tolist() == pumps["when"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz", "t.parquet", "t.feather"])
 @pytest.mark.parametrize("chunk_rows", [1, 37])
 def test_chunks_score_like_the_whole_table(model, pumps, tmp_path, name, chunk_rows):
@@ -79,6 +80,7 @@ def test_chunks_score_like_the_whole_table(model, pumps, tmp_path, name, chunk_r
     pd.testing.assert_frame_equal(scores, whole, **close)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("members", ["default", "light"])
 def test_chunks_of_whole_blocks_give_the_same_bits(pumps, members, monkeypatch):
     """Also for training rows, whose scores are tied with those of the calibration."""
@@ -92,6 +94,7 @@ def test_chunks_of_whole_blocks_give_the_same_bits(pumps, members, monkeypatch):
     pd.testing.assert_frame_equal(pd.concat(parts), model.score(rows), check_exact=True)
 
 
+@pytest.mark.slow
 def test_saved_and_loaded(model, pumps, tmp_path):
     loaded = ocfuse.load(model.save(tmp_path / "m.ocf"))
     assert loaded.schema_ == model.schema_
@@ -107,6 +110,7 @@ def test_card(model, pumps):
     assert card["time"].endswith("+00:00")
 
 
+@pytest.mark.slow
 def test_checksum_tells_data_not_formats(model, pumps, tmp_path):
     pumps.to_csv(tmp_path / "t.csv", index=False)
     same = TableDetector(light()).fit(open_source(tmp_path / "t.csv").read())
@@ -116,6 +120,7 @@ def test_checksum_tells_data_not_formats(model, pumps, tmp_path):
     assert other.card_["sha256"] != model.card_["sha256"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.PseudoNegativeWarning")
 def test_labels_are_learned_from(pumps):
     labelled = pumps.assign(judged=["ok"] * 225 + [None] * 5 + ["leak"] * 10)
@@ -184,6 +189,7 @@ def test_rows_that_cannot_be_scored_may_be_left_out(model, pumps):
         model.score(pumps.drop(columns="flow"), keep_going=True)
 
 
+@pytest.mark.slow
 def test_truth_is_the_same_through_every_door(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=60), "on": rng.random(60) < 0.5})
@@ -200,6 +206,7 @@ def test_truth_is_the_same_through_every_door(tmp_path):
             assert np.array_equal(model.score(later)["score"], expected["score"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normal", [None, "normal"])
 def test_normal_and_unknown_rows_alone(pumps, normal):
     labelled = pumps.assign(plant=["normal", ""] * 120)
@@ -215,6 +222,7 @@ def test_labels_that_were_all_normal(pumps):
         model.report(pumps.iloc[:30].assign(label=[0, 1] * 15))
 
 
+@pytest.mark.slow
 def test_a_folder_of_runs(pumps, tmp_path):
     for i in (1, 2, 10):
         pumps.iloc[i * 20 : i * 20 + 20].to_csv(tmp_path / f"{i}.csv", index=False)
@@ -251,6 +259,7 @@ def test_a_fit_that_fails_changes_nothing(pumps):
     pd.testing.assert_frame_equal(model.score(pumps), before)
 
 
+@pytest.mark.slow
 def test_without_pandas(write):
     """The module can be imported, for instance by `load`; a table then names the extra."""
     path = write("t.csv", "a\n1\n")
@@ -263,6 +272,7 @@ def test_without_pandas(write):
     assert "pip install 'ocfuse[tool]'" in run.stderr
 
 
+@pytest.mark.slow
 def test_groups_are_held_out_together():
     """Without groups rows of new runs raise far more alarms than stated."""
     rng = np.random.default_rng(0)
@@ -307,6 +317,7 @@ def test_a_report_knows_the_columns(model, pumps):
         assert str(text) in html
 
 
+@pytest.mark.slow
 def test_a_report_says_that_times_are_in_utc(model, pumps):
     tied = pumps.assign(when=pumps["when"].dt.tz_localize("Asia/Tokyo"))
     assert "in UTC" in TableDetector(light()).fit(tied).report(tied.iloc[:20]).html
@@ -318,6 +329,7 @@ def test_a_report_without_a_single_time(model, pumps):
         assert model.report(pumps.iloc[:20].assign(when="noon")).html
 
 
+@pytest.mark.slow
 def test_columns_that_there_is_no_memory_for_are_refused_before_each_is_looked_at(monkeypatch):
     looked_at = []
     monkeypatch.setattr("ocfuse.tables.schema.infer_column", looked_at.append)

@@ -84,6 +84,7 @@ def test_kinds(values, name, kind, reason):
     assert reason in found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Columns with the same value")
 def test_all_formats_are_told_alike(pumps, tmp_path):
     """The same table as text and with its types: the same kinds, the same features."""
@@ -103,6 +104,7 @@ def test_all_formats_are_told_alike(pumps, tmp_path):
         assert schema.ids_of(frame).tolist() == pumps["part_id"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Columns with the same value")
 @pytest.mark.parametrize("chunk_rows", [1, 7, 1000])
 def test_chunks_are_read_by_the_schema(pumps, tmp_path, chunk_rows):
@@ -484,6 +486,7 @@ CELLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data(), NAMES)
 def test_round_trip(tmp_path_factory, data, names):

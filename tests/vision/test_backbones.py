@@ -118,6 +118,7 @@ def test_weights_of_another_network_are_refused():
         lite0_graph({"fc.weight": np.ones((2, 2))})
 
 
+@pytest.mark.slow
 def test_a_loaded_network_is_looked_for_beside_the_model_alone(small_network, tmp_path):
     """Whatever path training knew: a file from elsewhere opens nothing beside itself."""
     pictures, (there, elsewhere) = [scene(size=32)], (tmp_path / "there", tmp_path / "elsewhere")

@@ -97,6 +97,7 @@ def test_save_and_load(detector, test_set, tmp_path):
     assert loaded.offset_ == detector.offset_
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_detector(cell, test_set):
     frames, run, progress = cell
     pictures, at, _ = test_set
@@ -104,6 +105,7 @@ def test_the_same_seed_gives_the_same_detector(cell, test_set):
     assert (a == b).all()
 
 
+@pytest.mark.slow
 def test_features_may_be_given(cell, test_set):
     frames, run, _ = cell
     pictures, _, is_normal = test_set
@@ -128,6 +130,7 @@ def test_explanations_add_up(detector, test_set):
     assert redder[50:58, 8:16].mean() > 20 + redder[:20, 40:].mean()
 
 
+@pytest.mark.slow
 def test_members_join_backbones(cell, test_set):
     frames, run, _ = cell
     pictures, _, is_normal = test_set
@@ -142,6 +145,7 @@ def test_members_join_backbones(cell, test_set):
     assert detector.explain(pictures[:1]).maps.shape == (1, 8, 8)
 
 
+@pytest.mark.slow
 def test_calibration_moves_the_threshold_only(detector, cell):
     fresh, run, progress = runs(6, seed=4)
     moved = fast().fit(cell[0], cell[1], cell[2])
@@ -172,6 +176,7 @@ def test_p_values_follow_scores(detector, test_set):
     assert 0 < p.min() <= p.max() <= 1
 
 
+@pytest.mark.slow
 def test_groups_and_context_count_frames_that_were_skipped(tmp_path, cell):
     image = pytest.importorskip("PIL.Image")
     frames, run, progress = cell
@@ -190,6 +195,7 @@ def test_groups_and_context_count_frames_that_were_skipped(tmp_path, cell):
         fast().fit(tmp_path, groups=run[kept])
 
 
+@pytest.mark.slow
 def test_a_store_changes_nothing_but_time(cell, test_set, tmp_path):
     frames, run, progress = cell
     pictures, at, _ = test_set
@@ -235,6 +241,7 @@ def test_mistakes_are_told(detector, cell):
         make(false_alarm_rate=2).fit(frames)
 
 
+@pytest.mark.slow
 def test_a_backbone_without_maps_has_pooled_members(cell, monkeypatch):
     light = FusedDetector("light", random_state=0)
     monkeypatch.setattr("ocfuse.vision.learning.pooled_detector", lambda seed: light)
@@ -269,6 +276,7 @@ def fast(**settings):
     return make(members=LIGHT[:2], **settings)
 
 
+@pytest.mark.slow
 def test_one_run_promises_nothing_for_others(cell):
     video = Recording(cell[0][:40])
     with pytest.warns(FewSamplesWarning, match="One run cannot tell how runs differ"):
@@ -283,6 +291,7 @@ def test_one_run_promises_nothing_for_others(cell):
     assert several.threshold_rate_ == 0.5
 
 
+@pytest.mark.slow
 def test_runs_that_nobody_told_are_noticed(cell):
     frames = np.repeat(cell[0], 2, axis=0)
     with pytest.warns(ThresholdWarning, match="Give groups"):

@@ -111,6 +111,7 @@ def test_the_graph_computes_what_torch_computes(path, size):
         assert np.abs(a - b.numpy()).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_the_weights_know_a_flower(path):
     """A wrong padding, normalisation or order of colours would not."""
     datasets = pytest.importorskip("sklearn.datasets")

@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from ocfuse.exceptions import OcfuseWarning
 from tests.vision.cases import lighten, needs, scene
@@ -22,6 +23,7 @@ def _halved(size):
     return str(int(size[0]) // 2)
 
 
+@pytest.mark.slow
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     lighten(monkeypatch, strides=(16,), n_defects=4)

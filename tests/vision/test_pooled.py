@@ -14,6 +14,7 @@ def light(**settings):
     return PooledMembers(FusedDetector("light", random_state=0), **settings)
 
 
+@pytest.mark.slow
 def test_held_out_pictures_are_scored_by_what_has_not_seen_them():
     """Not even the principal components."""
     normal, fold = features(60), Groups(np.arange(60) % 3, are_folds=True)
@@ -40,6 +41,7 @@ def test_no_more_pictures_than_wanted_are_learned():
         light(max_pictures=3).learn(features(90), Groups(np.arange(90) % 3))
 
 
+@pytest.mark.slow
 def test_no_two_members_say_the_same():
     """Of rows as they see them: principal components of one scale."""
     rng = np.random.default_rng(0)

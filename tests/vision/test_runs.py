@@ -87,6 +87,7 @@ def test_progress_is_that_of_the_moment_at_which_the_frame_comes():
     assert [frame.progress for frame in source] == [0.25, 0.5]
 
 
+@pytest.mark.slow
 def test_a_fit_reads_every_frame_once_and_knows_runs_and_progress():
     pictures, run, progress = runs(n_runs=4, n_frames=8)
     recordings = [Recording(list(pictures[run == r])) for r in range(4)]

@@ -43,6 +43,7 @@ def test_batch_equals_one_by_one_and_scoring_changes_nothing(detector):
     assert {name: repr(value) for name, value in vars(detector).items()} == state
 
 
+@pytest.mark.slow
 def test_ties_between_neighbours_do_not_depend_on_the_batch(detector):
     rng = np.random.default_rng(1)
     X, rows = rng.integers(0, 2, (60, 5)) / 3, rng.integers(0, 3, (25, 5)) / 3
@@ -51,6 +52,7 @@ def test_ties_between_neighbours_do_not_depend_on_the_batch(detector):
     assert np.abs(batch - single).max() <= 1e-10 * max(1.0, np.abs(batch).max())
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_scores(detector):
     X, rows, _ = islands(2, n=80)
     scores = detector.fit(X).score_samples(rows)
@@ -64,6 +66,7 @@ def test_rows_on_islands_are_told_from_others(detector):
     assert roc_auc_score(is_normal, detector.fit(X).score_samples(rows)) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("OCFUSE_DATA" not in os.environ, reason="OCFUSE_DATA is not set")
 def test_banknotes_are_told_from_forgeries(detector):
     task = uci_task("D1_banknotes", 0)

@@ -71,6 +71,7 @@ def test_one_member_is_its_own_probability():
     np.testing.assert_allclose(model.score_samples(rows), P[:, 0])
 
 
+@pytest.mark.slow
 def test_the_two_ensembles():
     X = islands(4)[0]
     homogeneous = DynamicEnsemble("homogeneous", random_state=0).fit(X).pool_

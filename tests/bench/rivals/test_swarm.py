@@ -94,6 +94,7 @@ def test_constant_and_duplicate_members(fusion):
     assert model.w_.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @both
 def test_on_the_members_of_the_paper(fusion):
     X, rows, is_normal = islands(0)
