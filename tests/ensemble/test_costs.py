@@ -57,6 +57,14 @@ def test_neighbours_and_views_are_counted_once():
         assert one.peak["view"] == more.peak["view"] == 8 * n * 10
 
 
+def test_the_most_neighbours_count_whoever_comes_first():
+    one, other = counted(KNN(1), LOF(100)), counted(LOF(100), KNN(1))
+    assert one.peak == other.peak
+    # indices and distances, and what the factor makes of them
+    assert one.peak["neighbours"] == 2 * 16 * 1_000 * 100
+    assert counted(KNN(100)).peak["neighbours"] == 16 * 1_000 * 100
+
+
 def test_neighbours_of_other_rows_are_others():
     both = counted(KNN(5), KNN(5, max_samples=500))
     assert both.peak["square"] == 8 * (1_000**2 + 500**2)

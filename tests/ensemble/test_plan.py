@@ -147,8 +147,9 @@ def test_groups_take_longer_and_more_memory(n):
     assert grouped.fit_seconds > 1.5 * alone.fit_seconds
     assert grouped.fit_bytes > 1.2 * alone.fit_bytes
     assert (grouped.model_bytes, grouped.score_seconds) == (alone.model_bytes, alone.score_seconds)
-    two = make_plan("default", Job(n, 50, n_groups=2))  # as many folds
-    assert alone.fit_seconds < two.fit_seconds < grouped.fit_seconds
+    # as many folds as groups; members on whitened rows would have four without groups, too
+    alone, two, many = (make_plan("large", Job(n, 50, n_groups=g)) for g in (None, 2, 8))
+    assert alone.fit_seconds < two.fit_seconds < many.fit_seconds
     folds = make_plan(Pool("default", n_folds=8), Job(n, 50, n_groups=8))
     assert folds.fit_seconds > grouped.fit_seconds
 

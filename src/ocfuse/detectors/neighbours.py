@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ocfuse.cost import Cost, Shape
+from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import BaseDetector, require_count
 from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query, neighbours_cost
 from ocfuse.exceptions import InvalidInputError
@@ -145,7 +145,10 @@ class LOF(BaseDetector):
 
     def cost(self, shape: Shape) -> Cost:
         """Return what it takes to learn from rows, and to score one."""
-        return neighbours_cost(shape, max(self._counts))
+        k = max(self._counts)
+        # of every neighbour its reach, and the larger of that and the distance
+        reach = Cost(scratch_bytes={"neighbours": 2 * NUMBER * shape.rows * k})
+        return neighbours_cost(shape, k) + reach
 
     @property
     def _counts(self) -> tuple[int, ...]:
