@@ -20,17 +20,25 @@ DATA = os.environ.get("OCFUSE_DATA")
 #: What takes longest, begun first, so that no process is left alone with it in the end.
 LONG = (
     "tests/test_install.py",
-    "tests/ensemble/test_plan.py",
     "tests/end_to_end/test_installed.py",
     "tests/ensemble/test_guarantees.py",
-    "tests/report/test_browser.py",
-    "tests/serve/test_dashboard_browser.py",
-    "tests/hardening/test_model_files.py",
-    "tests/hardening/test_states.py",
+    "tests/detectors/test_conformance.py",
     "tests/ordinary/test_tables.py",
+    "tests/ensemble/test_detector.py",
+    "tests/serve/test_dashboard_browser.py",
+    "tests/distributed/test_scoring.py",
+    "tests/faults/test_killed.py",
+    "tests/tables/test_detector.py",
+    "tests/hardening/test_detector.py",
+    "tests/ensemble/test_plan.py",
+    "tests/test_tutorials.py",
+    "tests/report/test_browser.py",
+    "tests/golden/test_scores.py",
+    "tests/bench/test_paper.py",
+    "tests/ensemble/test_conformance.py",
+    "tests/hardening/test_model_files.py",
+    "tests/cli/test_startup.py",
 )
-
-
 #: Marks of whole folders and files.
 MARKS = {
     "tests/end_to_end/": "e2e",
@@ -39,6 +47,7 @@ MARKS = {
     "tests/test_examples.py": "e2e",
     "tests/test_tutorials.py": "e2e",
     "tests/report/test_browser.py": "browser",
+    "tests/report/test_printing.py::test_a_real_browser_prints_pages": "browser",
     "tests/serve/test_dashboard_browser.py": "browser",
     "tests/distributed/": "slow",
     "tests/faults/": "slow",

@@ -25,6 +25,7 @@ def fitted(fusion, seed=0, **shape):
     return clone(fusion).fit(Z, y, X), Z, y, X
 
 
+@pytest.mark.slow
 @every_fusion
 def test_shapes_and_finite_answers(fusion):
     model, Z, _, X = fitted(fusion)
@@ -43,6 +44,7 @@ def test_fit_returns_itself_and_leaves_parameters_alone(fusion):
     assert repr(model.get_params()) == before
 
 
+@pytest.mark.slow
 @every_fusion
 def test_a_row_does_not_depend_on_the_others(fusion):
     model, Z, _, X = fitted(fusion)
@@ -54,6 +56,7 @@ def test_a_row_does_not_depend_on_the_others(fusion):
     )
 
 
+@pytest.mark.slow
 @every_fusion
 def test_scoring_changes_nothing(fusion):
     model, Z, _, X = fitted(fusion)
@@ -67,6 +70,7 @@ def test_scoring_changes_nothing(fusion):
     np.testing.assert_array_equal(X, places)
 
 
+@pytest.mark.slow
 @every_fusion
 def test_fitting_twice_gives_the_same_bits(fusion):
     first, Z, _, X = fitted(fusion)
@@ -101,6 +105,7 @@ def test_normals_score_higher_than_anomalies(fusion):
     assert np.median(fused[y > 0]) > np.median(fused[y < 0])
 
 
+@pytest.mark.slow
 @every_fusion
 def test_saved_and_loaded_scores_are_bit_exact(fusion):
     model, Z, _, X = fitted(fusion)
@@ -110,6 +115,7 @@ def test_saved_and_loaded_scores_are_bit_exact(fusion):
     np.testing.assert_array_equal(loaded.weights(X), model.weights(X))
 
 
+@pytest.mark.slow
 @every_fusion
 def test_only_our_own_types_are_untrusted(fusion):
     model, *_ = fitted(fusion)
@@ -118,6 +124,7 @@ def test_only_our_own_types_are_untrusted(fusion):
     assert all(name.startswith("ocfuse.fusion.") for name in set(untrusted) - trees)
 
 
+@pytest.mark.slow
 @every_fusion
 @pytest.mark.parametrize(
     "shape",
@@ -175,6 +182,7 @@ def test_rows_far_away_stay_finite(fusion):
         assert np.isfinite(model.fuse(Z * far, X * far)).all()
 
 
+@pytest.mark.slow
 @every_fusion
 def test_weight_zero_leaves_a_row_out(fusion):
     Z, y, X = scores()
@@ -194,6 +202,7 @@ def test_equal_weights_are_no_weights(fusion):
     np.testing.assert_array_equal(plain.fuse(Z, X), weighted.fuse(Z, X))
 
 
+@pytest.mark.slow
 @every_fusion
 def test_float32_and_lists(fusion):
     Z, y, X = scores(n=40, n_anomalies=10)

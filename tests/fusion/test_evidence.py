@@ -11,6 +11,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.evidence import Evidence, Ranked, auc_of
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 30))
 def test_areas_are_those_of_scikit_learn(seed, n, q):

@@ -35,6 +35,7 @@ def test_contributions_add_up_to_the_score(inner):
     np.testing.assert_allclose(base + C.sum(axis=1), fusion.fuse(2 * Z, X), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_row_is_scored_on_its_own():
     Z, y, X = scores()
     fusion = LabelledFusion().fit(Z, y, X)

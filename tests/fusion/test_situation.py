@@ -46,6 +46,7 @@ def test_context_that_tells_the_spread_or_the_mean_counts(seed):
         assert learned_scale(X, Z, *PRIORS, None).context_weight > 0
 
 
+@pytest.mark.slow
 def test_rows_of_the_same_run_do_not_vouch_for_context():
     """Neighbours in time are alike; that says nothing of a fresh run at the same progress."""
     blind, told, priors = [], [], []

@@ -54,6 +54,7 @@ def test_a_browser_that_hangs_is_given_up(tmp_path, make_browser, monkeypatch):
         Report("").save(tmp_path / "r.pdf")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 def test_a_real_browser_prints_pages(tmp_path):
     content = make_report(examples.full_data()).save(tmp_path / "r.pdf").read_bytes()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from ocfuse.report.trust import RATES, compare_rates, count_p_values, judged_normal, whose
 from ocfuse.scores import ConformalCalibrator
@@ -26,6 +27,7 @@ def test_normal_rows_stay_near_the_diagonal():
     assert ((trust.low <= RATES) & (trust.high >= RATES)).all()
 
 
+@pytest.mark.slow
 def test_band_covers_the_true_rate_nine_times_of_ten():
     rng = np.random.default_rng(0)
     i = int(np.searchsorted(RATES, 0.1))

@@ -39,6 +39,7 @@ class TestGrid:
         assert search.results_["param_fusion__p"] == list(PAPER_P)
         assert len(PAPER_P) == 9
 
+    @pytest.mark.slow
     def test_nested_fusion(self):
         search = Search(grid={"p": [1.5, 4.0]})
         search.fit(scored_rows(), MinMax(), LabelledFusion(LocalLpFusion(eta=0.7)))
@@ -46,6 +47,7 @@ class TestGrid:
         assert search.best_fusion_.fusion.eta == 0.7
         assert search.best_fusion_.fusion.p == search.best_params_["fusion__fusion__p"]
 
+    @pytest.mark.slow
     def test_parts_that_are_none_have_parameters(self):
         given = LabelledFusion()
         grid = {"kappa": [1.0, 4.0], "agreement": [3], "rho": [1.0, 5.0]}
