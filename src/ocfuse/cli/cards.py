@@ -5,7 +5,6 @@ from typing import Any
 from ocfuse.cli.output import print_fields, print_line, print_table
 from ocfuse.cli.streamtelling import oddities
 from ocfuse.report.words import count
-from ocfuse.streaming import StreamTable
 from ocfuse.streaming.drift import DRIFTING
 from ocfuse.tables import TableDetector
 
@@ -38,24 +37,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "rows_trimmed": len(detector.trimmed_rows_),
         "rows_copied": len(detector.copied_rows_),
         "anomalies_labelled": n_rows - len(no_anomalies),
-    } | ({"stream": _stream(model)} if isinstance(model, StreamTable) else {})
-
-
-def _stream(model: StreamTable) -> dict[str, Any]:
-    """Return what is known of a stream."""
-    stream = model.stream_
-    ratios = zip(stream.channels_, stream.drift_ratio_.tolist(), strict=True)
-    return {
-        "runs": model.card_["runs"],
-        "windows": list(stream.windows),
-        "context": model.context,
-        "drift": stream.drift,
-        "counts": stream.training_counts_,
-        "channels": [
-            {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
-            for name, ratio in ratios
-        ],
-    }
+    } | model.facts()
 
 
 def print_columns(model: TableDetector) -> None:

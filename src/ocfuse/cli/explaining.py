@@ -8,13 +8,12 @@ import pandas as pd
 
 from ocfuse.cli.models import load_model
 from ocfuse.cli.output import collected, print_json, print_line, warn_of
-from ocfuse.cli.scored import scored, scored_chunks, whole_runs
+from ocfuse.cli.scored import scored, scored_chunks
 from ocfuse.cli.streamtelling import oddities
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation
-from ocfuse.streaming import StreamTable
 from ocfuse.tables import Source, TableDetector, open_source
-from ocfuse.tables.detector import RESULTS
+from ocfuse.tables.detector import RESULTS, RUNS
 from ocfuse.tables.frames import listed
 
 __all__ = ["explain_rows", "load_model", "open_source"]
@@ -34,7 +33,7 @@ def explain_rows(
     json: bool,
 ) -> None:
     """Explain rows by their numbers, or if there are none those with the lowest scores."""
-    find = _of_stream if isinstance(model, StreamTable) else _of_table
+    find = _of_stream if model.kind == RUNS else _of_table
     names, explanation = find(model, opened, wanted, worst)
     channels = _channels(model, explanation)
     if json:
@@ -64,17 +63,17 @@ def _of_table(
 
 
 def _of_stream(
-    model: StreamTable, opened: Callable[[], Source], wanted: list[int], worst: int
+    model: TableDetector, opened: Callable[[], Source], wanted: list[int], worst: int
 ) -> Explained:
     """Return the same of a stream, in which rows have their scores by those before them."""
     with collected() as notes:
         source = opened()
-        (frame,) = whole_runs(model, [source.read()])
+        (frame,) = model.in_order([source.read()])
         scores = scored(model.restart(), frame)
     known = scores["score"].dropna()
     chosen = wanted or known.sort_values(kind="stable").index[:worst].tolist()
     if not chosen:
-        odd = ", ".join(oddities(model.counts)) or "none were odd"
+        odd = ", ".join(oddities(model.counts or {})) or "none were odd"
         raise InvalidInputError(
             f"No row of {source.name} has a score. {model.needed} Of {len(frame):,} rows {odd}."
         )
@@ -95,9 +94,9 @@ def _of_stream(
 
 def _channels(model: TableDetector, explanation: Explanation) -> list[dict[str, Any]]:
     """Return what each channel of a stream costs the rows, the dearest first."""
-    if not isinstance(model, StreamTable):
+    names, costs = model.channels, model.channel_costs(explanation)
+    if not names:
         return [{} for _ in range(len(explanation))]
-    names, costs = model.stream_.watched_, model.channel_costs(explanation)
     return [
         {"channels": [{"name": names[j], "cost": row[j]} for j in np.argsort(-row, kind="stable")]}
         for row in costs

@@ -6,8 +6,8 @@ import typer
 
 from ocfuse.exceptions import ModelFileError
 from ocfuse.persistence import load
-from ocfuse.streaming import StreamTable
 from ocfuse.tables import TableDetector
+from ocfuse.tables.detector import RUNS
 
 
 def load_model(
@@ -23,7 +23,7 @@ def load_model(
     if threshold is not None or false_alarms is not None:
         model.set_threshold(false_alarms, offset=threshold)
     if gaps is not None:
-        if isinstance(model, StreamTable):
+        if model.kind == RUNS:
             raise typer.BadParameter(
                 "--gaps is for rows that stand alone. Channels of a stream may be missing at any "
                 "time; rows for which too much is missing have no score, and are counted"

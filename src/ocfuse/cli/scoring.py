@@ -15,7 +15,6 @@ from ocfuse.cli.sinks import to_file, to_stdout
 from ocfuse.cli.streamtelling import oddities
 from ocfuse.ensemble.score import Trace, keep_traces
 from ocfuse.report.words import MANY_ALARMS, MOST, count
-from ocfuse.streaming import StreamTable
 from ocfuse.tables import Source, TableDetector, open_source
 
 __all__ = ["check_report", "load_model", "open_source", "score_table"]
@@ -77,8 +76,7 @@ def score_table(
     with collected() as notes, place as write, keep_traces(traces):
         source = opened()
         tally = Tally()
-        if isinstance(model, StreamTable):
-            model.restart()
+        model.restart()
         for chunk, scores in _all_scores(model, source, quiet, keep_going, why):
             write(scores)
             tally.add(scores)
@@ -90,9 +88,8 @@ def score_table(
             has_score = ~frame.index.isin(tally.without)
             trace = Trace.join(traces) if traces else None
             write_report(model, frame, source.name, report, trace, has_score)
-    if not isinstance(model, StreamTable) or len(tally.without) == tally.rows:
-        tally.unknown = len(tally.without)
-    if isinstance(model, StreamTable) and tally.unknown:
+    tally.unknown = model.n_unknown(len(tally.without), tally.rows)
+    if tally.unknown and model.needed:
         notes.append(f"No row has a score. {model.needed}")
     notes += [note for note in (*again, *tally.notes()) if note not in notes]
     if not quiet:
@@ -102,9 +99,9 @@ def score_table(
         "anomalies": tally.anomalies,
         "without_score": len(tally.without),
     }
-    if isinstance(model, StreamTable):
+    if model.counts is not None:
         told["counts"] = model.counts
-    told |= {"threshold": model.detector_.offset_, "file": out and str(out), "warnings": notes}
+    told |= {"threshold": model.offset_, "file": out and str(out), "warnings": notes}
     tell(told, json, quiet)
     return tally
 

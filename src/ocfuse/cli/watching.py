@@ -27,6 +27,7 @@ from ocfuse.exceptions import (
 )
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import TableDetector
+from ocfuse.tables.detector import ROWS
 from ocfuse.tables.dialect import (
     DELIMITERS,
     head_records,
@@ -197,7 +198,7 @@ class Watch:
         """Return scores, and beside them which columns a row is judged without."""
         frame = self._frame(rows)
         scores = scored(self.model, frame)
-        if not isinstance(self.model, StreamTable):  # gaps of sensors are usual
+        if self.model.kind == ROWS:  # gaps of sensors are usual
             without = [names or None for names in self.model.judged_without(frame)]
             scores[free_name(WITHOUT, scores)] = pd.Series(without, scores.index, dtype=object)
         return scores

@@ -8,8 +8,8 @@ from ocfuse.distributed.backend import SteadyBackend
 from ocfuse.distributed.cluster import Client, guarded, large_messages
 from ocfuse.distributed.sampling import START_AGAIN, sample
 from ocfuse.exceptions import InvalidTypeError
-from ocfuse.streaming import StreamTable
 from ocfuse.tables import TableDetector
+from ocfuse.tables.detector import RUNS
 from ocfuse.threads import few_threads
 
 #: Rows that are learned from.
@@ -44,7 +44,7 @@ def fit(
     TableDetector
         The fitted model.
     """
-    if isinstance(model, StreamTable) or not isinstance(model, TableDetector):
+    if getattr(model, "kind", RUNS) == RUNS:
         raise InvalidTypeError(
             f"model must be a TableDetector. Got {type(model).__name__}. Use "
             "TableDetector(FusedDetector(...)); streams are learned on one machine."

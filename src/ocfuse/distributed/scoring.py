@@ -39,9 +39,9 @@ from ocfuse.exceptions import (
 )
 from ocfuse.files import naming, natural, replacing
 from ocfuse.optional import needed
-from ocfuse.streaming import StreamTable
 from ocfuse.tables import TableDetector
 from ocfuse.tables.arrow import to_frame
+from ocfuse.tables.detector import RUNS
 from ocfuse.tables.frames import Frame, listed
 from ocfuse.tables.names import free_name
 from ocfuse.tables.writing import ParquetWriter
@@ -265,7 +265,7 @@ def _score_part(frame: Frame, model: TableDetector, keep_going: bool) -> Frame:
 
 
 def _require_table(model: Any) -> None:
-    if isinstance(model, StreamTable) or not isinstance(model, TableDetector):
+    if getattr(model, "kind", RUNS) == RUNS:
         raise InvalidTypeError(
             f"model must be a TableDetector. Got {type(model).__name__}. A stream has to be "
             "scored in its order: use `ocfuse score` without an engine, one stream at a time."

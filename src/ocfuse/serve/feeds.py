@@ -16,6 +16,7 @@ from ocfuse.serve.errors import ServeError, unusable
 from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.notes import MOST_NOTES, noted
 from ocfuse.serve.scorers import Cells, FloatArray, RowScorer, RunScorer, Scorer, scores_of, shares
+from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
 
@@ -205,7 +206,7 @@ Feed: TypeAlias = RowFeed | RunFeed
 def feed_of(served: Served, executor: Executor, batchers: Batchers) -> Feed:
     """Return what scores the rows of one stream by a model."""
     scorer = served.scorer
-    if isinstance(scorer, RunScorer):
+    if scorer.kind == RUNS:
         return RunFeed(scorer, executor)
     return RowFeed(scorer, batchers.of(served), executor)
 

@@ -26,6 +26,7 @@ from ocfuse.serve.notes import noted
 from ocfuse.serve.scorers import RowScorer, RunScorer, Scores, features_of
 from ocfuse.serve.settings import Limits
 from ocfuse.serve.workers import Workers
+from ocfuse.tables.detector import RUNS
 from ocfuse.tables.frames import Frame
 
 T = TypeVar("T")
@@ -125,7 +126,7 @@ class Desk:
 
     async def _scores(self, served: Served, rows: Rows) -> Scores:
         scorer = served.scorer
-        if isinstance(scorer, RunScorer):
+        if scorer.kind == RUNS:
             return await self._elsewhere(partial(_scored_runs, scorer, rows))
         batcher = batcher_of(served)
         notes: list[str] = []
@@ -317,7 +318,7 @@ def _explanations(
     with noted() as notes:
         if not len(rows) or at == []:
             return results, notes
-        if isinstance(scorer, RunScorer):
+        if scorer.kind == RUNS:
             return _explained_all(scorer.explain(rows, at)), notes
         features = scorer.read(rows)
         chosen = features if at is None else features.iloc[list(at)]
@@ -364,7 +365,7 @@ def _about(served: Served) -> dict[str, Any]:
 def _described(shelf: Shelf, served: Served) -> dict[str, Any]:
     scorer = served.scorer
     return _about(served) | {
-        "kind": "runs" if isinstance(scorer, RunScorer) else "rows",
+        "kind": scorer.kind,
         "false_alarm_rate": float(scorer.detector.threshold_rate_),
         "loaded": served.loaded,
         "newer_file_failed": shelf.has_failed(served.name),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ocfuse.serve.decoding import JSONRow, Rows
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.column import CATEGORY, EMPTY, FEATURES, IGNORED, NUMBER
+from ocfuse.tables.detector import ROWS, RUNS
 from ocfuse.tables.frames import Frame, numbered_names, pandas
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -67,6 +68,8 @@ class RowScorer:
     is_named : bool
         Whether the detector knows its columns by name.
     """
+
+    kind: Literal["rows"] = ROWS
 
     def __init__(self, detector: FusedDetector, schema: Schema, is_named: bool = True) -> None:
         self.detector, self.schema, self.is_named = detector, schema, is_named
@@ -164,6 +167,10 @@ class RowScorer:
         with already_told():
             return self.detector.explain(self._table(features))
 
+    def try_row(self, row: dict[str, Any]) -> None:
+        """Score one row that has all columns."""
+        self.score_cells([tuple(row.values())])
+
     def shares(self, rows: Sequence[Cells]) -> tuple[FloatArray, FloatArray]:
         """Return what each member adds to the scores of rows, and the norm of the fusion there."""
         return shares(self.detector, self._table(self._frame(rows)))
@@ -198,6 +205,8 @@ class RunScorer:
         What scores.
     """
 
+    kind: Literal["runs"] = RUNS
+
     def __init__(self, model: StreamTable) -> None:
         self.model, self.detector, self.schema = model, model.detector_, model.schema_
         self.names = self.schema.features
@@ -227,12 +236,18 @@ class RunScorer:
             return Scores([], [], [])
         return scores_of(self.model.score(self.frame(rows)))
 
+    def try_row(self, row: dict[str, Any]) -> None:
+        """Score one row that has all channels."""
+        context = self.model.context
+        self.score([row if context is None else row | {context: 0.0}])
+
     def explain(self, rows: Rows, at: Sequence[int] | None) -> Explanation:
         """Return what lies behind the scores of some rows of whole runs."""
         chosen = None if at is None else list(at)
         return self.live().explain(self.frame(rows), chosen)
 
 
+#: What scores by a model; `kind` tells which of the two.
 Scorer: TypeAlias = RowScorer | RunScorer
 
 

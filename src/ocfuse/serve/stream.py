@@ -20,11 +20,11 @@ from ocfuse.serve.live import Live, Sample
 from ocfuse.serve.logs import tell
 from ocfuse.serve.metrics import Metrics
 from ocfuse.serve.models import Served
-from ocfuse.serve.scorers import RunScorer
 from ocfuse.serve.settings import Limits
 from ocfuse.serve.workers import Workers
 from ocfuse.streaming import EventTracker
 from ocfuse.streaming.events import leave_score
+from ocfuse.tables.detector import RUNS
 
 #: Messages that may wait to be scored; the next ones stay with the sender.
 MOST_WAITING = 64
@@ -112,7 +112,7 @@ class Stream:
         self.socket, self.served, self.name, self.around = socket, served, name, around
         self._feed = feed_of(served, around.workers.streams, around.batchers)
         detector = served.scorer.detector
-        usual = MIN_ROWS_OF_RUNS if isinstance(served.scorer, RunScorer) else MIN_ROWS
+        usual = MIN_ROWS_OF_RUNS if served.scorer.kind == RUNS else MIN_ROWS
         self._tracker = EventTracker(
             served.scorer.offset,
             leave_score(detector.offset_, detector.normal_scores_),

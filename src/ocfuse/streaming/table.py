@@ -1,7 +1,7 @@
 """StreamTable: a stream detector that knows the columns of its table."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import Trace, blocks
-from ocfuse.exceptions import DriftWarning, InvalidTypeError, TableError, TableWarning
+from ocfuse.exceptions import (
+    DriftWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    TableError,
+    TableWarning,
+)
 from ocfuse.explain import Explanation
 from ocfuse.report import Report
 from ocfuse.streaming.detector import StreamDetector
@@ -21,7 +27,7 @@ from ocfuse.streaming.samples import Samples, as_times, read_samples, runs_of
 from ocfuse.streaming.windows import run_slices
 from ocfuse.tables.card import make_card
 from ocfuse.tables.column import CATEGORY, EMPTY, GROUP, IGNORED, NUMBER, TIME
-from ocfuse.tables.detector import RESULTS, TableDetector, results_of
+from ocfuse.tables.detector import RESULTS, RUNS, TableDetector, results_of
 from ocfuse.tables.frames import Frame, Series, as_frame, listed, pandas
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.names import FILE, free_name
@@ -31,6 +37,11 @@ from ocfuse.tables.times import NUMBER as TIME_NUMBER
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
+#: Why there is no column of reasons.
+NO_REASONS = (
+    "Reasons are given for rows of a table, not of a stream, where a row has its score by those "
+    "before it. Use ocfuse explain --row or --worst."
+)
 #: What the card tells of the stream beside the settings of its detector.
 SETTINGS = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
 
@@ -85,6 +96,8 @@ class StreamTable(TableDetector):
     >>> int(scores["score"].isna().sum()), bool(scores["is_anomaly"][105:120].all())
     (9, True)
     """
+
+    kind = RUNS
 
     stream_: StreamDetector
     run_: str | None
@@ -194,7 +207,14 @@ class StreamTable(TableDetector):
             warnings.simplefilter("ignore", DriftWarning)  # of a live stream
             return fresh.restart().score_rows(table)
 
-    def score_rows(self, frame: Any) -> Frame:
+    def score_rows(
+        self,
+        frame: Any,
+        *,
+        keep_going: bool = True,
+        why: bool | str = False,
+        most_explained: int | None = None,
+    ) -> Frame:
         """Judge the next rows of the live stream.
 
         Parameters
@@ -202,6 +222,12 @@ class StreamTable(TableDetector):
         frame : data frame
             The rows, one or more, in the order in which they came. Another name in the
             group column, if there is one, begins a new run.
+        keep_going : bool, default=True
+            Not used: a stream always goes on.
+        why : bool, default=False
+            Not for streams: `explain` gives reasons.
+        most_explained : int, default=None
+            Not used.
 
         Returns
         -------
@@ -209,6 +235,8 @@ class StreamTable(TableDetector):
             As of `score`.
         """
         check_is_fitted(self, "stream_")
+        if why:
+            raise InvalidInputError(NO_REASONS)
         table = as_frame(frame)
         samples = self._read(table)
         scores = np.full(len(table), np.nan)
@@ -281,7 +309,7 @@ class StreamTable(TableDetector):
         Returns
         -------
         ndarray of shape (q, number of channels)
-            Columns as `stream_.watched_` names them.
+            Columns as `channels` names them.
         """
         check_is_fitted(self, "stream_")
         costs, n = explanation.attributions, len(self.stream_.watched_)
@@ -353,6 +381,47 @@ class StreamTable(TableDetector):
         samples = self._read(as_frame(frame))
         self.stream_.calibrate(samples.X, *samples.beside)
         return self
+
+    def in_order(self, chunks: Iterable[Frame]) -> Iterator[Frame]:
+        """Yield chunks, unless rows of a recorded run do not follow each other."""
+        last, seen = None, set()
+        for chunk in chunks:
+            for i, run in enumerate(runs_of(self.schema_, chunk) or ()):
+                if run != last and run in seen:
+                    raise TableError(
+                        f"The rows of a run must follow each other, but row {chunk.index[i]} goes "
+                        f"on with {run!r} after rows of {last!r}. Sort the table by run, then by "
+                        "time."
+                    )
+                last = run
+                seen.add(run)
+            yield chunk
+
+    def n_unknown(self, n_without: int, n_rows: int) -> int:
+        """Return how many rows without a score may be anomalies: those that begin a run may not."""
+        return n_without if n_without == n_rows else 0
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is known of the stream: runs, windows, context, drift, channels."""
+        stream = self.stream_
+        ratios = zip(stream.channels_, stream.drift_ratio_.tolist(), strict=True)
+        known = {
+            "runs": self.card_["runs"],
+            "windows": list(stream.windows),
+            "context": self.context,
+            "drift": stream.drift,
+            "counts": stream.training_counts_,
+            "channels": [
+                {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
+                for name, ratio in ratios
+            ],
+        }
+        return {"stream": known}
+
+    @property
+    def channels(self) -> list[str]:
+        """Channels that are watched, in the order of `channel_costs`."""
+        return list(self.stream_.watched_)
 
     @property
     def run_column(self) -> str | None:

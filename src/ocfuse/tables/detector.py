@@ -2,8 +2,9 @@
 
 import os
 import warnings
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from scipy.special import betaincinv
@@ -34,6 +35,9 @@ from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.names import free_name
 from ocfuse.tables.schema import Schema
 
+#: What a model knows: rows that stand alone, or runs, in which a row depends on those before it.
+ROWS: Final = "rows"
+RUNS: Final = "runs"
 #: Columns of what `score` returns, after id and time.
 RESULTS = ("score", "p_value", "is_anomaly")
 #: Column with the reasons, if they are asked for.
@@ -106,6 +110,9 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     120     True
     Name: is_anomaly, dtype: boolean
     """
+
+    #: `ROWS` or `RUNS`.
+    kind: ClassVar[str] = ROWS
 
     schema_: Schema
     detector_: FusedDetector
@@ -236,10 +243,24 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         """Rows that `score` explains unless it is told otherwise."""
         return max(MOST_SCORED // (2 * int(self.detector_.n_features_in_)), 1)
 
-    def explain(self, frame: Any) -> Explanation:
-        """Return what lies behind the score of every row (see `FusedDetector.explain`)."""
+    def explain(self, frame: Any, rows: Any = None) -> Explanation:
+        """Return what lies behind the scores of rows (see `FusedDetector.explain`).
+
+        Parameters
+        ----------
+        frame : data frame
+            Rows with the columns of training.
+        rows : sequence of int, default=None
+            Positions of the rows to explain. None is all.
+
+        Returns
+        -------
+        Explanation
+            One entry per row.
+        """
         check_is_fitted(self, "detector_")
-        features = self.schema_.features_of(frame, gaps=self.detector_.encoder_.gaps)
+        table = frame if rows is None else as_frame(frame).iloc[rows]
+        features = self.schema_.features_of(table, gaps=self.detector_.encoder_.gaps)
         with already_told():
             return self.detector_.explain(features)
 
@@ -309,6 +330,54 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         with already_told():
             self.detector_.calibrate(features, groups=groups)
         return self
+
+    # -- rows as they come, for who need not know whether they are of runs ----
+
+    @property
+    def counts(self) -> dict[str, int] | None:
+        """What has happened in a live stream; None for rows that stand alone."""
+        return None
+
+    @property
+    def needed(self) -> str:
+        """What a row needs to have a score beside its columns, in words."""
+        return ""
+
+    @property
+    def channels(self) -> list[str]:
+        """Channels of a stream whose windows are the features; none for rows that stand alone."""
+        return []
+
+    def restart(self) -> "TableDetector":
+        """Begin a new stream; rows that stand alone are not of any."""
+        return self
+
+    def score_rows(
+        self,
+        frame: Any,
+        *,
+        keep_going: bool = False,
+        why: bool | str = False,
+        most_explained: int | None = None,
+    ) -> Frame:
+        """Judge the next rows of a table or of a live stream; see `score`."""
+        return self.score(frame, keep_going=keep_going, why=why, most_explained=most_explained)
+
+    def in_order(self, chunks: Iterable[Frame]) -> Iterator[Frame]:
+        """Yield chunks of a recorded table, unless their rows do not follow each other."""
+        yield from chunks
+
+    def n_unknown(self, n_without: int, n_rows: int) -> int:
+        """Return how many of the rows without a score may be anomalies."""
+        return n_without
+
+    def channel_costs(self, explanation: Explanation) -> FloatArray:
+        """Return what each of the `channels` costs the explained rows."""
+        return np.zeros((len(explanation), 0))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is known of the model beside columns, detector and card."""
+        return {}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model to one file that `ocfuse.load` reads."""
