@@ -1,11 +1,8 @@
 """Start quickly: scikit-learn without packages that it imports and hardly ever asks."""
 
-import gc
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -37,30 +34,15 @@ class _Later(ModuleType):
             delattr(sys.modules[package], own_name)
 
 
-@contextmanager
-def imports_at_start() -> Iterator[None]:
-    """Import the base of scikit-learn, but not what it hardly uses; then what is inside.
+def import_sklearn() -> None:
+    """Import the base of scikit-learn, but not what it hardly uses.
 
     For programs that soon end, to be called in their only thread. Others stand for those
     packages while scikit-learn is imported, and are gone when it is: what is imported from
     then on is imported as ever. Whoever has kept one gets all that the package has.
-
-    Imports leave hardly any garbage. None is looked for meanwhile, nor later among what they
-    made, which lives as long as the program. Does nothing if scikit-learn is there already.
     """
     if "sklearn" in sys.modules:
-        yield
         return
-    gc.disable()
-    try:
-        _import_sklearn()
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-def _import_sklearn() -> None:
     stand_ins = [_Later(name) for name in HARDLY_USED if _can_wait(name)]
     for module in stand_ins:
         module.step_in()

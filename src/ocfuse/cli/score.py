@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ocfuse.cli.codes import ExitCode
-from ocfuse.cli.early import imports_at_start
+from ocfuse.cli.early import import_sklearn
 from ocfuse.cli.options import (
     Config,
     Data,
@@ -95,8 +95,8 @@ def score_command(
     out = out if is_spread else check_scores(out)
     if report is not None and data == "-":
         raise typer.BadParameter("--report needs a file that can be read twice, not stdin")
-    with imports_at_start():
-        from ocfuse.cli import scoring  # noqa: PLC0415
+    import_sklearn()
+    from ocfuse.cli import scoring  # noqa: PLC0415
 
     scoring.check_report(report)
     detector = scoring.load_model(model, threshold, false_alarms, gaps)
