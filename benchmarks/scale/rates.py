@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 
 from benchmarks.scale.plan import LEARNED, Size, measured
 from benchmarks.scale.probe import FAMILIES
-from ocfuse.detectors.pools import Pool
+from ocfuse.detectors.pool import Pool
 from ocfuse.ensemble import plan
 from ocfuse.ensemble.plan import fit_cost
 from ocfuse.fusion import make_fusion

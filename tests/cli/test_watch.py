@@ -10,8 +10,8 @@ import time
 import pytest
 
 from ocfuse import load
-from ocfuse.cli.telling import Flags, Teller
-from ocfuse.cli.watching import Watch
+from ocfuse.cli.watch import Watch
+from ocfuse.cli.watch_events import Flags, Reporter
 from ocfuse.tables import open_source
 from tests.cli.cases import ANOMALIES, plant, process
 
@@ -196,7 +196,7 @@ def test_few_bad_rows_do_not_cost_a_call_per_row(plant_folder, rows):
 
     bad = []
 
-    class Silent(Teller):
+    class Silent(Reporter):
         def tell(self, scores):
             pass
 

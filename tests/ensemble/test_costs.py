@@ -6,11 +6,10 @@ import pytest
 from sklearn.ensemble import IsolationForest
 
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, SVDD, Marginal, OneClassGP
-from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.landmarks import MOST_KEPT
-from ocfuse.detectors.pools import POOLS, make_pool
+from ocfuse.detectors.pool import POOLS, make_pool
 from ocfuse.detectors.training import MOST_DISTANCES as DISTANCES_AT_ONCE
-from ocfuse.detectors.whitened import Whitened
+from ocfuse.detectors.views import Compressed, Whitened
 from ocfuse.ensemble.plan import RATES, Job, fit_cost
 from ocfuse.fusion import make_fusion
 

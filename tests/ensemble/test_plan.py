@@ -16,12 +16,12 @@ from ocfuse import FusedDetector
 from ocfuse.cost import Cost
 from ocfuse.detectors import KNN, SVDD, Pool
 from ocfuse.detectors.base import BaseDetector
-from ocfuse.detectors.groups import Groups
 from ocfuse.ensemble import plan as planning
-from ocfuse.ensemble.plan import Job, make_plan, require_room, shape_of
+from ocfuse.ensemble.plan import Job, make_plan, require_memory, shape_of
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError, OcfuseError
 from ocfuse.fusion import CompetenceFusion, LabelledFusion
 from ocfuse.fusion.locality import Locality
+from ocfuse.groups import Groups
 from ocfuse.tuning import Search
 
 #: What is learned: members, rows, columns, groups, search.
@@ -309,7 +309,7 @@ def test_a_fit_that_needs_more_than_there_is_is_refused(monkeypatch):
     plan = make_plan("default", Job(1_000_000, 500))
     assert not plan.is_possible
     with pytest.raises(NotEnoughMemoryError) as caught:
-        require_room(plan)
+        require_memory(plan)
     assert isinstance(caught.value, OcfuseError)
     assert isinstance(caught.value, MemoryError)
     words = str(caught.value)
@@ -318,7 +318,7 @@ def test_a_fit_that_needs_more_than_there_is_is_refused(monkeypatch):
     rows = plan.possible_rows
     assert f"Use at most {rows:,} rows" in words
     assert f"Use at most {rows:,} rows" in str(plan)
-    require_room(make_plan("default", Job(rows, 500)))  # what it advises will do
+    require_memory(make_plan("default", Job(rows, 500)))  # what it advises will do
     assert not make_plan("default", Job(rows + rows // 50, 500)).is_possible
 
 
@@ -354,7 +354,7 @@ def test_the_light_pool_is_advised_only_where_it_helps(monkeypatch):
 @pytest.mark.parametrize("room", [None, 0, 10**6])
 def test_small_data_is_never_refused(monkeypatch, room):
     monkeypatch.setattr(planning, "available_bytes", lambda: room)
-    require_room(make_plan("default", Job(500, 30)))
+    require_memory(make_plan("default", Job(500, 30)))
 
 
 def test_a_plan_is_a_table_in_notebooks():

@@ -130,7 +130,7 @@ def test_a_class_that_moves_is_found_where_it_is(path, monkeypatch):
         ("ocfuse", "Nothing"),
         ("ocfuse", "load"),
         ("ocfuse", "features.Nothing"),
-        ("ocfuse.fusion.surroundings", "FeatureEncoder"),  # of format 1, but another class
+        ("ocfuse.fusion.local_scale", "FeatureEncoder"),  # of format 1, but another class
         ("ocfuse.explain", "Explanation"),  # ours, but no part of a model
         ("", "FeatureEncoder"),
         ("Ocfuse", "FeatureEncoder"),
@@ -148,7 +148,7 @@ def test_names_that_are_not_registered_are_refused(path, name):
 
 def test_an_old_path_is_read_in_any_format(path):
     def change(parts):
-        node_of(parts, "FeatureEncoder").update(__module__="ocfuse.features")
+        node_of(parts, "FeatureEncoder").update(__module__="ocfuse.encoder")
 
     assert type(load(forged(path, change))) is FeatureEncoder
 
@@ -157,7 +157,7 @@ def test_a_class_that_is_gone_is_told(path, monkeypatch):
     def gone(key):
         raise ImportError("no module named gone")
 
-    monkeypatch.setattr("ocfuse.persistence.building.class_of", gone)
+    monkeypatch.setattr("ocfuse.persistence.build.class_of", gone)
     with pytest.raises(ModelFileError, match=r"cannot be rebuilt.*no module named gone"):
         load(path)
 
@@ -165,6 +165,6 @@ def test_a_class_that_is_gone_is_told(path, monkeypatch):
 def test_words_of_users_are_not_names(tmp_path):
     """Keys and texts that look like a path stay as they are."""
     model = FeatureEncoder().fit([[1.0], [2.0], [4.0]])
-    model.notes_ = {"__module__": "ocfuse.features", "__class__": "FeatureEncoder", "__loader__": 1}
+    model.notes_ = {"__module__": "ocfuse.encoder", "__class__": "FeatureEncoder", "__loader__": 1}
     loaded = load(save(model, tmp_path / "model.ocf"))
     assert loaded.notes_ == model.notes_

@@ -1,4 +1,4 @@
-"""What a fit will take: bytes and seconds, before anything is learned.
+"""Memory and time of a fit, before anything is learned.
 
 Members and fusion tell their work and their bytes by kind (`ocfuse.cost`), and what is done
 around them is counted here. `RATES` has what one of each kind takes, as it was measured.
@@ -13,18 +13,18 @@ import numpy as np
 from ocfuse.cost import NUMBER, Amounts, Cost, Shape
 from ocfuse.detectors.base import N_FOLDS
 from ocfuse.detectors.members import Members
-from ocfuse.detectors.pools import Pool
+from ocfuse.detectors.pool import Pool
 from ocfuse.detectors.training import cost_of
-from ocfuse.ensemble.holdout import N_REFITS, is_refitted
-from ocfuse.ensemble.labels import ANOMALY, check_labels
+from ocfuse.encoder import check_table, make_encoder, take_rows
+from ocfuse.ensemble.fit import N_REFITS, is_refitted
 from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.explain import html_table
-from ocfuse.features import check_table, make_encoder, take_rows
 from ocfuse.fusion import make_fusion
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.system.memory import available_bytes
 from ocfuse.tuning.search import make_search
+from ocfuse.validation import ANOMALY, check_training_labels
 
 #: Rows that the categories of a data frame are counted in.
 ROWS_TO_COUNT = 1000
@@ -388,7 +388,7 @@ def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None, encoder:
         The numbers of all of them.
     """
     n, m = shape_of(X, encoder)
-    n_anomalies = int(np.sum(check_labels(y, n) == ANOMALY))
+    n_anomalies = int(np.sum(check_training_labels(y, n) == ANOMALY))
     search = make_search(tune)
     return Job(
         n_rows=n - n_anomalies,
@@ -444,7 +444,7 @@ def shape_of(X: Any, encoder: Any = None) -> tuple[int, int]:
         return n, m
 
 
-def require_room(plan: Plan) -> None:
+def require_memory(plan: Plan) -> None:
     """Refuse a fit for which there is not enough memory, and say what to do."""
     if not plan.is_possible:
         raise NotEnoughMemoryError(

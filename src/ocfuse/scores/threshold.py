@@ -1,22 +1,22 @@
-"""Thresholds of a score, and what detectors do with theirs: an alarm is score < offset.
+"""Thresholds: offsets from observed scores, limits from few runs, and warnings about them.
 
 `ThresholdMixin`, `InnerThresholdMixin` and `AlarmMixin` are the methods that all detectors share.
 The functions return offsets of given scores.
 """
 
 import warnings
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, ThresholdWarning
-from ocfuse.optional import slow
-from ocfuse.scores.checks import label_vector, rate_in_open_interval, require_rows, score_vector
 from ocfuse.scores.conformal import ConformalCalibrator, whole_part
+from ocfuse.system.packages import slow
+from ocfuse.validation import label_vector, rate_in_open_interval, require_rows, score_vector
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Self = TypeVar("Self", bound="ThresholdMixin")
 Outer = TypeVar("Outer", bound="InnerThresholdMixin")
 

@@ -11,14 +11,11 @@ from typing import Any, TypeAlias
 from ocfuse.exceptions import OcfuseError
 from ocfuse.persistence import load, read_header
 from ocfuse.persistence.trial import try_load
-from ocfuse.serve.batching import Batcher
 from ocfuse.serve.errors import ServeError
-from ocfuse.serve.logs import fault, tell
-from ocfuse.serve.metrics import Metrics
-from ocfuse.serve.notes import noted
-from ocfuse.serve.scorers import Scorer, scorer_of
+from ocfuse.serve.scoring import Batcher, Scorer, scorer_of
 from ocfuse.serve.settings import Settings
-from ocfuse.tables.column import CATEGORY
+from ocfuse.serve.telemetry import Metrics, fault, noted, tell
+from ocfuse.tables.cells import CATEGORY
 from ocfuse.tables.detector import RUNS
 
 #: What tells a file from the one that was there before.
@@ -55,7 +52,7 @@ class Served:
     loaded: float = 0.0
 
 
-class Shelf:
+class ModelRegistry:
     """The models by name.
 
     Parameters

@@ -1,8 +1,12 @@
 """TableDetector: a detector that knows the columns of its table."""
 
+import hashlib
 import os
+import platform
 import warnings
 from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -11,8 +15,10 @@ from scipy.special import betaincinv
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.arrays import BoolArray, FloatArray, Int64Array
+from ocfuse.encoder import JUDGE, REFUSE, already_told, make_encoder
 from ocfuse.ensemble import FusedDetector
-from ocfuse.ensemble.plan import require_room
+from ocfuse.ensemble.plan import require_memory
 from ocfuse.ensemble.score import Trace, score_in_blocks
 from ocfuse.exceptions import (
     FewSamplesWarning,
@@ -22,17 +28,13 @@ from ocfuse.exceptions import (
     TableError,
 )
 from ocfuse.explain import Explanation
-from ocfuse.features import JUDGE, REFUSE, already_told, make_encoder
 from ocfuse.persistence import save
 from ocfuse.report import Report
 from ocfuse.report.words import count
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.tables import cells
-from ocfuse.tables.card import make_card
-from ocfuse.tables.cells import BoolArray, FloatArray
-from ocfuse.tables.frames import Frame, Series, as_frame, pandas
+from ocfuse.tables.dataframes import Frame, Series, as_frame, free_name, pandas
 from ocfuse.tables.labels import with_unknown
-from ocfuse.tables.names import free_name
 from ocfuse.tables.schema import Schema
 
 #: What a model knows: rows that stand alone, or runs, in which a row depends on those before it.
@@ -56,6 +58,8 @@ UNUSABLE = "Rows without a score: text among numbers, infinity, or gaps that are
 FEWEST_ALARMS = 2
 #: Chance with which the rate that is told of few rows is not exceeded.
 SURE = 0.95
+
+PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn", "pandas")
 
 
 class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
@@ -166,7 +170,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         if self.label is None and len(table.columns) >= MANY_COLUMNS and len(table):
             # to look at every column takes its time, which is better not spent in vain
             n_numbers = sum(map(cells.is_number, table.iloc[0]))
-            require_room(detector.plan((len(table), max(n_numbers, 1))))
+            require_memory(detector.plan((len(table), max(n_numbers, 1))))
         schema = Schema.infer(
             *(table, self.label, self.ignore, self.id, self.time),
             normal=self.normal,
@@ -483,3 +487,31 @@ def _warn_if_few(detector: FusedDetector) -> None:
         FewSamplesWarning,
         stacklevel=3,
     )
+
+
+def make_card(features: Frame, y: Int64Array | None, detector: FusedDetector) -> dict[str, Any]:
+    """Return rows, columns, versions, time, settings and a checksum of the training data."""
+    return {
+        "rows": len(features),
+        "columns": features.shape[1],
+        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": {"Python": platform.python_version()} | {p: version(p) for p in PACKAGES},
+        "settings": {
+            name: value if isinstance(value, str | int | float | None) else repr(value)
+            for name, value in detector.get_params(deep=False).items()
+        },
+        "sha256": data_checksum(features, y),
+    }
+
+
+def data_checksum(features: Frame, y: Int64Array | None) -> str:
+    """Return the SHA-256 of names, values and labels, in whatever format they were stored."""
+    digest = hashlib.sha256()
+    for name in features.columns:
+        values = features[name].to_numpy()
+        is_text = values.dtype == object
+        content = repr(values.tolist()).encode() if is_text else values.astype("<f8").tobytes()
+        digest.update(f"{len(name)} {name} {len(content)} ".encode() + content)
+    if y is not None:
+        digest.update(np.asarray(y).astype("<i8").tobytes())
+    return digest.hexdigest()
