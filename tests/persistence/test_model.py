@@ -45,6 +45,7 @@ from ocfuse.persistence import Header, read_header, save
 from ocfuse.persistence.archive import Archive
 from ocfuse.persistence.build import SKLEARN_PARTS, Builder, is_known_class
 from ocfuse.persistence.header import FORMAT, LONGEST_HEADER, MAGIC
+from ocfuse.persistence.registry import PATHS_OF_FORMAT_1
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -394,7 +395,7 @@ def test_files_that_name_functions(path, module, name):
     ("name", "known"),
     [
         ("ocfuse.FeatureEncoder", True),
-        ("ocfuse.encoder.FeatureEncoder", True),  # as format 1 has it
+        (f"ocfuse.{next(iter(PATHS_OF_FORMAT_1))}", True),  # as format 1 has it
         ("ocfuse.LocalScale", True),  # a class of ours, not an estimator
         ("ocfuse.load", False),
         ("ocfuse.os", False),

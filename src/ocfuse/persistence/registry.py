@@ -223,7 +223,7 @@ def registered(name: str) -> str | None:
     Parameters
     ----------
     name : str
-        Such as "ocfuse.LocalScale" or, in format 1, "ocfuse.fusion.local_scale.LocalScale".
+        The package and a key of `CLASSES` or, in format 1, of `PATHS_OF_FORMAT_1`.
 
     Returns
     -------
