@@ -123,3 +123,13 @@ def test_the_threshold_of_a_detector_inside(detector):
     assert detector.offset_ == outer.offset_ == 50.0
     assert detector.threshold_rate_ == outer.threshold_rate_
     assert outer.conformal_ is detector.conformal_
+
+
+def test_a_row_without_a_score_is_never_called_normal():
+    class Blind(AlarmMixin):
+        offset_ = 0.0
+
+        def score_samples(self, X, context=None):
+            return np.array([1.0, np.nan, -1.0])
+
+    np.testing.assert_array_equal(Blind().predict(None), [1, -1, -1])

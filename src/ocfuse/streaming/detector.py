@@ -22,7 +22,7 @@ from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
 from ocfuse.explain import Explanation
 from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import load, save
-from ocfuse.scores.threshold import InnerThresholdMixin, alarms_of, p_values_of
+from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.streaming.clock import COUNTED, StreamState, check_times, require_finite, require_rising
 from ocfuse.streaming.course import Course
 from ocfuse.streaming.fit import (
@@ -38,6 +38,7 @@ from ocfuse.streaming.view import StreamView, typical
 from ocfuse.streaming.windows import LARGEST, check_samples, run_slices
 from ocfuse.validation import (
     ANOMALY,
+    NORMAL,
     check_choice,
     check_context,
     check_number,
@@ -116,7 +117,8 @@ class RecordedRuns(InnerThresholdMixin):
 
         A sample without a score raises none.
         """
-        return alarms_of(self.decision_function(X, runs, time, context))
+        below = self.decision_function(X, runs, time, context) < 0
+        return np.where(below, ANOMALY, NORMAL)
 
     def p_values(
         self, X: Any, runs: Any = None, time: Any = None, context: Any = None
