@@ -111,8 +111,8 @@ def test_alarms_are_below_the_threshold(detector):
     assert detector.predict([9.0, 10.0, 12.0]).tolist() == [-1, 1, 1]
 
 
-def test_a_row_without_a_score_raises_no_alarm_and_has_no_p_value(detector):
-    assert detector.predict([np.nan, 0.0]).tolist() == [1, -1]
+def test_a_row_without_a_score_is_never_called_normal_and_has_no_p_value(detector):
+    assert detector.predict([np.nan, 0.0, 1e9]).tolist() == [-1, -1, 1]
     np.testing.assert_array_equal(detector.p_values([np.nan, 0.0, 1e9]), [np.nan, 0.01, 1.0])
     np.testing.assert_array_equal(detector.p_values([np.nan]), [np.nan])
 
@@ -123,13 +123,3 @@ def test_the_threshold_of_a_detector_inside(detector):
     assert detector.offset_ == outer.offset_ == 50.0
     assert detector.threshold_rate_ == outer.threshold_rate_
     assert outer.conformal_ is detector.conformal_
-
-
-def test_a_row_without_a_score_is_never_called_normal():
-    class Blind(AlarmMixin):
-        offset_ = 0.0
-
-        def score_samples(self, X, context=None):
-            return np.array([1.0, np.nan, -1.0])
-
-    np.testing.assert_array_equal(Blind().predict(None), [1, -1, -1])
