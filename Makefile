@@ -43,7 +43,7 @@ test-fast: $(STAMP)  ## run the tests that matter while changing code (3 minutes
 
 # torch is large, and nothing but a rival and other people's networks needs it.
 NEED_TORCH := tests/vision/test_torched.py tests/vision/test_lite0.py \
-    tests/bench/rivals/test_motion_unet.py
+    tests/lab/rivals/test_motion_unet.py
 test-torch: $(STAMP) .venv/.torch  ## install torch and timm, and run the tests that need them
 	$(PIP) timm
 	$(RUN) -m pytest -rs $(NEED_TORCH)
@@ -51,7 +51,7 @@ test-torch: $(STAMP) .venv/.torch  ## install torch and timm, and run the tests 
 # The lowest versions that pyproject.toml promises, with the package installed as users have it.
 # Old packages warn of what new ones deprecate; that is theirs to mend.
 OLDEST := .venv-oldest/bin/python
-NEED_CORE := tests/solvers tests/compiled tests/nearest tests/detectors tests/scores tests/fusion \
+NEED_CORE := tests/solvers tests/kernels tests/nearest tests/detectors tests/scores tests/fusion \
     tests/negatives tests/stats tests/tuning tests/ensemble tests/streaming tests/tables tests/report \
     $(addprefix tests/cli/test_,fit.py score.py watch.py streams.py) \
     tests/ordinary tests/persistence $(addprefix tests/test_,explain.py features.py files.py metrics.py)
@@ -92,7 +92,7 @@ check-native: $(STAMP)  ## run the kernel's tests under address and undefined-be
 	for kernel in build/sanitized/ocfuse/*/_native*.so; do nm -D $$kernel | grep -q __asan || exit 1; done
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized \
-	    $(RUN) -m pytest -q tests/solvers/test_native.py tests/compiled tests/nearest
+	    $(RUN) -m pytest -q tests/solvers/test_native.py tests/kernels tests/nearest
 
 bench-solvers: $(STAMP)  ## time the solvers
 	$(RUN) -m benchmarks.solvers

@@ -34,7 +34,7 @@ LONG = (
     "tests/test_tutorials.py",
     "tests/report/test_browser.py",
     "tests/golden/test_scores.py",
-    "tests/bench/test_paper.py",
+    "tests/lab/paper/test_paper.py",
     "tests/ensemble/test_conformance.py",
     "tests/hardening/test_model_files.py",
     "tests/cli/test_startup.py",
@@ -52,7 +52,7 @@ MARKS = {
     "tests/distributed/": "slow",
     "tests/faults/": "slow",
     "tests/hardening/": "slow",
-    "tests/robots/": "slow",
+    "tests/lab/robot_cell/": "slow",
 }
 
 

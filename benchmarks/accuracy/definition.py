@@ -14,12 +14,12 @@ FRAME = (
     BENCHMARKS / "accuracy" / "measures.py",
     BENCHMARKS / "accuracy" / "context.py",
     BENCHMARKS / "estimator" / "tables.py",
-    PACKAGE / "bench" / "measures.py",
+    PACKAGE / "lab" / "paper" / "runner.py",
     PACKAGE / "metrics.py",
 )
 RIVALS = (BENCHMARKS / "accuracy" / "rivals.py", BENCHMARKS / "estimator" / "systems.py")
 #: Parts of the package that the scores of the members come from.
-MEMBERS = ("detectors", "ensemble", "features.py", "solvers")
+MEMBERS = ("detectors", "encoder.py", "ensemble", "groups.py", "solvers")
 
 
 def key(kind: str, definition: str) -> str:

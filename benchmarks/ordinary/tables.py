@@ -86,7 +86,7 @@ def run(quick: bool) -> Report:
 def record(system: str, state: str, cells: list[Cell]) -> Data:
     """Measure one system on all cells, and say what it was; what is stored is not run again."""
     package = [
-        path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] != "bench"
+        path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] != "lab"
     ]
     code = code_digest(package) if system == "ocfuse" else pyod.__version__
     own = [Path(str(module.__file__)) for module in (sources, systems, troubles)]

@@ -50,8 +50,7 @@ def errors_of(model: MotionUNet, runs: Runs) -> FloatArray:
 
 def motion_key(data: Recordings, n_steps: int) -> str:
     """Return a name that changes with the code, the runs and the training."""
-    code = [PACKAGE / "bench/rivals/motion_unet.py", *(PACKAGE / "bench/rivals/motion").glob("*")]
-    sources = [path for path in code if path.suffix == ".py"]
+    sources = [PACKAGE / "lab/rivals/motion_unet.py"]
     runs = (data.train, data.validation, data.test)
     pictures = data_digest(*(part.pooled for part in runs))
     return definition_key(code_digest(sources), pictures, str(n_steps))

@@ -24,8 +24,8 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
 #: Parts of the package that fits and scores depend on.
 LEARNING = (
-    *("compiled", "detectors", "ensemble", "features.py", "fusion", "nearest"),
-    *("negatives", "scores", "solvers", "system", "threads.py", "tuning"),
+    *("column_kinds.py", "detectors", "encoder.py", "ensemble", "fusion", "groups.py", "kernels"),
+    *("nearest", "negatives", "scores", "solvers", "system", "tuning", "validation.py"),
 )
 #: What only plans does not change what is measured.
 PLANNING = {"memory.py", "plan.py"}

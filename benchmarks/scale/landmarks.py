@@ -54,11 +54,13 @@ Results are stored: what was taken, below, is the time of the last run only.
 Options = dict[str, Any]
 #: A measure of a way, shape (sets, seeds, members)
 Found = dict[str, FloatArray]
-CODE = ("landmarks.py", "leverage.py", "moments.py", "reduced.py", "sphere.py", "spectrum.py")
 #: The two ways: the options of a member, and the files that its results rest on.
 WAYS: dict[str, tuple[Options, tuple[str, ...]]] = {
-    "exact": ({"landmarks": None, "max_samples": None}, ("spectrum.py", "inverse.py")),
-    "landmarks": ({"landmarks": LANDMARKS}, (*CODE, "blocks.py", "blocked.py", "gp.py")),
+    "exact": ({"landmarks": None, "max_samples": None}, ("kernel_algebra.py",)),
+    "landmarks": (
+        {"landmarks": LANDMARKS},
+        ("landmarks.py", "landmark_models.py", "kernel_algebra.py", "gp.py"),
+    ),
 }
 MEMBERS: dict[str, Callable[..., BaseDetector]] = {
     **{f"kpca-{w:g}": partial(KPCA, width=w) for w in (0.25, 1.0)},

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from benchmarks.paper.figures import draw
-from tests.bench.records import hand_made
+from tests.lab.paper.records import hand_made
 
 CELL = {
     "printed": 2.0,

@@ -8,13 +8,13 @@ import ocfuse
 PACKAGE = Path(ocfuse.__file__).parent
 #: Where the time of day is told, and nothing is reckoned with it.
 STAMPS = {
-    "alone.py",
-    "bench/facts.py",
-    "cli/streamtelling.py",
-    "cli/videomarks.py",
-    "cli/videotelling.py",
-    "ensemble/reporting.py",
-    "tables/card.py",
+    "cli/video_output.py",
+    "cli/watch_events.py",
+    "cli/watch_video.py",
+    "ensemble/report.py",
+    "lab/paper/runner.py",
+    "system/files.py",
+    "tables/detector.py",
 }
 OF_DAY = re.compile(
     r"\btime\.(time|time_ns|ctime|localtime|gmtime)\b"

@@ -15,9 +15,9 @@ from ocfuse.system.files import LineFile
 from ocfuse.vision import FeatureStore
 from ocfuse.vision.frames import Frame
 from ocfuse.vision.watch import FrameWatch
-from tests.bench.cases import run_toy
 from tests.faults.cases import full_disk, on_disk, read_only
-from tests.robots.cases import PLAN
+from tests.lab.paper.cases import run_toy
+from tests.lab.robot_cell.cases import PLAN
 from tests.vision.cases import Blocks, needs, scene
 from tests.vision.framecases import Scripted
 

@@ -66,7 +66,7 @@ DISCLOSURES = (
     "Thresholds come from validation normals alone, which have chosen members and p before, so "
     "that the rate of false alarms is not promised strictly; and some sets have few "
     "(`account.md`). Some sets have rows of the test that equal training rows (there too). No "
-    "label of the test reaches any choice (`tests/bench/test_paper.py`). What is known in "
+    "label of the test reaches any choice (`tests/lab/paper/test_paper.py`). What is known in "
     "hindsight (best threshold, candidates, weights fitted on the test) is in tables of its own, "
     "and only explains differences.",
 )

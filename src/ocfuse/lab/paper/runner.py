@@ -47,13 +47,13 @@ PACKAGE = Path(ocfuse.__file__).parent
 ASIDE = frozenset(
     {
         "__init__.py",
-        "bench",
         "cli",
+        "compare.py",
         "datasets",
         "exceptions.py",
         "explain.py",
-        "persistence.py",
-        "progress.py",
+        "lab",
+        "persistence",
         "stats",
         "versions.py",
     }
@@ -322,6 +322,9 @@ def package_sources(parts: Collection[str] | None = None) -> list[Path]:
     first = {path: path.relative_to(PACKAGE).parts[0] for path in found}
     if parts is None:
         return [path for path in found if first[path] not in ASIDE]
+    missing = set(parts) - set(first.values())
+    if missing:
+        raise InvalidInputError(f"Parts must be of this package. Got {', '.join(sorted(missing))}.")
     return [path for path in found if first[path] in parts]
 
 

@@ -59,7 +59,7 @@ from ocfuse.tuning.splits import (
 )
 
 #: How rows are drawn, prepared, learned from and measured.
-FRAME = ("splits.py", "trial.py", "measures.py", "members.py", "recipes.py", "context.py")
+FRAME = ("repetitions.py", "runner.py", "systems.py")
 #: Packages whose versions may change results.
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
@@ -514,10 +514,10 @@ RIVALS: dict[str, SystemRecipe] = {
 @cache
 def _code(is_rival: bool) -> str:
     """Return a digest of the code, and the versions, that results depend on."""
-    here = PACKAGE / "bench"
-    paths = [*package_sources(), *(here / name for name in FRAME)]
+    lab = PACKAGE / "lab"
+    paths = [*package_sources(), *(lab / "paper" / name for name in FRAME)]
     if is_rival:
-        paths += (here / "rivals").glob("*.py")
+        paths += (lab / "rivals").glob("*.py")
     kernel = "C++" if is_available() else "NumPy"
     return definition_key(code_digest(paths), kernel, *map(version, PACKAGES))
 

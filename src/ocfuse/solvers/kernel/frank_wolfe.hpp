@@ -181,7 +181,7 @@ class FrankWolfe {
     excess = primal - dual;
   }
 
-  // See Forecast in presolve.py.
+  // See Forecast in method.py.
   bool is_hopeless(int s, double gap, double allowed) {
     const int n = n_iter[s];
     const double t = n, past = 1.0 / (t * t);
@@ -214,7 +214,7 @@ class FrankWolfe {
     proof.check(slots, proof_w, alpha, step_m, v);
   }
 
-  // As in frank_wolfe.py and presolve.py.
+  // As in frank_wolfe.py and method.py.
   static constexpr double kSharpest = 1e-12, kLinePrecision = 1e-2, kDrowned = 0.5, kProgress = 0.1,
                           kSmoothPrior = 16.0, kStandstill = 0.8;
 

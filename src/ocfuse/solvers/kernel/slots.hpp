@@ -151,7 +151,7 @@ typename L::Own sum_of(const typename L::Each* x, std::int64_t rows) {
 }
 
 // P and D of a pair, from the data alone, and whether they prove it. What
-// rounding may have done to P - D (certificate.py says how much) counts as gap.
+// rounding may have done to P - D (solution.py says how much) counts as gap.
 template <class L>
 struct Proof {
   typename L::Own primal{}, dual{};

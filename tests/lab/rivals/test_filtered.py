@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from ocfuse.detectors import KNN, LOF
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.rivals import FilteredEnsemble
-from tests.bench.rivals.cases import islands
+from tests.lab.rivals.cases import islands
 
 
 def spoilt(seed, n=150, share=0.08):

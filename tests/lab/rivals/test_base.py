@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from benchmarks.estimator.tables import uci_task
 from ocfuse.detectors import KNN
 from ocfuse.lab.rivals import BoostedSVM, DynamicEnsemble, FilteredEnsemble
-from tests.bench.rivals.cases import DETECTORS, islands
+from tests.lab.rivals.cases import DETECTORS, islands
 
 LIGHT = [
     BoostedSVM(n_rounds=2, random_state=0),

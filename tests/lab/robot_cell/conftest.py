@@ -3,7 +3,7 @@
 import pytest
 
 from ocfuse.lab.robot_cell import simulate
-from tests.robots.cases import PLAN
+from tests.lab.robot_cell.cases import PLAN
 
 
 @pytest.fixture(scope="session")

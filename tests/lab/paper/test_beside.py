@@ -9,7 +9,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.paper.beside import beside, is_highest, plain_sheet, sheet_beside, summarise
 from ocfuse.lab.paper.published import published_table
 from ocfuse.lab.paper.sheet import GAP, Bold
-from tests.bench.records import failure, hand_made, record
+from tests.lab.paper.records import failure, hand_made, record
 
 RESULTS = [
     *(record("rpau", "LOF", "D1", s, auc=a) for s, a in enumerate((90.0, 91.5, 95.0))),

@@ -5,7 +5,7 @@ import pytest
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.rivals import BoostedSVM
-from tests.bench.rivals.cases import islands
+from tests.lab.rivals.cases import islands
 
 
 def spoilt(seed):

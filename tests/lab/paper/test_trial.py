@@ -12,7 +12,7 @@ from ocfuse.lab.paper.repetitions import (
     repeated,
     standardise,
 )
-from tests.bench.cases import load_toy
+from tests.lab.paper.cases import load_toy
 
 
 @pytest.fixture

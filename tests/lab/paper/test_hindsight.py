@@ -11,7 +11,7 @@ from ocfuse.lab.paper.experiment import Hindsight, Paper, best_linear, bounds
 from ocfuse.lab.paper.published import published_table
 from ocfuse.lab.paper.runner import Cell, run_cells
 from ocfuse.metrics import auc
-from tests.bench.cases import load_toy
+from tests.lab.paper.cases import load_toy
 
 CELL = Cell("hindsight", "pure", "toy", 0)
 NEEDS_DATA = pytest.mark.skipif("OCFUSE_DATA" not in os.environ, reason="OCFUSE_DATA names no data")

@@ -11,7 +11,7 @@ from ocfuse.lab.paper import ranking
 from ocfuse.lab.paper.account import checks
 from ocfuse.lab.paper.runner import facts
 from ocfuse.lab.paper.tables import write
-from tests.bench.records import failure, hand_made
+from tests.lab.paper.records import failure, hand_made
 
 ABLATION = {
     "data": {

@@ -9,7 +9,7 @@ import pytest
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.robot_cell import cell, read_plan, simulate
 from ocfuse.lab.robot_cell.cell import MAKER, PLAN_FILE, SIMULATOR, maker
-from tests.robots.cases import PLAN
+from tests.lab.robot_cell.cases import PLAN
 
 pytest.importorskip("pybullet", reason="the extra robots is not installed")
 

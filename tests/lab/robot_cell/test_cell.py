@@ -15,7 +15,7 @@ from ocfuse.lab.robot_cell.run import TRUTH
 from ocfuse.system.files import folder_lock
 from ocfuse.system.progress import show_progress
 from ocfuse.vision.trials import read_trials
-from tests.robots.cases import PLAN
+from tests.lab.robot_cell.cases import PLAN
 
 pytest.importorskip("pybullet", reason="the extra robots is not installed")
 image = pytest.importorskip("PIL.Image", reason="the extra robots is not installed")

@@ -9,7 +9,7 @@ from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.rules import SumRule
 from ocfuse.lab.paper.repetitions import draw
 from ocfuse.lab.paper.systems import BestMember, Fused, certificate, make_context
-from tests.bench.cases import load_toy
+from tests.lab.paper.cases import load_toy
 
 
 def toy(protocol):

@@ -1,9 +1,12 @@
 """Keys: code counts, comments and docstrings do not."""
 
 import numpy as np
+import pytest
 
+from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.paper import runner
 from ocfuse.lab.paper.runner import (
+    ASIDE,
     PACKAGE,
     code_digest,
     data_digest,
@@ -41,11 +44,14 @@ def test_parts_of_a_key_do_not_run_together():
 
 def test_package_has_what_scores_and_not_what_tells():
     names = {path.relative_to(PACKAGE).as_posix() for path in package_sources()}
-    assert {"fusion/local.py", "detectors/kpca.py", "metrics.py"} <= names
-    assert not any(name.startswith(("bench/", "cli/", "datasets/", "stats/")) for name in names)
+    assert {"fusion/local_lp.py", "detectors/kpca.py", "metrics.py"} <= names
+    assert not any(name.startswith(("cli/", "datasets/", "lab/", "stats/")) for name in names)
     assert any(name.endswith(".cpp") for name in names)
+    assert all((PACKAGE / name).exists() for name in ASIDE)
     some = package_sources(["detectors", "metrics.py"])
     assert {path.relative_to(PACKAGE).parts[0] for path in some} == {"detectors", "metrics.py"}
+    with pytest.raises(InvalidInputError, match=r"Got features\.py"):
+        package_sources(["detectors", "features.py"])
 
 
 def test_digest_of_data_is_that_of_the_values():

@@ -10,7 +10,7 @@ from ocfuse import FusedDetector
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.rivals import GeneticAverage, SwarmAverage
 from ocfuse.lab.rivals.swarm import Fitness
-from tests.bench.rivals.cases import islands
+from tests.lab.rivals.cases import islands
 
 both = pytest.mark.parametrize(
     "fusion",

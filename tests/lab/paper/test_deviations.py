@@ -16,7 +16,7 @@ from ocfuse.lab.paper.deviations import (
     reason_of,
 )
 from ocfuse.lab.paper.published import published_table
-from tests.bench.records import record
+from tests.lab.paper.records import record
 
 NAN = math.nan
 

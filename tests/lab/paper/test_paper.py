@@ -19,7 +19,7 @@ from ocfuse.lab.paper.runner import Cell, run_cells
 from ocfuse.lab.paper.systems import SYSTEMS, TABLES, Candidates, Context, run_recipe
 from ocfuse.scores import conformal_threshold
 from ocfuse.solvers.native import is_available
-from tests.bench.cases import load_toy
+from tests.lab.paper.cases import load_toy
 
 EVERY = [(protocol, name) for protocol in PROTOCOLS for name in SYSTEMS[protocol]]
 

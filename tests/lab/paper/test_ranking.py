@@ -8,7 +8,7 @@ from ocfuse.lab.paper.beside import summarise
 from ocfuse.lab.paper.published import published_table
 from ocfuse.lab.paper.ranking import Ranking, omnibus_sheet, pair_sheet, rank_sheet
 from ocfuse.lab.paper.sheet import GAP, Bold
-from tests.bench.records import failure, record
+from tests.lab.paper.records import failure, record
 
 SYSTEMS = ("Pure2 (interior point)", "Sum rule", "KPCA", "Min rule")
 SETS = [f"D{i}" for i in range(1, 11)]

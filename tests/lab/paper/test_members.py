@@ -7,7 +7,7 @@ from ocfuse.lab.paper.repetitions import draw, prepare
 from ocfuse.lab.paper.systems import Candidates, OnValidation, candidates, mirrored
 from ocfuse.metrics import auc
 from ocfuse.tuning.splits import family
-from tests.bench.cases import load_toy
+from tests.lab.paper.cases import load_toy
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.rivals import DynamicEnsemble
 from ocfuse.lab.rivals.dynamic import not_worse
 from ocfuse.stats import critical_difference
-from tests.bench.rivals.cases import islands
+from tests.lab.rivals.cases import islands
 
 
 def test_pseudo_outliers_are_rejected_by_the_members():

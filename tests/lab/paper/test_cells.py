@@ -13,9 +13,9 @@ from ocfuse import show_progress
 from ocfuse.compare import System
 from ocfuse.exceptions import InconsistentMeasuresError, InvalidInputError, MemberError, OcfuseError
 from ocfuse.lab.paper.runner import Cell, duration, load, run_cells, save
-from tests.bench.cases import CELLS, NAMES, TRAP, Toy, run_toy
+from tests.lab.paper.cases import CELLS, NAMES, TRAP, Toy, run_toy
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EVERY = [f"{cell} {name}" for cell in CELLS for name in NAMES]
 STOPPED = f"{TRAP[0]} {TRAP[1]}"
 
@@ -44,7 +44,7 @@ def test_failure_is_kept_in_one_line(tmp_path):
 @pytest.mark.slow
 def test_killed_run_goes_on_where_it_was(toy, tmp_path):
     (tmp_path / "stop").write_text("sleep")
-    call = f"from tests.bench.cases import run_toy; run_toy({str(tmp_path)!r})"
+    call = f"from tests.lab.paper.cases import run_toy; run_toy({str(tmp_path)!r})"
     child = subprocess.Popen([sys.executable, "-c", call], cwd=ROOT)
     try:
         deadline = time.monotonic() + 300

@@ -3,7 +3,7 @@
 import pytest
 
 from ocfuse.lab.paper.account import bound, limit_lines, limit_sheets, once, unsolved
-from tests.bench.records import failure, hand_made, record
+from tests.lab.paper.records import failure, hand_made, record
 
 
 def fusion(system, set_name, seed, table="comparison", **choices):
