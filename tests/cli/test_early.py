@@ -5,7 +5,7 @@ import sys
 
 from ocfuse.cli import early
 
-START = "import sys; from ocfuse.cli.early import HARDLY_USED, import_sklearn; import_sklearn(); "
+START = "import sys; from ocfuse.cli.early import HARDLY_USED, import_early; import_early(); "
 
 
 def outcome(code):
@@ -59,8 +59,8 @@ def test_what_is_asked_for_at_once_is_imported_at_once(monkeypatch, tmp_path):
 def test_an_import_that_fails_leaves_nothing_behind():
     code = (
         "import sys; sys.modules['sklearn.base'] = None\n"
-        "from ocfuse.cli.early import HARDLY_USED, import_sklearn\n"
-        "try: import_sklearn()\n"
+        "from ocfuse.cli.early import HARDLY_USED, import_early\n"
+        "try: import_early()\n"
         "except ImportError: print(*[name in sys.modules for name in HARDLY_USED])"
     )
     assert outcome(code) == ["False"] * 4
@@ -68,7 +68,21 @@ def test_an_import_that_fails_leaves_nothing_behind():
 
 def test_what_is_not_installed_is_not_stood_in_for():
     code = (
-        "import sys; sys.modules['pandas'] = None; from ocfuse.cli.early import import_sklearn; "
-        "import_sklearn(); import sklearn.base; print(sys.modules['pandas'])"
+        "import sys; sys.modules['pandas'] = None; from ocfuse.cli.early import import_early; "
+        "import_early(); import sklearn.base; print(sys.modules['pandas'])"
     )
     assert outcome(code) == ["None"]
+
+
+def test_the_collector_works_again_afterwards_and_leaves_modules_alone():
+    code = "import gc; " + START.replace("import_early()", "import_early('ocfuse.tables')")
+    assert outcome(code + "print(gc.isenabled(), gc.get_freeze_count() > 10_000)") == ["True"] * 2
+
+
+def test_an_import_that_fails_leaves_the_collector_at_work():
+    code = (
+        "import gc\nfrom ocfuse.cli.early import import_early\n"
+        "try: import_early('no_such_module')\n"
+        "except ImportError: print(gc.isenabled())"
+    )
+    assert outcome(code) == ["True"]
