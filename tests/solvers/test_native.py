@@ -59,6 +59,7 @@ def answered_by_the_twin(d, k, solver, nonneg, pure):
     return case, p, options, solve_batch(*arguments, backend="numpy", **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "k"), SHAPES)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_agrees_with_the_twin(d, k, solver, nonneg, pure, instruction_set):
