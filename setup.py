@@ -12,7 +12,7 @@ from setuptools.errors import BaseError, CCompilerError
 
 #: Packages with a kernel, and what its compiler must not do besides: the
 #: distances of rows are those of NumPy to the last bit, which a fused product would change.
-KERNELS = {"solvers": [], "compiled": ["-ffp-contract=off"]}
+KERNELS = {"solvers": [], "kernels": ["-ffp-contract=off"]}
 
 # No flag here may assume that NaN and infinity do not occur (as -ffast-math
 # does) or that the machine that runs the wheel is the one that built it.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ocfuse
-from ocfuse.bench.facts import facts as library_facts
+from ocfuse.lab.paper.runner import facts as library_facts
 
 Data = dict[str, Any]
 

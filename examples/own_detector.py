@@ -4,9 +4,10 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 from ocfuse import FusedDetector
+from ocfuse.arrays import FloatArray
 from ocfuse.detectors import GMM, KPCA
 from ocfuse.detectors.base import BaseDetector
-from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.detectors.gram import Gram, Query
 
 
 class Parzen(BaseDetector):

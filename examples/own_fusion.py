@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 from ocfuse import FusedDetector
+from ocfuse.arrays import FloatArray
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.inputs import FloatArray
 
 
 class SteadyFusion(BaseFusion):

@@ -37,6 +37,13 @@ def test_what_is_shared_is_counted_once():
     assert total.methods == {"exact"}
 
 
+def test_of_what_is_shared_the_most_that_one_asks_for_counts():
+    few = Cost(shared={"key": Cost({"a": 1, "b": 9}, scratch_bytes={"c": 1})})
+    many = Cost(shared={"key": Cost({"a": 5}, {"s": 2}, scratch_bytes={"c": 3})})
+    for both in (few + many, many + few):
+        assert both.total() == Cost({"a": 5, "b": 9}, {"s": 2}, scratch_bytes={"c": 3})
+
+
 def test_a_guess_is_the_bytes_of_the_rows():
     cost = guessed_cost(Shape(100, 7, folds=4))
     assert cost.is_guess

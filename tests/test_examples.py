@@ -37,8 +37,8 @@ def test_the_detectors_closed_form_equals_refits():
     whole = Parzen().fit(X)
     gram = whole.reference_.query(X)
     expected = [gram.kernel(0.5)[i][np.arange(12) != i].mean() for i in range(12)]
-    honest = np.sort(expected)
-    assert whole.offset_ == pytest.approx(honest[0])
+    out_of_fold = np.sort(expected)
+    assert whole.offset_ == pytest.approx(out_of_fold[0])
 
 
 def test_the_fusion_adds_up():

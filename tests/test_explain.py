@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocfuse.encoder import FeatureEncoder
 from ocfuse.explain import (
     Explanation,
     UsualValues,
@@ -19,7 +20,6 @@ from ocfuse.explain import (
     share_text,
     values_of,
 )
-from ocfuse.features import FeatureEncoder
 
 
 def curved(X):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn import config_context
 
-from ocfuse import features
+from ocfuse import encoder as features
+from ocfuse.encoder import FARTHEST, FeatureEncoder, check_table, make_encoder, take_rows
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.features import FARTHEST, FeatureEncoder, check_table, make_encoder, take_rows
 from tests.counting import count_calls
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ocfuse.files import (
+from ocfuse.system.files import (
     BEGUN_HERE,
     LONGEST_LINE,
     UNFINISHED,

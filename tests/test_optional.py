@@ -1,7 +1,7 @@
 import pytest
 
 from ocfuse.exceptions import MissingPackageError
-from ocfuse.optional import needed, slow
+from ocfuse.system.packages import needed, slow
 
 
 def test_a_package_that_is_there():

@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 
-from ocfuse import FusedDetector, optional, plot
+from ocfuse import FusedDetector, plot
 from ocfuse.detectors import KNN
 from ocfuse.exceptions import InvalidInputError, MissingPackageError
 from ocfuse.stats import mean_ranks
+from ocfuse.system import packages
 from ocfuse.tables import TableDetector
 from tests.report import examples
 
@@ -118,7 +119,7 @@ def test_missing_matplotlib_names_the_extra(monkeypatch):
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(optional.importlib, "import_module", refuse)
+    monkeypatch.setattr(packages.importlib, "import_module", refuse)
     with pytest.raises(MissingPackageError, match=r"matplotlib .* pip install 'ocfuse\[tool\]'"):
         plot.scores([1.0])
 

@@ -7,7 +7,7 @@ import pytest
 
 from ocfuse import FusedDetector, show_progress
 from ocfuse.detectors import GMM, KNN
-from ocfuse.progress import ProgressBar, current_progress, silent
+from ocfuse.system.progress import ProgressBar, current_progress, silent
 
 FEW = [("knn", KNN()), ("gmm", GMM(n_components=1))]
 X = np.random.default_rng(0).normal(size=(100, 2))

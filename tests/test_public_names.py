@@ -7,16 +7,16 @@ from types import ModuleType
 import pytest
 
 import ocfuse
-import ocfuse.bench
-import ocfuse.bench.rivals
 import ocfuse.datasets
 import ocfuse.detectors
 import ocfuse.distributed
 import ocfuse.ensemble
 import ocfuse.fusion
+import ocfuse.lab.paper
+import ocfuse.lab.rivals
+import ocfuse.lab.robot_cell
 import ocfuse.negatives
 import ocfuse.report
-import ocfuse.robots
 import ocfuse.scores
 import ocfuse.serve
 import ocfuse.solvers
@@ -28,8 +28,8 @@ import ocfuse.vision
 
 PACKAGES = [
     ocfuse,
-    ocfuse.bench,
-    ocfuse.bench.rivals,
+    ocfuse.lab.paper,
+    ocfuse.lab.rivals,
     ocfuse.datasets,
     ocfuse.detectors,
     ocfuse.distributed,
@@ -37,7 +37,7 @@ PACKAGES = [
     ocfuse.fusion,
     ocfuse.negatives,
     ocfuse.report,
-    ocfuse.robots,
+    ocfuse.lab.robot_cell,
     ocfuse.scores,
     ocfuse.serve,
     ocfuse.solvers,

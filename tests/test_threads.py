@@ -6,8 +6,8 @@ import time
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from ocfuse import threads
-from ocfuse.threads import LEAST_FOR_THREADS, few_threads, one_thread, one_thread_throughout
+from ocfuse.system import threads
+from ocfuse.system.threads import LEAST_FOR_THREADS, few_threads, one_thread, one_thread_throughout
 
 
 @pytest.fixture(autouse=True)

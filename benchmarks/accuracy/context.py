@@ -14,9 +14,9 @@ from benchmarks.accuracy.splits import Split
 from benchmarks.estimator.systems import pyod_members
 from benchmarks.estimator.tables import FloatArray
 from ocfuse import FusedDetector
-from ocfuse.ensemble.learning import Learned, Recipe, Table
-from ocfuse.progress import silent
-from ocfuse.tuning.crossfit import fit_fusion
+from ocfuse.ensemble.fit import Learned, Recipe, Table
+from ocfuse.fusion.crossfit import fit_fusion
+from ocfuse.system.progress import silent
 
 
 @dataclass(frozen=True)

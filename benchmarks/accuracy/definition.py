@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import benchmarks
-from ocfuse.bench.definition import PACKAGE, code_digest, definition_key, package_sources
+from ocfuse.lab.paper.runner import PACKAGE, code_digest, definition_key, package_sources
 
 BENCHMARKS = Path(benchmarks.__file__).parent
 #: How rows are split, scored and measured.

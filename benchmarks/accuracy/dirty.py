@@ -8,7 +8,7 @@ from benchmarks.accuracy.splits import can_be_dirty
 from benchmarks.accuracy.systems import DEFAULT
 from benchmarks.accuracy.tables import against_default, failure_table
 from benchmarks.report import Report, Table, Target
-from ocfuse.bench import Cell
+from ocfuse.lab.paper import Cell
 from ocfuse.stats import mean_ranks
 
 SHARES = (0.0, 0.01, 0.05, 0.10)

@@ -7,9 +7,9 @@ from benchmarks.accuracy import splits, systems
 from benchmarks.accuracy.context import Context
 from benchmarks.accuracy.sets import content
 from benchmarks.accuracy.splits import Split
-from ocfuse.bench import Cell, System
-from ocfuse.bench.cells import Stored
-from ocfuse.bench.definition import definition_key
+from ocfuse.compare import System
+from ocfuse.lab.paper import Cell
+from ocfuse.lab.paper.runner import Stored, definition_key
 
 #: By set, variant (protocol, number of labels or share of hidden anomalies) and seed.
 SPLITS: dict[str, Callable[[str, str, int], Split]] = {
@@ -25,7 +25,7 @@ SYSTEMS: dict[str, Callable[[], list[System]]] = {
 
 
 class Accuracy:
-    """All parts, as `ocfuse.bench.run_cells` takes them."""
+    """All parts, as `ocfuse.lab.paper.run_cells` takes them."""
 
     def systems(self, cell: Cell) -> list[System]:
         """Return everything that is run on a cell; the keys depend on the data too."""

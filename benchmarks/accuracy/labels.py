@@ -9,7 +9,7 @@ from benchmarks.accuracy.splits import can_be_labelled
 from benchmarks.accuracy.systems import DEFAULT, PURE_DEFAULT
 from benchmarks.accuracy.tables import against_default, failure_table
 from benchmarks.report import Report, Table, Target
-from ocfuse.bench import Cell
+from ocfuse.lab.paper import Cell
 from ocfuse.stats import mean_ranks, skillings_mack
 
 COUNTS = (5, 10, 20)

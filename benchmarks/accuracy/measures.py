@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from benchmarks.accuracy.splits import Split
 from benchmarks.estimator.tables import FloatArray
-from ocfuse import bench
+from ocfuse.lab import paper
 
 Measures = dict[str, float | None]
 
@@ -24,9 +24,9 @@ def measure(scores: Scores, split: Split) -> Measures:
     new = None
     if split.is_new.any():
         kept = split.is_normal | split.is_new
-        new = bench.measure(scores.validation, scores.test[kept], split.is_normal[kept])["auc"]
+        new = paper.measure(scores.validation, scores.test[kept], split.is_normal[kept])["auc"]
     return {
-        **bench.measure(scores.validation, scores.test, split.is_normal),
+        **paper.measure(scores.validation, scores.test, split.is_normal),
         "auc_new": new,
         "fit": round(scores.fit, 4),
         "score": round(scores.score, 4),

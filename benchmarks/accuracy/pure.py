@@ -8,8 +8,8 @@ from benchmarks.accuracy.sets import all_sets
 from benchmarks.accuracy.systems import DEFAULT, SUM
 from benchmarks.accuracy.tables import failure_table, overview, per_set, shown_systems
 from benchmarks.report import Report, Target
-from ocfuse.bench import Cell
-from ocfuse.bench.diagram import critical_difference_diagram
+from ocfuse.lab.paper import Cell
+from ocfuse.lab.paper.ranking import critical_difference_diagram
 from ocfuse.stats import compare, mean_ranks
 
 SEEDS = 5

@@ -10,8 +10,8 @@ from benchmarks.accuracy.experiment import Accuracy
 from benchmarks.estimator.tables import UCI, FloatArray
 from benchmarks.report import Data
 from ocfuse import show_progress
-from ocfuse.bench import Cell, run_cells
-from ocfuse.bench.cells import Stored
+from ocfuse.lab.paper import Cell, run_cells
+from ocfuse.lab.paper.runner import Stored
 
 CACHE = Path(__file__).parents[2] / ".bench-cache" / "accuracy"
 KEPT = ("auc", "auc_new", "ap", "gmean", "best_gmean", "false_alarms", "fit", "score")

@@ -3,8 +3,8 @@
 from functools import cache, lru_cache
 
 from benchmarks.estimator.tables import UCI, FloatArray, data_folder
-from ocfuse.bench.definition import data_digest
 from ocfuse.datasets import Dataset, load_adbench, load_uci
+from ocfuse.lab.paper.runner import data_digest
 
 #: A smoke run: a table, one with few rows for its columns, and one with gaps.
 QUICK = ("6_cardio", "46_WPBC", "D10_hepatitis")

@@ -10,7 +10,7 @@ from benchmarks.accuracy.context import Context, recipe
 from benchmarks.accuracy.definition import key
 from benchmarks.accuracy.measures import Measures, Scores, measure
 from ocfuse import FusedDetector
-from ocfuse.bench import System
+from ocfuse.compare import System
 from ocfuse.fusion import LocalLpFusion, LpFusion
 from ocfuse.tuning import Search
 

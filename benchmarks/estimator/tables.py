@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.bench.trial import fill, standardise
 from ocfuse.datasets import load_uci
-from ocfuse.datasets.uci_sets import UCI_SETS
+from ocfuse.datasets.uci import UCI_SETS
+from ocfuse.lab.paper.repetitions import fill, standardise
 
 FloatArray = NDArray[np.float64]
 

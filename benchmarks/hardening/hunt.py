@@ -20,7 +20,7 @@ from benchmarks.hardening.parts import Parts
 from benchmarks.hardening.words import KNOWN
 from ocfuse import load
 from ocfuse.exceptions import ModelFileError, OcfuseError
-from ocfuse.persistence.known import is_known_class
+from ocfuse.persistence.build import is_known_class
 from ocfuse.persistence.registry import CLASSES, class_of
 
 #: Errors of the interpreter's own, which no input may cause.

@@ -15,13 +15,12 @@ from sklearn.svm import OneClassSVM
 
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, Forest, Marginal
-from ocfuse.detectors.groups import Groups
+from ocfuse.groups import Groups
 from ocfuse.persistence import save
 from ocfuse.streaming import StreamDetector, StreamTable
 from ocfuse.tables import TableDetector
 from ocfuse.vision.features import Features
-from ocfuse.vision.gaussian import PatchGaussian
-from ocfuse.vision.nearest import PatchKNN
+from ocfuse.vision.patches import PatchGaussian, PatchKNN
 
 FEW = [("gmm", GMM(1)), ("knn", KNN(3))]
 MEMBERS = [

@@ -29,7 +29,7 @@ class Rival(ABC):
     def score(self, X: Array) -> Array:
         """Return scores, higher for more normal rows."""
 
-    def honest(self, X: Array) -> Array:
+    def out_of_fold(self, X: Array) -> Array:
         """Score every row by a model of the other folds: there is no other public way."""
         scores = np.empty(len(X))
         for train, test in interleaved_folds(len(X)):

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.members.rivals import Array, PyodKernelPCA, Rival, SklearnGP, SklearnSVM
 from benchmarks.report import Data, Report, Table, Target, number
-from ocfuse.detectors.base import KernelDetector, honest_scores
+from ocfuse.detectors.base import KernelDetector, out_of_fold_scores
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram, Reference
 from ocfuse.detectors.kpca import KPCA
@@ -92,7 +92,7 @@ def together(X: Array, Q: Array) -> Watch:
         with watch.stage(f"{type(member).__name__}: fit"):
             member.fit_gram(gram)
         with watch.stage(f"{type(member).__name__}: honest scores"):
-            honest_scores(member, gram, [])
+            out_of_fold_scores(member, gram, [])
     with watch.stage("scores of new rows"):
         query = gram.query(Q)
         for member in members:
@@ -124,7 +124,7 @@ def refits(X: Array, Q: Array) -> Watch:
     for width in WIDTHS:
         for rival in RIVALS.values():
             with watch.stage(rival.__name__):
-                rival(width * scale).honest(X)
+                rival(width * scale).out_of_fold(X)
     return watch
 
 
@@ -170,7 +170,7 @@ class Speedups:
 
     apart: float
     rivals: float  # fit and score alone
-    honest: float  # honest scores too
+    out_of_fold: float  # honest scores too
 
 
 def speedups(each: Data) -> Speedups:
@@ -179,7 +179,7 @@ def speedups(each: Data) -> Speedups:
     return Speedups(
         apart=each["apart in all"] / ours,
         rivals=theirs / plain,
-        honest=(theirs + each["refits in all"]) / ours,
+        out_of_fold=(theirs + each["refits in all"]) / ours,
     )
 
 
@@ -189,7 +189,7 @@ def totals(found: Data) -> Table:
         times = speedups(each)
         names = ("together", "apart", "counterparts", "refits")
         taken = [number(each[f"{name} in all"]) for name in names]
-        ratios = [f"{ratio:.2f}" for ratio in (times.apart, times.rivals, times.honest)]
+        ratios = [f"{ratio:.2f}" for ratio in (times.apart, times.rivals, times.out_of_fold)]
         table.append([f"{n:,}", *taken, *ratios])
     header = ["n", "together, s", "apart, s", "counterparts: fit and score, s", "their refits, s"]
     header += ["apart / together", "counterparts, fit and score", "counterparts, with refits"]

@@ -17,9 +17,9 @@ from benchmarks.ordinary.systems import RATE, measured
 from benchmarks.ordinary.troubles import ONE_IN, SHIFT, TROUBLES, Case
 from benchmarks.report import ROOT, Data, Report, Table, Target, facts
 from ocfuse import show_progress
-from ocfuse.bench import Cell, System, run_cells
-from ocfuse.bench.cells import Stored
-from ocfuse.bench.definition import PACKAGE, code_digest, definition_key
+from ocfuse.compare import System
+from ocfuse.lab.paper import Cell, run_cells
+from ocfuse.lab.paper.runner import PACKAGE, Stored, code_digest, definition_key
 
 QUICK_TABLES, QUICK_TROUBLES = ("hepatitis", "german credit"), ("none", "blanks", "rows twice")
 CACHE = ROOT / ".bench-cache" / "ordinary"
@@ -35,7 +35,7 @@ Trials = dict[str, dict[str, Any]]
 
 
 class Ordinary:
-    """One system on all tables, as `ocfuse.bench.run_cells` takes it."""
+    """One system on all tables, as `ocfuse.lab.paper.run_cells` takes it."""
 
     def __init__(self, system: str, key: str) -> None:
         self.system, self.key = system, key

@@ -10,21 +10,23 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ocfuse.bench.ablation import geometric_ratio
-from ocfuse.bench.beside import table_beside
-from ocfuse.bench.consistency import published_contradictions, worst_average_precision
-from ocfuse.bench.contrasts import CONTRASTS, LOCAL, Contrast
-from ocfuse.bench.diagram import critical_difference_diagram
-from ocfuse.bench.published import published_table
-from ocfuse.bench.ranking import Ranking
-from ocfuse.bench.summary import GLASS, summarise
-from ocfuse.bench.systems import FAMILIES, TABLES
-from ocfuse.solvers import solve
-from ocfuse.solvers.paper_algorithm import (
-    algorithm_1,
-    closed_form_per_sample,
-    printed_barrier_gradient,
+from ocfuse.lab.paper.algorithm import algorithm_1, closed_form_per_sample, printed_barrier_gradient
+from ocfuse.lab.paper.beside import GLASS, summarise, table_beside
+from ocfuse.lab.paper.published import (
+    published_contradictions,
+    published_table,
+    worst_average_precision,
 )
+from ocfuse.lab.paper.ranking import (
+    CONTRASTS,
+    LOCAL,
+    Contrast,
+    Ranking,
+    critical_difference_diagram,
+)
+from ocfuse.lab.paper.systems import FAMILIES, TABLES
+from ocfuse.lab.paper.tables import geometric_ratio
+from ocfuse.solvers import solve
 from ocfuse.tuning.search import PAPER_P
 
 Records = Sequence[dict[str, Any]]

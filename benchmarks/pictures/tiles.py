@@ -11,9 +11,9 @@ from benchmarks.pictures.rivals import padim, patchcore
 from benchmarks.pictures.tileset import FREE, Tiles, load_tiles
 from benchmarks.report import Report, Table, Target
 from ocfuse import FusedDetector
-from ocfuse.detectors.groups import Groups
+from ocfuse.groups import Groups
 from ocfuse.vision import Features, Lite0, PictureDetector, PooledMembers
-from ocfuse.vision.stills import to_picture
+from ocfuse.vision.frames import to_picture
 
 #: Splits 0 to 4 were looked at while the detector was made; these were not.
 SEEDS = range(5, 10)

@@ -9,17 +9,17 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ocfuse.robots import KINDS, TYPES, Plan
-from ocfuse.robots.cell import make_run
-from ocfuse.robots.labels import intervals
-from ocfuse.robots.plan import PlannedRun
-from ocfuse.robots.run import Recording
+from ocfuse.lab.robot_cell import CellPlan
+from ocfuse.lab.robot_cell.cell import PlannedRun, make_run
+from ocfuse.lab.robot_cell.run import Recording
+from ocfuse.lab.robot_cell.task import intervals
+from ocfuse.vision.trials import KINDS, TYPES
 
 FILE = Path(__file__).parents[2] / "docs" / "images" / "cell-gallery.jpg"
 #: Kinds of each half of the picture; "" is a normal run.
 HALVES = (["", *KINDS[1], *KINDS[3]], [*KINDS[2], *KINDS[4]])
 N_SHOWN = 5
-PLAN = Plan(train=0, validation=0, test=0, n_frames=80, seed=5)
+PLAN = CellPlan(train=0, validation=0, test=0, n_frames=80, seed=5)
 
 
 def main() -> None:

@@ -10,13 +10,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ocfuse.progress import show_progress
-from ocfuse.robots import Plan, Trial, simulate
+from ocfuse.lab.robot_cell import CellPlan, simulate
+from ocfuse.system.progress import show_progress
+from ocfuse.vision.trials import Trial
 
-QUICK = Plan(train=6, validation=3, test=2, anomalous=3, n_frames=30)
-BENCHMARK = Plan(train=34, validation=10, test=10, anomalous=12)
+QUICK = CellPlan(train=6, validation=3, test=2, anomalous=3, n_frames=30)
+BENCHMARK = CellPlan(train=34, validation=10, test=10, anomalous=12)
 #: Of 100 frames each; of those of a run that goes wrong, two thirds are anomalous in the mean.
-FULL = Plan(train=204, validation=40, test=40, anomalous=24)
+FULL = CellPlan(train=204, validation=40, test=40, anomalous=24)
 
 
 def main() -> None:

@@ -6,10 +6,10 @@ import numpy as np
 
 from benchmarks.robots.measures import Scored
 from benchmarks.robots.recordings import CACHE, FloatArray, Recordings, Runs
-from ocfuse.bench.definition import PACKAGE, code_digest, data_digest, definition_key
-from ocfuse.bench.rivals.motion_unet import MotionRun, MotionUNet
-from ocfuse.robots import Trial
-from ocfuse.vision.stills import decode_picture
+from ocfuse.lab.paper.runner import PACKAGE, code_digest, data_digest, definition_key
+from ocfuse.lab.rivals.motion_unet import MotionRun, MotionUNet
+from ocfuse.vision.frames import decode_picture
+from ocfuse.vision.trials import Trial
 
 #: Columns that tell where the arm is; the others are speeds and forces. A robot without
 #: such names has angles alone.

@@ -6,10 +6,9 @@ import numpy as np
 
 from benchmarks.robots.recordings import FloatArray, IntArray, Recordings, Runs
 from benchmarks.robots.views import View, make_view
-from ocfuse.bench.members import Candidates, candidates
-from ocfuse.bench.systems import SYSTEMS
-from ocfuse.bench.trial import Known
-from ocfuse.detectors.pools import Pool
+from ocfuse.detectors.pool import Pool
+from ocfuse.lab.paper.repetitions import KnownRows
+from ocfuse.lab.paper.systems import SYSTEMS, Candidates, candidates
 
 #: Training frames that are learned from, evenly spaced: neighbours in time are nearly
 #: equal, and the kernel members of this table cost the cube of their number.
@@ -33,7 +32,7 @@ class RunCandidates(Candidates):
         Run of each training row.
     """
 
-    def __init__(self, known: Known, run: IntArray) -> None:
+    def __init__(self, known: KnownRows, run: IntArray) -> None:
         super().__init__(known)
         self.run = run
 
@@ -46,7 +45,7 @@ class RunCandidates(Candidates):
             self._pool = pool.fit(train, self.run, random_state=self.known.seed)
         return self._pool
 
-    def with_labels(self, known: Known) -> "RunCandidates":
+    def with_labels(self, known: KnownRows) -> "RunCandidates":
         """Return the same members beside known anomalies."""
         other = RunCandidates(known, self.run)
         other._pool = self.pool
@@ -62,11 +61,11 @@ def paper_scores(
     step = step_of(data)
     train, validation = view(data.train)[::step], tables[0][::step]
     none = np.empty((0, train.shape[1]))
-    pure = RunCandidates(Known(train, validation, none, none, seed), data.train.run[::step])
+    pure = RunCandidates(KnownRows(train, validation, none, none, seed), data.train.run[::step])
     found = {"pure": pure}
     if data.known is not None:
         learned, judged = (anomalies(data.known, view, turn, step) for turn in (0, 1))
-        found["non-pure"] = pure.with_labels(Known(train, validation, learned, judged, seed))
+        found["non-pure"] = pure.with_labels(KnownRows(train, validation, learned, judged, seed))
     for protocol, names in (("pure", PURE), ("non-pure", NON_PURE)):
         for name in names if protocol in found else ():
             model = SYSTEMS[protocol][name].recipe.learn(found[protocol])

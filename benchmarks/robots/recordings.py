@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.robots.generate import BENCHMARK, QUICK
-from ocfuse.progress import show_progress
-from ocfuse.robots import Plan, Trial, read_plan, read_trials, simulate
+from ocfuse.lab.robot_cell import CellPlan, read_plan, simulate
+from ocfuse.system.progress import show_progress
 from ocfuse.vision import FeatureStore, Lite0, open_frames
-from ocfuse.vision.reading import read_batches
+from ocfuse.vision.extract import read_batches
+from ocfuse.vision.trials import Trial, read_trials
 
 ROOT = Path(__file__).parents[2]
 #: Where a cell lies that was made before, by ``python -m benchmarks.robots generate``.
@@ -22,7 +23,7 @@ CACHE = ROOT / "build" / "robots"
 #: The cell of labelled anomalies: other runs than those of the tables, and not all kinds.
 KNOWN_KINDS = ("full", "partial", "2", "3", "block", "brick")
 UNSEEN = {1: ("hand", "smear"), 4: ("bottle", "ball")}
-KNOWN = Plan(train=0, validation=0, test=0, anomalous=4, types=KNOWN_KINDS, seed=1)
+KNOWN = CellPlan(train=0, validation=0, test=0, anomalous=4, types=KNOWN_KINDS, seed=1)
 QUICK_KNOWN = replace(KNOWN, anomalous=2, n_frames=30)
 
 FloatArray = NDArray[np.float64]

@@ -6,8 +6,8 @@ import numpy as np
 
 from benchmarks.report import Table
 from benchmarks.robots.measures import Figures, mean_area
-from ocfuse.robots import TYPES
 from ocfuse.stats import SkillingsMack, skillings_mack, wilcoxon_holm
+from ocfuse.vision.trials import TYPES
 
 RESAMPLES = 10_000
 LEVELS = ("frame", "run")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.robots.recordings import FloatArray, Recordings, Runs
-from ocfuse.bench.trial import standardise
+from ocfuse.lab.paper.repetitions import standardise
 
 VIEWS = ("camera", "joints", "both")
 #: Principal components of the 1280 pooled features, as `PooledMembers` takes at most.

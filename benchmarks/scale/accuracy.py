@@ -11,10 +11,10 @@ from benchmarks.report import Report, Table, Target
 from benchmarks.scale.child import CACHE
 from benchmarks.scale.landmarks import MOST_TESTED, TRAINED, content, sets, task
 from ocfuse import FusedDetector, metrics
-from ocfuse.bench import Cell, System, run_cells
-from ocfuse.bench.cells import Results, Stored
-from ocfuse.bench.definition import code_digest, definition_key, package_sources
-from ocfuse.detectors.pools import make_pool
+from ocfuse.compare import Results, System
+from ocfuse.detectors.pool import make_pool
+from ocfuse.lab.paper import Cell, run_cells
+from ocfuse.lab.paper.runner import Stored, code_digest, definition_key, package_sources
 
 DEFAULT, EXACT = "default", "exact"
 LIMIT = 0.2
@@ -43,7 +43,7 @@ WAYS: dict[str, Callable[[int], FusedDetector]] = {DEFAULT: default, EXACT: exac
 
 
 class Accuracy:
-    """Both ways, as `ocfuse.bench.run_cells` takes them."""
+    """Both ways, as `ocfuse.lab.paper.run_cells` takes them."""
 
     def systems(self, cell: Cell) -> list[System]:
         code = {DEFAULT: code_digest(package_sources()), EXACT: EXACT_VERSION}

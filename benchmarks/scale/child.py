@@ -14,8 +14,8 @@ from typing import Any
 
 import benchmarks
 from benchmarks.scale.task import Task
-from ocfuse.bench.definition import code_digest, definition_key, package_sources
-from ocfuse.files import write_atomically
+from ocfuse.lab.paper.runner import code_digest, definition_key, package_sources
+from ocfuse.system.files import write_atomically
 
 FOLDER = Path(benchmarks.__file__).parent
 CACHE = FOLDER.parent / ".bench-cache" / "scale"

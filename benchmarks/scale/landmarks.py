@@ -12,19 +12,25 @@ import numpy as np
 from benchmarks.estimator.tables import FloatArray, Task, filled, standardised
 from benchmarks.report import Data, Report, Table, Target
 from ocfuse import metrics
-from ocfuse.bench import Cell, System, run_cells
-from ocfuse.bench.cells import Results, Stored
-from ocfuse.bench.definition import code_digest, data_digest, definition_key, package_sources
+from ocfuse.compare import Results, System
 from ocfuse.datasets import Dataset, load_adbench
 from ocfuse.datasets.adbench import adbench_infos
 from ocfuse.detectors.base import BaseDetector
-from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.kpca import KPCA
 from ocfuse.detectors.landmarks import BLOCK_ROWS
-from ocfuse.detectors.pools import LANDMARKS, WIDTHS
+from ocfuse.detectors.pool import LANDMARKS, WIDTHS
 from ocfuse.detectors.svdd import SVDD
+from ocfuse.detectors.views import Compressed
+from ocfuse.lab.paper import Cell, run_cells
+from ocfuse.lab.paper.runner import (
+    Stored,
+    code_digest,
+    data_digest,
+    definition_key,
+    package_sources,
+)
 
 CACHE = Path(__file__).parents[2] / ".bench-cache" / "scale"
 TRAINED, MOST_TESTED, SEEDS = 3_000, 2_000, 5
@@ -83,7 +89,7 @@ class Context:
 
 
 class Landmarks:
-    """Every member in both ways, as `ocfuse.bench.run_cells` takes it."""
+    """Every member in both ways, as `ocfuse.lab.paper.run_cells` takes it."""
 
     def systems(self, cell: Cell) -> list[System]:
         """Return the members in both ways; what is stored of one lasts as long as its code."""

@@ -8,9 +8,9 @@ from typing import Any
 from benchmarks.report import Report, Table, Target, number
 from benchmarks.scale.child import CACHE, FOLDER, learning_sources, run_child
 from benchmarks.scale.probe import FAMILIES, search
-from ocfuse.bench.definition import code_digest, definition_key
 from ocfuse.ensemble.plan import Job, Plan, job_of, make_plan
-from ocfuse.files import write_atomically
+from ocfuse.lab.paper.runner import code_digest, definition_key
+from ocfuse.system.files import write_atomically
 
 #: Planned memory may be so many times what was needed, seconds so many times off.
 MEMORY, SECONDS = 2.0, 3.0

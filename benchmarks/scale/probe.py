@@ -14,10 +14,9 @@ from benchmarks.scale.data import features_and_fresh, planted
 from benchmarks.scale.task import forget_peak, memory, timed
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, SVDD, OneClassGP
-from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.marginal import Marginal
-from ocfuse.detectors.whitened import Whitened
+from ocfuse.detectors.views import Compressed, Whitened
 from ocfuse.tuning import Search
 
 #: Members one family at a time, so that their costs can be told apart.

@@ -1,9 +1,9 @@
 """Write `ocfuse.ensemble.plan.RATES`: ``python -m benchmarks.scale.rates``.
 
-What part "plan" has measured is used, or measured first. Every rate is at least 0. Those of
-bytes are the smallest that are enough for every size measured, with a margin; those of
-seconds make the largest factor between planned and measured as small as can be. Both are
-linear programs.
+What part "plan" has measured is used, or measured first. Those of bytes are the smallest that
+are enough for every size measured, with a margin, and at least 1, as what is counted is held:
+sizes that were not measured may have more of a kind. Those of seconds, at least 0, make the
+largest factor between planned and measured as small as can be. Both are linear programs.
 """
 
 import platform
@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 
 from benchmarks.scale.plan import LEARNED, Size, measured
 from benchmarks.scale.probe import FAMILIES
-from ocfuse.detectors.pools import Pool
+from ocfuse.detectors.pool import Pool
 from ocfuse.ensemble import plan
 from ocfuse.ensemble.plan import fit_cost
 from ocfuse.fusion import make_fusion
@@ -27,6 +27,9 @@ MARGIN = 1.15
 #: What a mean ratio counts beside the worst.
 SHARE_OF_MEAN = 1.0
 KINDS = ("fit", "score", "peak", "model")
+BYTES = ("peak", "model")
+#: What is counted in other units than bytes.
+PIECES = ("start", "trees")
 #: How the rates begin in the source of the plan: what is said of them, and the numbers.
 FIRST_LINE = (
     "#: Seconds of a fit and of scoring a row, bytes of a fit and of a model, by kind. Written by"
@@ -43,16 +46,23 @@ def fitted(found: list[dict[str, Any]], kind: str) -> dict[str, float]:
     unit = np.where(A.any(axis=0), A.max(axis=0), 1.0)
     A = A / unit
     n, d = A.shape
+    scale = MARGIN if kind in BYTES else 1.0
+    least = [float(kind in BYTES and name not in PIECES) for name in names]
+    bounds = [(low * size / scale, None) for low, size in zip(least, unit, strict=True)]
     # 1 <= A x <= s, and s + mean(A x) as small as can be
     cost = np.append(SHARE_OF_MEAN * A.mean(axis=0), 1.0)
     above = np.column_stack([-A, np.zeros(n)])
     below = np.column_stack([A, -np.ones(n)])
     solved = linprog(
-        cost, np.vstack([above, below]), np.append(-np.ones(n), np.zeros(n)), bounds=(0, None)
+        cost,
+        np.vstack([above, below]),
+        np.append(-np.ones(n), np.zeros(n)),
+        bounds=[*bounds, (0, None)],
     )
     ratio = A @ solved.x[:d]
     # bytes must be enough; seconds may be too few as well as too many
-    scale = MARGIN if kind in ("peak", "model") else 1 / np.sqrt(ratio.min() * ratio.max())
+    if kind not in BYTES:
+        scale = float(1 / np.sqrt(ratio.min() * ratio.max()))
     print(f"{kind}: {scale * ratio.min():.2f} to {scale * ratio.max():.2f} times")
     return dict(zip(names, (scale * solved.x[:d] / unit).tolist(), strict=True))
 

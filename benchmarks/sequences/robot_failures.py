@@ -62,7 +62,9 @@ def one_split(X: FloatArray, y: NDArray[np.int64], seed: int) -> dict[str, Outco
             found[name] = judged(detector.score_samples(test), detector.training_scores_, labels)
         S = detector.pool_.score_samples(detector.encoder_.transform(test))
         columns = zip(detector.pool_.names_, S.T, detector.pool_.honest_scores_.T, strict=True)
-        found |= {f"member {name}": judged(s, honest, labels) for name, s, honest in columns}
+        found |= {
+            f"member {name}": judged(s, out_of_fold, labels) for name, s, out_of_fold in columns
+        }
         for name, estimator in rivals(len(train), seed).items():
             single = FusedDetector([estimator], fusion="sum", negatives=None)
             single.fit(train, np.ones(len(train)))

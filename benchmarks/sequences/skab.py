@@ -18,7 +18,7 @@ from ocfuse.datasets.dataset import Sequence
 from ocfuse.metrics import auc
 from ocfuse.stats import compare
 from ocfuse.streaming import StreamDetector, drift_ratio, time_to_detection
-from ocfuse.streaming.drift import DRIFTING
+from ocfuse.streaming.course import DRIFTING
 
 FloatArray = NDArray[np.float64]
 
@@ -151,11 +151,11 @@ def parts(
     rows = learned.features(X, time=time)
     scored = ~np.isnan(rows).any(axis=1)
     S = detector.transform(rows[scored])
-    honest = detector.normaliser_.transform(detector.pool_.honest_scores_)
+    out_of_fold = detector.normaliser_.transform(detector.pool_.honest_scores_)
     found = {}
     for name, column, known in [
-        *zip(detector.pool_.names_, S.T, honest.T, strict=True),
-        ("sum", S.mean(axis=1), honest.mean(axis=1)),
+        *zip(detector.pool_.names_, S.T, out_of_fold.T, strict=True),
+        ("sum", S.mean(axis=1), out_of_fold.mean(axis=1)),
     ]:
         scores = np.full(len(X), np.nan)
         scores[scored] = column

@@ -19,7 +19,7 @@ from benchmarks.report import Report, Table, Target, number
 from benchmarks.solvers.instances import Instance, local, whole
 from benchmarks.timing import geometric_mean, medians
 from ocfuse.solvers import BatchSolution, native
-from ocfuse.solvers.method import Settings
+from ocfuse.solvers.method import SolverSettings
 from ocfuse.solvers.problem import Problem
 
 TOLERANCES = (1e-2, 1e-3, 1e-4)
@@ -174,7 +174,9 @@ class Call:
     ) -> "Call":
         assert native.kernel is not None, "the ablation needs the compiled kernel"
         with patch.object(native, "kernel", Mock(wraps=native.kernel)) as kernel:
-            answer = native.solve_native(problem, Settings.of(solver, tol, limit), 1, together)
+            answer = native.solve_native(
+                problem, SolverSettings.of(solver, tol, limit), 1, together
+            )
         return cls(answer, partial(native.kernel.solve, *kernel.solve.call_args.args))
 
     @property

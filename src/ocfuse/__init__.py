@@ -4,10 +4,10 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
+    from ocfuse.encoder import FeatureEncoder
     from ocfuse.ensemble import FusedDetector
-    from ocfuse.features import FeatureEncoder
     from ocfuse.persistence import load
-    from ocfuse.progress import show_progress
+    from ocfuse.system.progress import show_progress
     from ocfuse.versions import show_versions
 
 __all__ = [
@@ -23,10 +23,10 @@ __version__ = "0.1.0.dev0"
 
 #: Imported on first use, so that `import ocfuse` takes no time, and the solvers no scikit-learn.
 _LAZY = {
-    "FeatureEncoder": "ocfuse.features",
+    "FeatureEncoder": "ocfuse.encoder",
     "FusedDetector": "ocfuse.ensemble",
     "load": "ocfuse.persistence",
-    "show_progress": "ocfuse.progress",
+    "show_progress": "ocfuse.system.progress",
     "show_versions": "ocfuse.versions",
 }
 

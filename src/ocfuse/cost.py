@@ -78,7 +78,7 @@ class Shape:
 class Cost:
     """Work and bytes of one part, each by kind.
 
-    Costs are added. Of work and bytes that several parts share the first counts.
+    Costs are added; of what several parts share, the most that one of them asks for counts.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ class Cost:
             _added(self.fit_work, other.fit_work),
             _added(self.score_work, other.score_work),
             _added(self.fit_bytes, other.fit_bytes),
-            {
-                kind: max(self.scratch_bytes.get(kind, 0), other.scratch_bytes.get(kind, 0))
-                for kind in [*self.scratch_bytes, *other.scratch_bytes]
-            },
+            _most(self.scratch_bytes, other.scratch_bytes),
             _added(self.model_bytes, other.model_bytes),
-            {**other.shared, **self.shared},
+            {
+                key: _larger(self.shared.get(key), other.shared.get(key))
+                for key in [*self.shared, *other.shared]
+            },
             self.methods | other.methods,
             self.is_guess or other.is_guess,
         )
@@ -156,3 +156,20 @@ def guessed_cost(shape: Shape) -> Cost:
 
 def _added(some: Amounts, others: Amounts) -> dict[str, float]:
     return {kind: some.get(kind, 0) + others.get(kind, 0) for kind in [*some, *others]}
+
+
+def _most(some: Amounts, others: Amounts) -> dict[str, float]:
+    return {kind: max(some.get(kind, 0), others.get(kind, 0)) for kind in [*some, *others]}
+
+
+def _larger(one: Cost | None, other: Cost | None) -> Cost:
+    """Return the most of each kind, of two parts that are one."""
+    if one is None or other is None:
+        return one or other or Cost()
+    return Cost(
+        _most(one.fit_work, other.fit_work),
+        _most(one.score_work, other.score_work),
+        _most(one.fit_bytes, other.fit_bytes),
+        _most(one.scratch_bytes, other.scratch_bytes),
+        _most(one.model_bytes, other.model_bytes),
+    )

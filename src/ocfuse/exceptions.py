@@ -280,3 +280,7 @@ def not_one_of(what: str, given: object, known: Iterable[str], other: str = "") 
     names = ", ".join(map(repr, choices))
     text = f"{what} must be one of {names}{other}. Got {given!r}."
     return f"{text} {did_you_mean(given, choices) if isinstance(given, str) else ''}".rstrip()
+
+
+class InconsistentMeasuresError(OcfuseError):
+    """Say that measures cannot come from the same scores: the measuring is wrong."""

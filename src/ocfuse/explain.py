@@ -4,15 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.features import FeatureEncoder, read_columns
-
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.intp]
+from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.encoder import FeatureEncoder, read_columns
 
 #: Rows that are scored in one call while features are attributed.
 CHUNK = 2048

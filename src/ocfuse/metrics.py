@@ -6,10 +6,11 @@ an error and never a silent 0 or NaN.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ocfuse.arrays import FloatArray, Int64Array
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.optional import slow
+from ocfuse.system.packages import slow
 
 __all__ = [
     "auc",
@@ -19,9 +20,6 @@ __all__ = [
     "gmean",
     "missed_alarm_rate",
 ]
-
-FloatArray = NDArray[np.float64]
-SignArray = NDArray[np.int64]
 
 _WORDS = {1: "normal", -1: "anomaly"}
 
@@ -208,7 +206,7 @@ def _error_rate(y: ArrayLike, predictions: ArrayLike, label: int) -> float:
     return float(np.mean(predicted[labels == label] != label))
 
 
-def _labels(y: ArrayLike, needs: tuple[int, ...]) -> SignArray:
+def _labels(y: ArrayLike, needs: tuple[int, ...]) -> Int64Array:
     labels = _signs(y, "y")
     for label in needs:
         if not np.any(labels == label):
@@ -219,7 +217,7 @@ def _labels(y: ArrayLike, needs: tuple[int, ...]) -> SignArray:
     return labels
 
 
-def _signs(labels: ArrayLike, name: str) -> SignArray:
+def _signs(labels: ArrayLike, name: str) -> Int64Array:
     signs = _real(labels, name)
     wrong = np.unique(signs[np.abs(signs) != 1.0])
     if len(wrong):

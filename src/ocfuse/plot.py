@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation
-from ocfuse.optional import needed
 from ocfuse.scores.axis import N_BINS, ScoreAxis
-from ocfuse.stats.correlation import rank_correlation
 from ocfuse.stats.ranks import critical_difference as nemenyi
-from ocfuse.stats.ranks import mean_ranks
+from ocfuse.stats.ranks import mean_ranks, rank_correlation
+from ocfuse.system.packages import needed
 
-FloatArray: TypeAlias = NDArray[np.float64]
 #: matplotlib's axes: it may not be installed, so that it has no name here.
 Axes: TypeAlias = Any
 

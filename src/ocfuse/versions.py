@@ -3,7 +3,7 @@
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from ocfuse.compiled import native as rows
+from ocfuse import kernels as rows
 from ocfuse.solvers import native
 
 PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn")

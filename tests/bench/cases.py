@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ocfuse.bench.cells import Cell, System, run_cells
+from ocfuse.compare import System
 from ocfuse.datasets.dataset import Dataset
+from ocfuse.lab.paper.runner import Cell, run_cells
 
 CELLS = [Cell("toy", "a/b", name, seed) for name in ("one", "two") for seed in (0, 1)]
 NAMES = ("first", "second", "third")

@@ -1,6 +1,6 @@
 """A small hand-made list of results, to check tables against plain arithmetic."""
 
-from ocfuse.bench.systems import SYSTEMS, TABLES
+from ocfuse.lab.paper.systems import SYSTEMS, TABLES
 
 SETS = ("D1", "D4", "D5")
 SEEDS = (0, 1, 2)

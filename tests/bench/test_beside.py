@@ -5,11 +5,10 @@ import statistics
 import numpy as np
 import pytest
 
-from ocfuse.bench.beside import beside, is_highest, plain_sheet, sheet_beside
-from ocfuse.bench.published import published_table
-from ocfuse.bench.sheet import GAP, Bold
-from ocfuse.bench.summary import summarise
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.paper.beside import beside, is_highest, plain_sheet, sheet_beside, summarise
+from ocfuse.lab.paper.published import published_table
+from ocfuse.lab.paper.sheet import GAP, Bold
 from tests.bench.records import failure, hand_made, record
 
 RESULTS = [

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ocfuse import show_progress
-from ocfuse.bench.cells import Cell, System, duration, load, run_cells, save
-from ocfuse.bench.measures import InconsistentMeasuresError
-from ocfuse.exceptions import InvalidInputError, MemberError, OcfuseError
+from ocfuse.compare import System
+from ocfuse.exceptions import InconsistentMeasuresError, InvalidInputError, MemberError, OcfuseError
+from ocfuse.lab.paper.runner import Cell, duration, load, run_cells, save
 from tests.bench.cases import CELLS, NAMES, TRAP, Toy, run_toy
 
 ROOT = Path(__file__).parents[2]

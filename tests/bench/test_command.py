@@ -10,8 +10,8 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from ocfuse.cli.app import run
-from ocfuse.cli.bench import app
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.bench import app
 
 RUN = ["paper", "--quick", "--sets", "D5", "--seeds", "1", "--jobs", "1", "--out"]
 

@@ -6,11 +6,8 @@ import polars as pl
 import pytest
 
 from ocfuse import FusedDetector, show_progress
-from ocfuse.bench import Comparison, compare
-from ocfuse.bench.comparison import DEFAULT, FUSIONS, RULES
-from ocfuse.bench.draws import Draws
-from ocfuse.bench.shared import SharedFit
-from ocfuse.detectors import pools
+from ocfuse.compare import DEFAULT, FUSIONS, RULES, Comparison, Draws, SharedFit, compare
+from ocfuse.detectors import pool
 from ocfuse.detectors.neighbours import KNN
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, InvalidTypeError
 from ocfuse.fusion import rules
@@ -29,7 +26,7 @@ def found():
 
 
 def test_everything_is_compared(found):
-    members = [name for name, _ in pools.make_pool("light")]
+    members = [name for name, _ in pool.make_pool("light")]
     assert found.systems == [DEFAULT, *members, *RULES, *FUSIONS]
     assert len(found.records) == 3 * len(found.systems)
     assert {record["kind"] for record in found.records} == {"detector", "member", "rule", "fusion"}
@@ -72,9 +69,9 @@ def test_shared_members_are_those_of_a_detector_fitted_alone():
 @pytest.mark.slow
 def test_members_are_fitted_once_for_all_rules_and_fusions(monkeypatch):
     fitted = []
-    original = pools.Pool.fit
+    original = pool.Pool.fit
     monkeypatch.setattr(
-        pools.Pool, "fit", lambda self, *a, **k: (fitted.append(1), original(self, *a, **k))[1]
+        pool.Pool, "fit", lambda self, *a, **k: (fitted.append(1), original(self, *a, **k))[1]
     )
     compare(*rows(), members=[KNN(1), KNN(5)], n_splits=2)
     # a pool for all of them and one inside the default detector, in each split

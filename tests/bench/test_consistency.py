@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
-from ocfuse.bench.consistency import (
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.paper.published import (
     BestOfAll,
     Contradiction,
     auc_below_gmean,
     published_contradictions,
     published_single_above_members,
+    published_table,
     worst_average_precision,
 )
-from ocfuse.bench.published import published_table
-from ocfuse.exceptions import InvalidInputError
 from ocfuse.metrics import auc, gmean
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ocfuse.bench import definition
-from ocfuse.bench.definition import (
+from ocfuse.lab.paper import runner
+from ocfuse.lab.paper.runner import (
     PACKAGE,
     code_digest,
     data_digest,
@@ -17,7 +17,7 @@ CODE = '"""Words."""\n\n\ndef f(x):\n    """Add one."""\n    return x + 1  # why
 def digest_of(tmp_path, text):
     path = tmp_path / "code.py"
     path.write_text(text)
-    definition._source.cache_clear()
+    runner._source.cache_clear()
     return code_digest([path])
 
 

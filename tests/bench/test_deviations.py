@@ -5,10 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from ocfuse.bench.account import deviation_sheets
-from ocfuse.bench.deviations import FLOOR, Difference, differences, pooled
-from ocfuse.bench.published import published_table
-from ocfuse.bench.reasons import REASONS, evidence, reason_of
+from ocfuse.lab.paper.account import deviation_sheets
+from ocfuse.lab.paper.deviations import (
+    FLOOR,
+    REASONS,
+    Difference,
+    differences,
+    evidence,
+    pooled,
+    reason_of,
+)
+from ocfuse.lab.paper.published import published_table
 from tests.bench.records import record
 
 NAN = math.nan

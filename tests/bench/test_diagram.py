@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from ocfuse.bench.diagram import HIGHLIGHT, critical_difference_diagram, joined
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.lab.paper.ranking import HIGHLIGHT, critical_difference_diagram, joined
 from ocfuse.stats import critical_difference, mean_ranks
 
 SVG = "{http://www.w3.org/2000/svg}"

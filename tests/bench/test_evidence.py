@@ -12,7 +12,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.estimator.tables import uci_rows
-from ocfuse.bench.published import published_table
+from ocfuse.lab.paper.published import published_table
 from ocfuse.solvers.ball import LpBall
 
 #: The paper's grid of norms.

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from sklearn.neighbors import LocalOutlierFactor
 
-from ocfuse.bench.cells import Cell, run_cells
-from ocfuse.bench.hindsight import Hindsight, best_linear, bounds
-from ocfuse.bench.paper import Paper
-from ocfuse.bench.published import published_table
 from ocfuse.datasets import load_uci
+from ocfuse.lab.paper.experiment import Hindsight, Paper, best_linear, bounds
+from ocfuse.lab.paper.published import published_table
+from ocfuse.lab.paper.runner import Cell, run_cells
 from ocfuse.metrics import auc
 from tests.bench.cases import load_toy
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ocfuse.bench.limits import bound, limit_lines, limit_sheets, once, unsolved
+from ocfuse.lab.paper.account import bound, limit_lines, limit_sheets, once, unsolved
 from tests.bench.records import failure, hand_made, record
 
 

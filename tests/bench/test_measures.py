@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocfuse.bench import measures
-from ocfuse.bench.measures import InconsistentMeasuresError, measure, require_consistent
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import InconsistentMeasuresError, InvalidInputError, InvalidTypeError
+from ocfuse.lab.paper import runner
+from ocfuse.lab.paper.runner import measure, require_consistent
 from ocfuse.metrics import auc
 
 
@@ -52,7 +52,7 @@ def test_consistent_figures_pass():
 
 
 def test_inconsistent_measures_are_not_returned(monkeypatch):
-    monkeypatch.setattr(measures, "gmean", lambda y, predicted: 1.0)
+    monkeypatch.setattr(runner, "gmean", lambda y, predicted: 1.0)
     with pytest.raises(InconsistentMeasuresError):
         measure(np.zeros(5), np.array([0.0, 1.0]), np.array([True, False]))
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from ocfuse.bench.members import Candidates, OnValidation, candidates, mirrored
-from ocfuse.bench.splits import draw
-from ocfuse.bench.trial import prepare
+from ocfuse.lab.paper.repetitions import draw, prepare
+from ocfuse.lab.paper.systems import Candidates, OnValidation, candidates, mirrored
 from ocfuse.metrics import auc
-from ocfuse.tuning.families import family
+from ocfuse.tuning.splits import family
 from tests.bench.cases import load_toy
 
 

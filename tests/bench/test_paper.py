@@ -8,17 +8,15 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from ocfuse.bench import context as running
-from ocfuse.bench import paper, systems
-from ocfuse.bench.cells import Cell, run_cells
-from ocfuse.bench.context import Context, run_recipe
-from ocfuse.bench.members import Candidates
-from ocfuse.bench.paper import Paper, paper_cells, records, rerun, run_paper
-from ocfuse.bench.published import published_table
-from ocfuse.bench.splits import PROTOCOLS, draw
-from ocfuse.bench.systems import SYSTEMS, TABLES
-from ocfuse.bench.trial import prepare
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.paper import experiment as paper
+from ocfuse.lab.paper import systems
+from ocfuse.lab.paper import systems as running
+from ocfuse.lab.paper.experiment import Paper, paper_cells, records, rerun, run_paper
+from ocfuse.lab.paper.published import published_table
+from ocfuse.lab.paper.repetitions import PROTOCOLS, draw, prepare
+from ocfuse.lab.paper.runner import Cell, run_cells
+from ocfuse.lab.paper.systems import SYSTEMS, TABLES, Candidates, Context, run_recipe
 from ocfuse.scores import conformal_threshold
 from ocfuse.solvers.native import is_available
 from tests.bench.cases import load_toy

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ocfuse.bench.published import published_measures, published_table
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.paper.published import published_measures, published_table
 from ocfuse.stats import compare, mean_ranks, wilcoxon_holm
-from ocfuse.stats.pairs import holm
+from ocfuse.stats.tests import holm
 
 #: Names of the source of the figures.
 SOURCES = {

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare, rankdata, wilcoxon
 
-from ocfuse.bench.published import published_table
-from ocfuse.bench.ranking import Ranking, omnibus_sheet, pair_sheet, rank_sheet
-from ocfuse.bench.sheet import GAP, Bold
-from ocfuse.bench.summary import summarise
+from ocfuse.lab.paper.beside import summarise
+from ocfuse.lab.paper.published import published_table
+from ocfuse.lab.paper.ranking import Ranking, omnibus_sheet, pair_sheet, rank_sheet
+from ocfuse.lab.paper.sheet import GAP, Bold
 from tests.bench.records import failure, record
 
 SYSTEMS = ("Pure2 (interior point)", "Sum rule", "KPCA", "Min rule")

@@ -5,11 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ocfuse.bench.context import make_context
-from ocfuse.bench.recipes import BestMember, Fused, certificate
-from ocfuse.bench.splits import draw
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.rules import SumRule
+from ocfuse.lab.paper.repetitions import draw
+from ocfuse.lab.paper.systems import BestMember, Fused, certificate, make_context
 from tests.bench.cases import load_toy
 
 

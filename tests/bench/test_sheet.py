@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocfuse.bench.latex import SPECIAL, escape
-from ocfuse.bench.sheet import GAP, LONG, Bold, Sheet, number, p_value
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.paper.sheet import GAP, LONG, SPECIAL, Bold, Sheet, escape, number, p_value
 
 SHEET = Sheet(
     "name",

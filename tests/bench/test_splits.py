@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocfuse.bench.splits import PROTOCOLS, Split, draw
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.paper.repetitions import PROTOCOLS, Split, draw
 
 PARTS = (
     "train",

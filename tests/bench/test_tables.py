@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ocfuse.bench import ranking
-from ocfuse.bench.facts import facts
-from ocfuse.bench.index import checks
-from ocfuse.bench.tables import write
+from ocfuse.lab.paper import ranking
+from ocfuse.lab.paper.account import checks
+from ocfuse.lab.paper.runner import facts
+from ocfuse.lab.paper.tables import write
 from tests.bench.records import failure, hand_made
 
 ABLATION = {

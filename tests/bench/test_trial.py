@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from ocfuse.bench.splits import draw
-from ocfuse.bench.trial import Known, Trial, fill, prepare, repeated, standardise
+from ocfuse.lab.paper.repetitions import (
+    KnownRows,
+    Repetition,
+    draw,
+    fill,
+    prepare,
+    repeated,
+    standardise,
+)
 from tests.bench.cases import load_toy
 
 
@@ -60,5 +67,5 @@ def test_little_spread_is_spread():
 def test_rows_that_repeat_training_rows_are_counted():
     train = np.array([[0.0, 1.0], [2.0, 3.0]])
     test = np.array([[-0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [2.0, 3.5], [2.0, 3.0], [5.0, 5.0]])
-    trial = Trial(Known(train, train, train[:0], train[:0], 0), test, np.arange(6) < 4)
+    trial = Repetition(KnownRows(train, train, train[:0], train[:0], 0), test, np.arange(6) < 4)
     assert repeated(trial) == {"normals": 50.0, "anomalies": 50.0}

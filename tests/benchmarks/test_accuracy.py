@@ -10,7 +10,7 @@ from benchmarks.accuracy.choice import chosen_elsewhere, oracle, share_closed
 from benchmarks.accuracy.definition import key
 from benchmarks.accuracy.measures import Scores, measure
 from benchmarks.accuracy.results import gather
-from ocfuse.bench import Cell, run_cells
+from ocfuse.lab.paper import Cell, run_cells
 
 BLOBS = 20.0 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
 

@@ -16,9 +16,10 @@ from benchmarks.robots.recordings import BENCHMARK, KNOWN, UNSEEN, Recordings, R
 from benchmarks.robots.tables import delay_text
 from benchmarks.robots.thresholds import BY_RUN, offsets
 from benchmarks.robots.views import make_view
-from ocfuse.bench.systems import SYSTEMS
-from ocfuse.robots import KINDS, Plan, Trial
-from ocfuse.robots.claim import claim
+from ocfuse.lab.paper.systems import SYSTEMS
+from ocfuse.lab.robot_cell import CellPlan
+from ocfuse.lab.robot_cell.cell import claim
+from ocfuse.vision.trials import KINDS, Trial
 
 N = 20
 
@@ -195,7 +196,7 @@ def test_a_cell_of_any_size_is_loaded_as_it_says_itself(monkeypatch, tmp_path):
     monkeypatch.setattr(loading, "make_recordings", lambda *trials: None)
     loading.load_cell(quick=False)
     assert asked == [BENCHMARK, KNOWN]
-    tiny = Plan(train=1, validation=1, test=1, n_frames=12)
+    tiny = CellPlan(train=1, validation=1, test=1, n_frames=12)
     (tmp_path / "cell").mkdir()
     claim(tmp_path / "cell", tiny)
     loading.load_cell(quick=False)

@@ -1,6 +1,7 @@
 """The instrument that scale is measured with: rows, processes, rates, tables."""
 
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from benchmarks.scale import child, growth
 from benchmarks.scale.curve import Line, curves
 from benchmarks.scale.data import feature_anomalies, features, features_and_fresh, planted
-from benchmarks.scale.rates import MARGIN, fitted
+from benchmarks.scale.rates import MARGIN, fitted, with_rates
 from benchmarks.scale.task import Task, rows_of, system_of
 from ocfuse import FusedDetector
+from ocfuse.ensemble import plan
 
 
 def test_planted_rows():
@@ -73,7 +75,8 @@ def test_rates_are_enough_in_bytes_and_in_the_middle_in_seconds():
         counts = {"start": 1.0, "cell": float(n), "square": float(n * n)}
         bytes_ = 5e3 + 16.0 * n
         seconds = (1e-3 + 2e-6 * n + 1e-9 * n * n) * rng.uniform(0.8, 1.25)
-        found.append({"peak": bytes_, "fit": seconds, "counts": {"peak": counts, "fit": counts}})
+        held = {"start": 1.0, "cell": float(n)}
+        found.append({"peak": bytes_, "fit": seconds, "counts": {"peak": held, "fit": counts}})
     for kind, low, high in (("peak", MARGIN, MARGIN), ("fit", 0.8, 1.25)):
         rate = fitted(found, kind)
         ratio = [
@@ -82,6 +85,28 @@ def test_rates_are_enough_in_bytes_and_in_the_middle_in_seconds():
         ]
         assert low - 1e-6 <= min(ratio) <= max(ratio) <= high + 1e-6
         assert min(rate.values()) >= 0
+
+
+def test_bytes_that_are_counted_are_planned_once_at_least():
+    found = [
+        {"peak": 1e6 * n, "counts": {"peak": {"start": 1.0, "cell": 1e6 * n, "rare": 10.0}}}
+        for n in (1, 10, 100)
+    ]
+    rate = fitted(found, "peak")
+    assert rate["cell"] == pytest.approx(MARGIN)
+    assert rate["rare"] == pytest.approx(1)
+    assert rate["start"] == 0
+
+
+def test_rates_are_written_into_the_plan():
+    source = Path(plan.__file__).read_text()
+    written = with_rates(source, plan.RATES | {"model": {"start": 1e-9, "cell": 2.5}})
+    found = {"__name__": plan.__name__}
+    exec(compile(written, "plan", "exec"), found)
+    assert found["RATES"]["model"] == {"start": 1e-9, "cell": 2.5}
+    assert found["RATES"]["fit"] == plan.RATES["fit"]
+    rest = (text[text.index("class Job") :] for text in (source, written))
+    assert next(rest) == next(rest)
 
 
 @pytest.mark.parametrize("name", growth.OURS)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ocfuse.cli.app import run
-from ocfuse.features import FeatureEncoder
+from ocfuse.encoder import FeatureEncoder
 from ocfuse.tables.text import TextSource
 from tests.vision.cases import lighten
 from tests.vision.framecases import N_FRAMES, N_RUNS, STAIN, run_frames, write_video

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ocfuse.bench import compare
-from ocfuse.bench.comparison import DEFAULT
 from ocfuse.cli.app import run
+from ocfuse.compare import DEFAULT, compare
 
 
 @pytest.fixture

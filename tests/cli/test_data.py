@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ocfuse.cli.app import app, run
-from ocfuse.datasets.uci_sets import UCI_SETS
+from ocfuse.datasets.uci import UCI_SETS
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("OCFUSE_DATA", str(tmp_path))
     monkeypatch.setenv("OCFUSE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.setattr("ocfuse.datasets.uci_sets.ARCHIVE", "http://127.0.0.1:1")
-    monkeypatch.setattr("ocfuse.datasets.robot_failures.URL", "http://127.0.0.1:1/robot.zip")
+    monkeypatch.setattr("ocfuse.datasets.uci.ARCHIVE", "http://127.0.0.1:1")
+    monkeypatch.setattr("ocfuse.datasets.sequences.URL", "http://127.0.0.1:1/robot.zip")
     return tmp_path
 
 

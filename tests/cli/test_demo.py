@@ -11,7 +11,7 @@ import pytest
 
 import ocfuse
 from ocfuse.cli.app import run
-from ocfuse.cli.demonstrating import FALSE_ALARMS
+from ocfuse.cli.demo import FALSE_ALARMS
 
 
 def invoke(*arguments):

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from ocfuse import load
-from ocfuse.cli import explaining as module
 from ocfuse.tables import open_source
 from tests.cli.cases import ANOMALIES
 
@@ -15,7 +14,9 @@ from tests.cli.cases import ANOMALIES
 @pytest.fixture
 def explain(plant_folder, run_command, monkeypatch):
     """Return what runs the command on the new rows, read in several chunks."""
-    monkeypatch.setattr(module, "open_source", lambda *a, **k: open_source(*a, **k, chunk_rows=64))
+    monkeypatch.setattr(
+        "ocfuse.tables.open_source", lambda *a, **k: open_source(*a, **k, chunk_rows=64)
+    )
     files = (plant_folder / "model.ocf", plant_folder / "new.csv")
     return lambda *arguments: run_command("explain", *files, *arguments)
 

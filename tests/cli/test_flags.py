@@ -5,14 +5,14 @@ import importlib
 import pytest
 import typer
 
-from ocfuse.bench import paper
-from ocfuse.bench.tables import ABLATION
-from ocfuse.cli.bench import QUICK_SEEDS, SEEDS
-from ocfuse.cli.bench import app as bench
-from ocfuse.cli.commands import COMMANDS, STREAM
-from ocfuse.cli.flags import OTHER, SAME, in_flags
 from ocfuse.cli.options import POOL_NAMES
-from ocfuse.detectors.pools import POOLS
+from ocfuse.cli.output import OTHER, SAME, in_flags
+from ocfuse.cli.runtime import COMMANDS, STREAM
+from ocfuse.detectors.pool import POOLS
+from ocfuse.lab.bench import QUICK_SEEDS, SEEDS
+from ocfuse.lab.bench import app as bench
+from ocfuse.lab.paper import experiment
+from ocfuse.lab.paper.tables import ABLATION
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_flags_exist():
 
 def test_what_the_help_says_without_the_library_is_true():
     assert set(POOL_NAMES) == set(POOLS)
-    assert (SEEDS, QUICK_SEEDS) == (paper.SEEDS, paper.QUICK_SEEDS)
+    assert (SEEDS, QUICK_SEEDS) == (experiment.SEEDS, experiment.QUICK_SEEDS)
     (option,) = (p for p in bench_parameters() if p.name == "ablation")
     assert option.default == ABLATION
 

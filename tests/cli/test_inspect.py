@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from ocfuse import load
-from ocfuse.cli.codes import ExitCode
+from ocfuse.cli.runtime import ExitCode
 from ocfuse.persistence import read_header
 from ocfuse.persistence.header import MAGIC
 from tests.cli.cases import process

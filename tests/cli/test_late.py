@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from ocfuse.cli.app import app
-from ocfuse.cli.commands import COMMANDS
-from ocfuse.cli.config import TABLES
+from ocfuse.cli.options import TABLES
+from ocfuse.cli.runtime import COMMANDS
 
 CODE = (
     "import sys; from ocfuse.cli.app import app; "

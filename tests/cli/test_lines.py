@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from ocfuse.cli import lines as module
-from ocfuse.cli.lines import lines_of_file, lines_of_growing_file, lines_of_stdin
+from ocfuse.cli import streams as module
+from ocfuse.cli.streams import lines_of_file, lines_of_growing_file, lines_of_stdin
 from ocfuse.exceptions import InvalidInputError
 
 

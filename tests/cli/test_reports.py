@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from ocfuse import FusedDetector
-from ocfuse.cli.reports import check_report, write_report
+from ocfuse.cli.model_card import check_report, write_report
 from ocfuse.exceptions import MissingPackageError
 from ocfuse.tables import TableDetector
 

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from ocfuse import load
-from ocfuse.cli import scoring as module
 from ocfuse.tables import open_source
 from tests.cli.cases import ANOMALIES, plant, process
 
@@ -26,7 +25,7 @@ def expected(plant_folder):
 def chunked(monkeypatch, n_rows):
     """Let the command read few rows at a time."""
     monkeypatch.setattr(
-        module, "open_source", lambda *a, **k: open_source(*a, **k, chunk_rows=n_rows)
+        "ocfuse.tables.open_source", lambda *a, **k: open_source(*a, **k, chunk_rows=n_rows)
     )
 
 

@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from ocfuse.cli import simulating
 from ocfuse.cli.app import run
-from ocfuse.robots import Trial, read_trials
+from ocfuse.vision.trials import Trial, read_trials
 
 pytest.importorskip("pybullet", reason="the extra robots is not installed")
 
@@ -29,7 +28,7 @@ def plans(monkeypatch):
         asked.append(plan)
         return [Trial("a", "train", [], None)]
 
-    monkeypatch.setattr(simulating, "simulate", pretend)
+    monkeypatch.setattr("ocfuse.lab.robot_cell.simulate", pretend)
     return asked
 
 

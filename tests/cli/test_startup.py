@@ -12,7 +12,7 @@ NOT_NEEDED = {
     *("dask", "distributed", "fastapi", "jinja2", "matplotlib", "onnxruntime", "polars", "pyod"),
     *("numpy.f2py", "numpy.testing", "scipy.cluster", "scipy.ndimage", "scipy.optimize"),
     *("scipy.stats", "skops", "torch", "uvicorn", "cv2"),
-    *("ocfuse.bench", "ocfuse.serve", "ocfuse.vision"),
+    *("ocfuse.lab.paper", "ocfuse.serve", "ocfuse.vision"),
 }
 #: What members and fusions learn by, and what the file of a model that has it needs.
 FOR_LEARNING = {

@@ -13,10 +13,8 @@ import pytest
 
 from ocfuse import load
 from ocfuse.cli.app import run as main
-from ocfuse.cli.signals import Terminated
-from ocfuse.cli.streamevents import RowEvents
-from ocfuse.cli.streamtelling import StreamTeller, Wishes, patience
-from ocfuse.cli.telling import Flags
+from ocfuse.cli.runtime import Terminated
+from ocfuse.cli.watch_events import Flags, RowEvents, StreamReporter, Wishes, patience
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import open_source
 from tests.distributed.cases import process
@@ -499,7 +497,7 @@ def test_a_growing_file_goes_on(pump, tmp_path, rows, run_command, monkeypatch, 
             more = rows[FAULT + 1 :][10 * len(waits) - 10 : 10 * len(waits)]
             file.write(b"\n".join(more) + b"\n")
 
-    monkeypatch.setattr("ocfuse.cli.lines.time.sleep", wait)
+    monkeypatch.setattr("ocfuse.cli.streams.time.sleep", wait)
     found, text, _ = run_command("watch", pump / "pump.ocf", path, "--follow", "--json")
     alarm, event, summary = (r for r in records(text) if r["kind"] != "drift")
     assert found == code
@@ -524,8 +522,8 @@ def test_silence_is_told_and_its_end(pump, rows, run_command, monkeypatch):
             yield []
         yield rows[40:41]
 
-    monkeypatch.setattr("ocfuse.cli.watching.lines_of_stdin", lines)
-    monkeypatch.setattr("ocfuse.cli.streamtelling.monotonic", lambda: now[0])
+    monkeypatch.setattr("ocfuse.cli.streams.lines_of_stdin", lines)
+    monkeypatch.setattr("ocfuse.cli.watch_events.monotonic", lambda: now[0])
     arguments = ("watch", pump / "pump.ocf", "-", "--json", "--fail-on-anomaly")
     code, text, _ = run_command(*arguments, "--timeout", "2.5")
     stall, resumed, summary = records(text)
@@ -541,8 +539,8 @@ def test_patience_comes_from_the_dates_of_training(pump, tmp_path):
     model = load(pump / "pump.ocf")
     assert patience(model) == 5.0  # five usual steps of a second
     assert model.usual_seconds == 1.0
-    assert StreamTeller(model, Wishes(), Flags(), is_live=False).timeout is None
-    assert StreamTeller(model, Wishes(timeout=2.0), Flags(), is_live=True).timeout == 2.0
+    assert StreamReporter(model, Wishes(), Flags(), is_live=False).timeout is None
+    assert StreamReporter(model, Wishes(timeout=2.0), Flags(), is_live=True).timeout == 2.0
 
 
 # -- events --------------------------------------------------------------

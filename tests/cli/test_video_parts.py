@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ocfuse.cli import videoflags, videomarks, videowatching
-from ocfuse.cli.signals import wish_to_stop
-from ocfuse.cli.videoview import Curve
-from ocfuse.vision import watching
+from ocfuse.cli import options, video_output, watch_video
+from ocfuse.cli.runtime import wish_to_stop
+from ocfuse.cli.video_output import Curve
+from ocfuse.vision import watch as watching
 from ocfuse.vision.live import StallError
-from ocfuse.vision.watching import FrameWatch
+from ocfuse.vision.watch import FrameWatch
 from tests.vision.framecases import Scripted, numbered
 
 
@@ -33,11 +33,11 @@ def test_a_stall_is_a_line_and_an_error_after_what_was_seen(monkeypatch, capsys)
         def __str__(self):
             return "camera 0"
 
-    monkeypatch.setattr(videowatching, "LIVE_TIMEOUT", 0.3)
+    monkeypatch.setattr(watch_video, "LIVE_TIMEOUT", 0.3)
     watch = FrameWatch(Scripted([1.0, 1.0]), 0.0, 1)
     flags = {"json": True, "show_all": False, "quiet": True}
     with pytest.raises(StallError, match="camera 0 has given no frame"):
-        videowatching.watch_run(watch, Camera(), videowatching.Outputs(), **flags)
+        watch_video.watch_run(watch, Camera(), watch_video.Outputs(), **flags)
     forever.set()
     stall, summary = map(json.loads, capsys.readouterr().out.splitlines())
     assert stall["kind"] == "stall"
@@ -52,11 +52,11 @@ def test_pictures_of_events_outlive_a_clock_that_is_set_back(monkeypatch, tmp_pa
         def now():
             return datetime.datetime(2024, 10, 27, 2, 30)
 
-    monkeypatch.setattr(videomarks, "datetime", Frozen)
+    monkeypatch.setattr(video_output, "datetime", Frozen)
     alarm = SimpleNamespace(number=1)
     paths = []
     for _ in range(3):
-        paths.append(videomarks.Thumbnails(None, tmp_path).path(alarm))
+        paths.append(video_output.Thumbnails(None, tmp_path).path(alarm))
         paths[-1].write_text("")
     assert [path.name for path in paths] == [
         "20241027-023000-event-0001.jpg",
@@ -99,7 +99,7 @@ def test_a_terminal_without_dots_has_stars():
 
 def test_flags_have_the_defaults_of_the_library():
     """Which the help must not import."""
-    assert videoflags.MIN_FRAMES == watching.MIN_FRAMES
+    assert options.MIN_FRAMES == watching.MIN_FRAMES
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ocfuse.cli.videoruns import find_runs, open_run, read_numbers
+from ocfuse.cli.video_runs import find_runs, open_run, read_numbers
 from ocfuse.exceptions import DatasetWarning, InvalidInputError
 
 
@@ -73,7 +73,7 @@ def test_a_trial_has_times(tmp_path):
 
 @pytest.mark.parametrize("where", ["-", "0", "rtsp://127.0.0.1:9/none"])
 def test_what_is_live_is_refused_unopened(tmp_path, where, monkeypatch):
-    monkeypatch.setattr("ocfuse.cli.videoruns.open_frames", None)
+    monkeypatch.setattr("ocfuse.cli.video_runs.open_frames", None)
     pictures(tmp_path / "a", 3)
     with pytest.raises(InvalidInputError, match=f"recordings.* Got {where}: .*Record runs first"):
         find_runs([str(tmp_path / "a"), where])

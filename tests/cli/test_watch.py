@@ -10,8 +10,8 @@ import time
 import pytest
 
 from ocfuse import load
-from ocfuse.cli.telling import Flags, Teller
-from ocfuse.cli.watching import Watch
+from ocfuse.cli.watch import Watch
+from ocfuse.cli.watch_events import Flags, Reporter
 from ocfuse.tables import open_source
 from tests.cli.cases import ANOMALIES, plant, process
 
@@ -187,18 +187,18 @@ def test_few_bad_rows_do_not_cost_a_call_per_row(plant_folder, rows):
     calls = []
 
     class Counted:
-        schema_ = model.schema_
+        kind, schema_ = model.kind, model.schema_
 
-        def score(self, frame, **options):
+        def score_rows(self, frame, **options):
             calls.append(len(frame))
-            return model.score(frame, **options)
+            return model.score_rows(frame, **options)
 
         def judged_without(self, frame):
             return model.judged_without(frame)
 
     bad = []
 
-    class Silent(Teller):
+    class Silent(Reporter):
         def tell(self, scores):
             pass
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import ocfuse
-from ocfuse.cli import videowatching
+from ocfuse.cli import model_card, watch_video
 from ocfuse.vision import FrameSource, backbone, open_frames
 from tests.vision.cases import needs
 from tests.vision.framecases import N_FRAMES, STAIN, count_frames, run_frames, write_video
@@ -276,11 +276,11 @@ class Endless(FrameSource):
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_ends_it_tidily(cell, tmp_path, capsys, number, code):
-    detector = videowatching.load_detector(cell / "model.ocf")
-    watch = videowatching.make_watch(detector, None, 3)
-    outputs = videowatching.Outputs(tmp_path / "e.jsonl", tmp_path / "a.mp4")
+    detector = model_card.load_detector(cell / "model.ocf")
+    watch = watch_video.make_watch(detector, None, 3)
+    outputs = watch_video.Outputs(tmp_path / "e.jsonl", tmp_path / "a.mp4")
     flags = {"json": True, "show_all": False, "quiet": True}
-    assert videowatching.watch_run(watch, Endless(number), outputs, **flags) == code
+    assert watch_video.watch_run(watch, Endless(number), outputs, **flags) == code
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines[-1]["kind"] == "summary"
     assert count_frames(outputs.annotated) == lines[-1]["frames"] < 100
@@ -304,15 +304,15 @@ def test_a_terminal_shows_the_curve(cell, monkeypatch):
     monkeypatch.setattr("sys.stdout", screen)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
-    detector = videowatching.load_detector(cell / "model.ocf")
-    video = videowatching.open_watched(detector, str(cell / "strange.mp4"), None, None, None)
-    watch = videowatching.make_watch(detector, None, 3)
-    outputs = videowatching.Outputs()
-    code = videowatching.watch_run(watch, video, outputs, json=False, show_all=False, quiet=True)
+    detector = model_card.load_detector(cell / "model.ocf")
+    video = watch_video.open_watched(detector, str(cell / "strange.mp4"), None, None, None)
+    watch = watch_video.make_watch(detector, None, 3)
+    outputs = watch_video.Outputs()
+    code = watch_video.watch_run(watch, video, outputs, json=False, show_all=False, quiet=True)
     assert (code, screen.getvalue()[:1]) == (0, "{")  # --quiet: results only
     screen.truncate(0)
-    watch = videowatching.make_watch(detector, None, 3)
-    videowatching.watch_run(watch, video, outputs, json=False, show_all=False, quiet=False)
+    watch = watch_video.make_watch(detector, None, 3)
+    watch_video.watch_run(watch, video, outputs, json=False, show_all=False, quiet=False)
     shown = screen.getvalue()
     for word in ("ALARM", "normal", "threshold", "gaussian", "frames/s", "ended", "strange.mp4"):
         assert word in shown

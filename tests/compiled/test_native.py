@@ -5,11 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from ocfuse.compiled import native
-from ocfuse.compiled.native import thread_count
-from ocfuse.nearest import leading
+from ocfuse import kernels
+from ocfuse.kernels import thread_count
+from ocfuse.nearest import quantised
 
-pytestmark = pytest.mark.skipif(native.kernel is None, reason="the kernel is not built")
+pytestmark = pytest.mark.skipif(kernels.kernel is None, reason="the kernel is not built")
 
 NUMBERS = np.arange(4, dtype=np.int32)
 SQUARES = np.zeros(4, dtype=np.float32)
@@ -23,7 +23,7 @@ def own_members(n):
 
 def candidates(**changes):
     given = {"norms": np.zeros(4), "k": 2, "most": 9, "c": 1e-5, "tiny": 0.0} | changes
-    return native.kernel.Candidates(*given.values())
+    return kernels.kernel.Candidates(*given.values())
 
 
 def add(**changes):
@@ -90,13 +90,13 @@ def test_fewer_candidates_than_neighbours_are_refused():
 @pytest.mark.parametrize("shape", [(3, 4), (4, 3)])
 def test_a_matrix_of_another_shape_is_refused(shape):
     with pytest.raises(ValueError, match="D must"):
-        native.kernel.nearest_by_matrix(np.zeros(shape), np.zeros(4), 1e-9, TABLE, TABLE, 2, 1)
+        kernels.kernel.nearest_by_matrix(np.zeros(shape), np.zeros(4), 1e-9, TABLE, TABLE, 2, 1)
 
 
 def test_a_matrix_without_numbers_is_refused():
     D = np.full((4, 4), np.nan)
     with pytest.raises(ValueError, match="fewer candidates"):
-        native.kernel.nearest_by_matrix(D, np.zeros(4), 1e-9, TABLE, TABLE, 2, 1)
+        kernels.kernel.nearest_by_matrix(D, np.zeros(4), 1e-9, TABLE, TABLE, 2, 1)
 
 
 def test_threads_change_nothing():
@@ -105,7 +105,7 @@ def test_threads_change_nothing():
     D = np.square(X[:, None] - Y).sum(axis=2)
     norms = np.square(X).sum(axis=1)
     one, many = (
-        native.kernel.nearest_by_matrix(D, norms, 1e-12, X, Y, 7, threads) for threads in (1, 5)
+        kernels.kernel.nearest_by_matrix(D, norms, 1e-12, X, Y, 7, threads) for threads in (1, 5)
     )
     np.testing.assert_array_equal(one[0], many[0])
     np.testing.assert_array_equal(one[1], many[1])
@@ -126,7 +126,7 @@ def by_codes(**changes):
         "members": own_members(4), "ranges": np.array([[0, 4]]),
         "k": 2, "size": 3, "most": 9, "threads": 1,
     } | changes  # fmt: skip
-    return native.kernel.nearest_by_codes(*given.values())
+    return kernels.kernel.nearest_by_codes(*given.values())
 
 
 def test_codes_are_searched():
@@ -187,9 +187,9 @@ def test_tails_by_definition(n, m, q, is_baseline):
     rng = np.random.default_rng(n)
     columns = np.sort(rng.integers(4, size=(m, n)).astype(float), axis=1)
     X = rng.integers(-1, 6, size=(q, m)).astype(float)
-    native.kernel.use_baseline(is_baseline)
-    found = native.kernel.tails(columns, X, 2)
-    native.kernel.use_baseline(False)
+    kernels.kernel.use_baseline(is_baseline)
+    found = kernels.kernel.tails(columns, X, 2)
+    kernels.kernel.use_baseline(False)
     not_above = (columns.T[None] <= X[:, None]).sum(axis=1)
     not_below = (columns.T[None] >= X[:, None]).sum(axis=1)
     np.testing.assert_array_equal(found, np.minimum(not_above, not_below))
@@ -206,37 +206,37 @@ def test_tails_by_definition(n, m, q, is_baseline):
 )
 def test_wrong_columns_are_refused(columns, X):
     with pytest.raises(ValueError, match="sorted column"):
-        native.kernel.tails(columns, X, 1)
+        kernels.kernel.tails(columns, X, 1)
 
 
 @pytest.fixture(params=["AVX2", "baseline"])
 def build(request):
-    native.kernel.use_baseline(request.param == "baseline")
+    kernels.kernel.use_baseline(request.param == "baseline")
     yield
-    native.kernel.use_baseline(False)
+    kernels.kernel.use_baseline(False)
 
 
 @pytest.mark.usefixtures("build")
 def test_decay_is_the_exponential():
     rng = np.random.default_rng(0)
     t = np.append(rng.exponential(30.0, size=5000), [0.0, -0.0, 5e-324, 1e-17, 0.34657, 707.9])
-    np.testing.assert_allclose(native.kernel.decay(t, 1.0, 2), np.exp(-t), rtol=1e-15, atol=0)
-    halved = native.kernel.decay(t.reshape(2, -1), 0.5, 1)
+    np.testing.assert_allclose(kernels.kernel.decay(t, 1.0, 2), np.exp(-t), rtol=1e-15, atol=0)
+    halved = kernels.kernel.decay(t.reshape(2, -1), 0.5, 1)
     np.testing.assert_allclose(halved, np.exp(-t / 2).reshape(2, -1), rtol=1e-15, atol=0)
 
 
 @pytest.mark.usefixtures("build")
 def test_decay_ends_at_nothing():
-    far = native.kernel.decay(np.array([708.1, 745.0, 1e9, 1e308, np.inf]), 1.0, 1)
+    far = kernels.kernel.decay(np.array([708.1, 745.0, 1e9, 1e308, np.inf]), 1.0, 1)
     np.testing.assert_array_equal(far, 0.0)
 
 
 def test_every_build_decays_to_the_same_bits():
     t = np.random.default_rng(1).exponential(30.0, size=4099)
-    native.kernel.use_baseline(True)
-    baseline = native.kernel.decay(t, 1.0, 1)
-    native.kernel.use_baseline(False)
-    np.testing.assert_array_equal(native.kernel.decay(t, 1.0, 1), baseline)
+    kernels.kernel.use_baseline(True)
+    baseline = kernels.kernel.decay(t, 1.0, 1)
+    kernels.kernel.use_baseline(False)
+    np.testing.assert_array_equal(kernels.kernel.decay(t, 1.0, 1), baseline)
 
 
 @pytest.mark.usefixtures("build")
@@ -246,7 +246,7 @@ def test_squares_are_completed_in_place():
     Y[3] = X[2]
     D, columns, rows = -2.0 * X @ Y.T, (Y**2).sum(axis=1), (X**2).sum(axis=1)
     expected = np.maximum((D + columns) + rows[:, None], 0.0)
-    native.kernel.complete(D, columns, rows, 2)
+    kernels.kernel.complete(D, columns, rows, 2)
     np.testing.assert_array_equal(D, expected)
 
 
@@ -260,26 +260,26 @@ def test_squares_are_completed_in_place():
 )
 def test_squares_must_be_of_the_same_rows(D, columns, rows):
     with pytest.raises(ValueError, match="a square for every row"):
-        native.kernel.complete(D, columns, rows, 1)
+        kernels.kernel.complete(D, columns, rows, 1)
 
 
 @pytest.mark.parametrize("D", [np.zeros((2, 3), dtype=np.float32), np.zeros((3, 2)).T])
 def test_squares_are_not_completed_in_a_copy(D):
     with pytest.raises(TypeError):
-        native.kernel.complete(D, np.zeros(3), np.zeros(2), 1)
+        kernels.kernel.complete(D, np.zeros(3), np.zeros(2), 1)
 
 
 @pytest.mark.usefixtures("build")
 def test_whole_numbers_are_those_of_numpy(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(70, 33)) * np.logspace(-200, 200, 70)[:, None]
     rows[3], rows[4, 5:] = 0.0, -0.0
-    compiled = leading._whole(rows, 20)
-    monkeypatch.setattr(leading, "kernel", None)
-    for found, expected in zip(compiled, leading._whole(rows, 20), strict=True):
+    compiled = quantised._whole(rows, 20)
+    monkeypatch.setattr(quantised, "kernel", None)
+    for found, expected in zip(compiled, quantised._whole(rows, 20), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("bits", [0, 54])
 def test_whole_numbers_have_some_bits(bits):
     with pytest.raises(ValueError, match="1 to 53 bits"):
-        native.kernel.whole(TABLE, bits, 1)
+        kernels.kernel.whole(TABLE, bits, 1)

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ocfuse.datasets.uci_sets import UCI_SETS
+from ocfuse.datasets.uci import UCI_SETS
 
 
 @pytest.fixture

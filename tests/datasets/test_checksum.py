@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ocfuse.datasets.checksum import content_sha256
+from ocfuse.datasets.formats import content_sha256
 
 TABLES = hnp.arrays(
     np.float64,

@@ -8,11 +8,11 @@ import threading
 
 import pytest
 
-from ocfuse import optional
-from ocfuse.datasets import download as module
 from ocfuse.datasets import fetch
-from ocfuse.datasets.download import download
+from ocfuse.datasets import store as module
+from ocfuse.datasets.store import download
 from ocfuse.exceptions import DatasetError, DatasetUnavailableError, MissingPackageError
+from ocfuse.system import packages
 
 BODY = bytes(range(256)) * 1000
 
@@ -206,7 +206,7 @@ def test_threads_do_not_disturb_each_other(server, target, part):
 CHILD = """
 import sys
 from pathlib import Path
-from ocfuse.datasets.download import download
+from ocfuse.datasets.store import download
 import pooch
 print("ready", flush=True)
 sys.stdin.read(1)
@@ -266,7 +266,7 @@ def test_offline(target, monkeypatch):
 
 
 def test_missing_pooch_names_the_extra(target, monkeypatch):
-    monkeypatch.setattr(optional.importlib, "import_module", _refuse)
+    monkeypatch.setattr(packages.importlib, "import_module", _refuse)
     with pytest.raises(MissingPackageError, match=r"pooch is needed .* 'ocfuse\[tool\]'"):
         download("http://127.0.0.1/set.zip", target, accept)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ocfuse.datasets import load_table
-from ocfuse.datasets.npz import look_npz, read_npz
+from ocfuse.datasets.formats import look_npz, read_npz
 from ocfuse.exceptions import DatasetError
 
 

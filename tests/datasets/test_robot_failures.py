@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ocfuse.datasets import find, load, load_robot_failures, locate
-from ocfuse.datasets.robot_failures import INFOS
+from ocfuse.datasets.sequences import INFOS
 from ocfuse.exceptions import DatasetError, InvalidInputError
 from tests.datasets.conftest import zipped
 
@@ -48,7 +48,7 @@ def test_file_is_the_archives_to_the_byte(data):
 
 
 def test_download_serves_all_five(data, folder, server, monkeypatch):
-    monkeypatch.setattr("ocfuse.datasets.robot_failures.URL", server.url("robot.zip"))
+    monkeypatch.setattr("ocfuse.datasets.sequences.URL", server.url("robot.zip"))
     source = data / "sequences" / "robot_failures"
     server.body = zipped({f"{n}.data": (source / f"{n}.data").read_text() for n in INFOS})
     for name in INFOS:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ocfuse.datasets import load, load_skab, locate
-from ocfuse.datasets.skab import COLUMNS, RUNS
+from ocfuse.datasets.sequences import COLUMNS, RUNS
 from ocfuse.exceptions import DatasetError, DatasetUnavailableError, InvalidInputError
 
 

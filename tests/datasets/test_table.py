@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ocfuse import optional
 from ocfuse.datasets import load_table
 from ocfuse.exceptions import (
     DatasetError,
@@ -17,6 +16,7 @@ from ocfuse.exceptions import (
     InvalidTypeError,
     MissingPackageError,
 )
+from ocfuse.system import packages
 
 X = np.array([[1.5, -2.0], [np.nan, 0.25], [3.0, 1e-9]])
 LABELS = ["ok", "bad", "ok"]
@@ -161,7 +161,7 @@ def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(optional.importlib, "import_module", refuse)
+    monkeypatch.setattr(packages.importlib, "import_module", refuse)
     with pytest.raises(MissingPackageError, match=r"pyarrow is needed to read .*ocfuse\[tool\]"):
         load_table(path, label="kind", normal="ok")
 

@@ -11,8 +11,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 from ocfuse.datasets import find, load_uci, locate, uci
-from ocfuse.datasets.checksum import content_sha256
-from ocfuse.datasets.uci_sets import UCI_SETS
+from ocfuse.datasets.formats import content_sha256
+from ocfuse.datasets.uci import UCI_SETS
 from ocfuse.exceptions import DatasetError, DatasetUnavailableError, InvalidInputError
 from tests.datasets.conftest import archive_text, zipped
 
@@ -243,7 +243,7 @@ def test_offline_error_says_how_to_supply_the_file(folder, monkeypatch):
         closed.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
         monkeypatch.setenv("NO_PROXY", "*")
-        monkeypatch.setattr("ocfuse.datasets.uci_sets.ARCHIVE", address)
+        monkeypatch.setattr("ocfuse.datasets.uci.ARCHIVE", address)
         with pytest.raises(DatasetUnavailableError) as caught:
             load_uci("glass")
     message = str(caught.value)
@@ -299,5 +299,5 @@ def test_archive_without_the_member(folder):
 def _served(server, monkeypatch, name):
     """Let a set come from the test's server."""
     address = server.url("").rstrip("/")
-    monkeypatch.setattr("ocfuse.datasets.uci_sets.ARCHIVE", address)
+    monkeypatch.setattr("ocfuse.datasets.uci.ARCHIVE", address)
     return UCI_SETS[name]

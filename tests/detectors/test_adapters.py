@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
 from ocfuse.detectors import Pool, from_pyod
-from ocfuse.detectors.adapters import PyodDetector
+from ocfuse.detectors.members import PyodDetector
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 pyod = pytest.importorskip("pyod", reason="the adapter is tested with PyOD itself")

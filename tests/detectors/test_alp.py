@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ocfuse.detectors.alp import ALP
 from ocfuse.detectors.gram import Gram
+from ocfuse.detectors.neighbours import ALP
 from ocfuse.exceptions import InvalidInputError
 
 
@@ -88,7 +88,7 @@ def test_scores_lie_between_0_and_1_in_every_batch(monkeypatch):
     assert ((batch >= 0) & (batch <= 1)).all()
     single = np.concatenate([detector.score_samples(row[None]) for row in new])
     np.testing.assert_allclose(batch, single, rtol=1e-13)
-    monkeypatch.setattr("ocfuse.detectors.alp.BLOCK", 1)
+    monkeypatch.setattr("ocfuse.detectors.neighbours.BLOCK", 1)
     np.testing.assert_allclose(batch, detector.score_samples(new), rtol=1e-13)
 
 

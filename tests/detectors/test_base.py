@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ocfuse.detectors.base import core_rows, honest_scores, interleaved_folds, lower_quantile
+from ocfuse.detectors.base import core_rows, interleaved_folds, lower_quantile, out_of_fold_scores
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.kpca import KPCA
@@ -108,8 +108,8 @@ def test_offset_holds_its_false_alarm_rate_on_fresh_rows(detector):
 def test_closed_form_is_near_the_folds(detector):
     gram = Gram(rows(200, 4))
     fitted = clone(detector).fit_gram(gram)
-    exact = honest_scores(fitted, gram, [])
-    folded = honest_scores(fitted, gram, interleaved_folds(200), by_fold=True)
+    exact = out_of_fold_scores(fitted, gram, [])
+    folded = out_of_fold_scores(fitted, gram, interleaved_folds(200), by_fold=True)
     assert np.corrcoef(exact, folded)[0, 1] > 0.8
 
 
@@ -117,7 +117,7 @@ def test_honest_scores_by_fold_are_those_of_clones():
     X = rows(30, 3)
     gram = Gram(X)
     folds = interleaved_folds(30)
-    scores = honest_scores(OneClassGP(), gram, folds, by_fold=True)
+    scores = out_of_fold_scores(OneClassGP(), gram, folds, by_fold=True)
     for train, test in folds:
         part, query = gram.fold(train, test)
         np.testing.assert_array_equal(scores[test], OneClassGP().fit_gram(part).score_query(query))
@@ -125,7 +125,7 @@ def test_honest_scores_by_fold_are_those_of_clones():
 
 def test_folds_that_leave_rows_out_are_refused():
     with pytest.raises(InvalidInputError, match="folds must test each of the 10 rows once"):
-        honest_scores(OneClassGP(), Gram(rows(10, 2)), interleaved_folds(10)[:3], by_fold=True)
+        out_of_fold_scores(OneClassGP(), Gram(rows(10, 2)), interleaved_folds(10)[:3], by_fold=True)
 
 
 @pytest.mark.slow

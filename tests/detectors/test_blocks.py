@@ -6,13 +6,12 @@ import skops.io
 from scipy.stats import ks_2samp
 from sklearn.base import clone
 
-from ocfuse.detectors.base import honest_scores, interleaved_folds
-from ocfuse.detectors.blocks import Blocks
+from ocfuse.detectors.base import interleaved_folds, out_of_fold_scores
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram
-from ocfuse.detectors.landmarks import Landmarks
-from ocfuse.detectors.pools import Pool
-from ocfuse.detectors.whitened import Whitened
+from ocfuse.detectors.landmarks import Blocks, Landmarks
+from ocfuse.detectors.pool import Pool
+from ocfuse.detectors.views import Whitened
 
 WIDTH, NOISE = 0.5, 0.02
 
@@ -112,8 +111,8 @@ def test_one_block_is_the_exact_process(monkeypatch):
     assert one.method_ == "blocks"
     scores = exact.score_query(gram.query(query))
     np.testing.assert_allclose(one.score_query(gram.query(query)), scores, atol=1e-11)
-    honest = honest_scores(exact, gram, [])
-    np.testing.assert_allclose(honest_scores(one, gram, []), honest, atol=1e-11)
+    out_of_fold = out_of_fold_scores(exact, gram, [])
+    np.testing.assert_allclose(out_of_fold_scores(one, gram, []), out_of_fold, atol=1e-11)
 
 
 def test_scores_and_rows_left_out_are_those_of_the_book():
@@ -122,8 +121,8 @@ def test_scores_and_rows_left_out_are_those_of_the_book():
     assert len(fitted.blocks_.parts) == 4
     expected = book.mean(book.against(Q, fitted.blocks_.of(Q)), np.arange(130))
     np.testing.assert_allclose(fitted.score_query(gram.query(Q)), expected, atol=1e-10)
-    honest = honest_scores(fitted, gram, [])
-    np.testing.assert_allclose(honest, book.left_out(gram), atol=1e-9)
+    out_of_fold = out_of_fold_scores(fitted, gram, [])
+    np.testing.assert_allclose(out_of_fold, book.left_out(gram), atol=1e-9)
 
 
 def test_blocks_are_nearer_to_the_exact_process_than_landmarks_alone():
@@ -142,9 +141,9 @@ def test_rows_left_out_are_like_fresh_ones_whitened_or_not():
     for member in (gp(), Whitened(gp())):
         gram = Gram(X)
         fitted = member.fit_gram(gram)
-        honest = honest_scores(fitted, gram, interleaved_folds(len(X)))
+        out_of_fold = out_of_fold_scores(fitted, gram, interleaved_folds(len(X)))
         new = fitted.score_query(gram.query(fresh))
-        assert ks_2samp(honest, new).statistic < 0.1
+        assert ks_2samp(out_of_fold, new).statistic < 0.1
 
 
 def test_members_share_blocks_and_a_saved_pool_scores_alike():

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, Compressed, OneClassGP, Pool, Whitened
-from ocfuse.detectors import compressed as module
-from ocfuse.detectors.compressed import Compression
+from ocfuse.detectors import views as module
 from ocfuse.detectors.gram import Gram, Reference
+from ocfuse.detectors.views import Compression
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MemberError
 
 

@@ -9,20 +9,9 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ocfuse.detectors
-from ocfuse.detectors import (
-    ALP,
-    GMM,
-    KNN,
-    KPCA,
-    LOF,
-    SVDD,
-    Compressed,
-    OneClassGP,
-    Pool,
-    Whitened,
-)
+from ocfuse.detectors import ALP, GMM, KNN, KPCA, LOF, SVDD, Compressed, OneClassGP, Pool, Whitened
 from ocfuse.detectors.base import BaseDetector
-from ocfuse.detectors.viewed import Viewed
+from ocfuse.detectors.views import Viewed
 
 #: What a public class is not, if it is no detector that can be built without arguments.
 OTHERS = {

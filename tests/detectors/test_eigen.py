@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ocfuse.detectors.eigen import eigenpairs
+from ocfuse.detectors.kernel_algebra import eigenpairs
 
 
 @pytest.mark.parametrize("m", [1, 2, 30])

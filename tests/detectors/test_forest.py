@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
-from ocfuse.compiled import native
-from ocfuse.detectors.base import N_FOLDS, honest_scores, interleaved_folds
+from ocfuse import kernels
+from ocfuse.detectors.base import N_FOLDS, interleaved_folds, out_of_fold_scores
 from ocfuse.detectors.forest import Forest, average_length
 from ocfuse.detectors.gram import Gram
 from ocfuse.exceptions import InvalidInputError
@@ -61,10 +61,10 @@ def test_kernel_and_twin_follow_the_same_paths(seed, n_trees, m, q):
     rows = np.vstack([rng.normal(size=(q, m)), X, np.full((1, m), 1e150), np.full((1, m), -1e40)])
     np.testing.assert_array_equal(trees.follow(rows), trees._by_numpy(rows))
     np.testing.assert_array_equal(trees.follow(rows[::3]), trees._by_numpy(rows)[::3])
-    if native.kernel is not None:
-        native.kernel.use_baseline(True)
+    if kernels.kernel is not None:
+        kernels.kernel.use_baseline(True)
         np.testing.assert_array_equal(trees.follow(rows), trees._by_numpy(rows))
-        native.kernel.use_baseline(False)
+        kernels.kernel.use_baseline(False)
     assert trees.follow(rows[:0]).shape == (0, n_trees)
 
 
@@ -86,7 +86,7 @@ def test_batch_equals_one_by_one_to_the_last_bit():
 def test_honest_scores_ask_only_trees_that_have_not_drawn_the_row():
     X = normal(600, 3)
     forest = Forest(40, random_state=0).fit_gram(gram := Gram(X))
-    honest = honest_scores(forest, gram, ())
+    out_of_fold = out_of_fold_scores(forest, gram, ())
     model = theirs(forest, X)
     for i in (0, 17, 599):
         unseen = [t for t in range(40) if i not in model.estimators_samples_[t]]
@@ -97,15 +97,15 @@ def test_honest_scores_ask_only_trees_that_have_not_drawn_the_row():
             depth = tree.compute_node_depths()[leaf] - 1
             lengths.append(depth + average_length(tree.n_node_samples[leaf]))
         usual = average_length(np.array([256]))[0]
-        assert honest[i] == pytest.approx(-(2 ** -(np.mean(lengths) / usual)), abs=1e-12)
+        assert out_of_fold[i] == pytest.approx(-(2 ** -(np.mean(lengths) / usual)), abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "n_trees", "n_small"), [(100, 40, 10), (256, 30, 8), (50, 1, 1)])
 def test_few_rows_are_judged_by_folds_of_smaller_forests(n, n_trees, n_small):
     forest = Forest(n_trees, random_state=0).fit_gram(gram := Gram(normal(n, 3)))
     small = clone(forest).set_params(n_trees=n_small)
-    expected = honest_scores(small, gram, interleaved_folds(n, N_FOLDS), by_fold=True)
-    np.testing.assert_array_equal(honest_scores(forest, gram, ()), expected)
+    expected = out_of_fold_scores(small, gram, interleaved_folds(n, N_FOLDS), by_fold=True)
+    np.testing.assert_array_equal(out_of_fold_scores(forest, gram, ()), expected)
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_honest_scores_are_like_those_of_fresh_rows(n):
         X, fresh = rng.normal(size=(n, 5)), rng.normal(size=(2000, 5))
         forest.fit(X)
         scores = forest.score_samples(fresh)
-        gaps.append((honest_scores(forest, Gram(X), ()).mean() - scores.mean()) / scores.std())
+        gaps.append((out_of_fold_scores(forest, Gram(X), ()).mean() - scores.mean()) / scores.std())
         alarms.append((scores < forest.offset_).mean())
     assert abs(np.mean(gaps)) < 0.2
     assert 0.05 < np.mean(alarms) < 0.14

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from ocfuse.detectors.base import honest_scores
+from ocfuse.detectors.base import out_of_fold_scores
 from ocfuse.detectors.gp import SMALLEST_MEAN, STATISTICS, OneClassGP
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.kpca import KPCA
@@ -59,7 +59,7 @@ def test_left_out_scores_are_those_of_refits(statistic, width, after_kpca):
     if after_kpca:
         KPCA(width=width).fit_gram(gram)
     detector = OneClassGP(statistic=statistic, width=width).fit_gram(gram)
-    found = honest_scores(detector, gram, [])
+    found = out_of_fold_scores(detector, gram, [])
     for i in range(60):
         part, query = gram.fold(np.delete(np.arange(60), i), np.array([i]))
         refitted = clone(detector).fit_gram(part).score_query(query)[0]
@@ -69,7 +69,7 @@ def test_left_out_scores_are_those_of_refits(statistic, width, after_kpca):
 def test_mean_alone_pays_for_no_eigenvectors_and_keeps_no_matrix():
     gram = Gram(rows(60))
     detector = OneClassGP().fit_gram(gram)
-    honest_scores(detector, gram, [])
+    out_of_fold_scores(detector, gram, [])
     assert gram.counts["eigh"] == 0
     assert gram.counts["cholesky"] == 1
     assert detector.factor_ is None

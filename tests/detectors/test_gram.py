@@ -11,14 +11,13 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
 
 from ocfuse.detectors import gram as module
-from ocfuse.detectors.base import honest_scores, interleaved_folds
-from ocfuse.detectors.compressed import Compression
+from ocfuse.detectors.base import interleaved_folds, out_of_fold_scores
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram, Reference
 from ocfuse.detectors.kpca import KPCA
 from ocfuse.detectors.svdd import SVDD
-from ocfuse.detectors.whitening import Whitening
-from ocfuse.nearest import search
+from ocfuse.detectors.views import Compression, Whitening
+from ocfuse.nearest import index as search
 
 WIDTHS = (1.0, 0.5, 0.25)
 VIEWS = (Whitening, Compression)
@@ -175,7 +174,7 @@ def test_nine_members_compute_distances_and_exponential_once(by_fold):
     gram = Gram(X)
     members = [member.fit_gram(gram) for member in nine_members()]
     for member in members:
-        honest_scores(member, gram, interleaved_folds(80), by_fold=by_fold)
+        out_of_fold_scores(member, gram, interleaved_folds(80), by_fold=by_fold)
     # One factorisation per width serves KPCA and GP; every fold has its own.
     once = {"distances": 1, "exp": 1, "eigh": 3}
     assert dict(gram.counts) == ({**once, "eigh": 15, "cholesky": 12} if by_fold else once)

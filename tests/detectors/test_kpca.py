@@ -6,8 +6,8 @@ from scipy.stats import ks_2samp
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from ocfuse.detectors import spectrum as spectra
-from ocfuse.detectors.base import honest_scores, interleaved_folds
+from ocfuse.detectors import kernel_algebra as spectra
+from ocfuse.detectors.base import interleaved_folds, out_of_fold_scores
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.kpca import KPCA
 
@@ -69,7 +69,7 @@ def test_copies_have_no_error_with_or_without_themselves(n, width):
     # where the rank ends before the different rows do, they keep a part beyond it
     is_cut = detector.n_components_ < n - 1
     least = -is_cut * spectra.RANK_TOLERANCE * gram.spectrum(width, n).values[0]
-    for scores in (detector.score_query(gram), honest_scores(detector, gram, [])):
+    for scores in (detector.score_query(gram), out_of_fold_scores(detector, gram, [])):
         assert scores.max() <= 0.0
         assert scores.min() >= least
     assert np.all(detector.score_query(gram.query(1e3 + rows(5, 3))) < -0.1)
@@ -95,7 +95,7 @@ def test_few_columns_leave_small_errors_which_are_told_apart(width):
     largest = gram.spectrum(width, 150).values[0]
     assert np.median(-scores) < spectra.RANK_TOLERANCE * largest
     assert np.mean(scores == 0.0) < 0.2
-    assert ks_2samp(honest_scores(detector, gram, []), scores).statistic < 0.1
+    assert ks_2samp(out_of_fold_scores(detector, gram, []), scores).statistic < 0.1
     # the order of the rows changes no more than rounding does
     other = Gram(gram.X[::-1])
     again = clone(detector).fit_gram(other).score_query(other.query(fresh))
@@ -131,10 +131,10 @@ def test_share_of_the_variance():
 def test_left_out_scores_are_those_of_refits_of_the_same_size(subspace):
     gram = Gram(rows(60))
     detector = KPCA(subspace=subspace).fit_gram(gram)
-    found = honest_scores(detector, gram, [])
+    found = out_of_fold_scores(detector, gram, [])
     same = clone(detector).set_params(subspace=detector.n_components_)
     leave_one_out = [(np.delete(np.arange(60), i), np.array([i])) for i in range(60)]
-    refitted = honest_scores(same, gram, leave_one_out, by_fold=True)
+    refitted = out_of_fold_scores(same, gram, leave_one_out, by_fold=True)
     np.testing.assert_allclose(found, refitted, atol=1e-8)
 
 
@@ -143,8 +143,8 @@ def test_left_out_scores_are_closer_to_fresh_ones_than_in_sample_and_folded_ones
     gram = Gram(X[:300])
     detector = KPCA().fit_gram(gram)
     fresh = np.median(detector.score_query(gram.query(X[300:])))
-    left_out = np.median(honest_scores(detector, gram, []))
-    folded = np.median(honest_scores(detector, gram, interleaved_folds(300), by_fold=True))
+    left_out = np.median(out_of_fold_scores(detector, gram, []))
+    folded = np.median(out_of_fold_scores(detector, gram, interleaved_folds(300), by_fold=True))
     in_sample = np.median(detector.score_query(gram))
     assert 5 * abs(left_out - fresh) < abs(folded - fresh)
     assert 5 * abs(left_out - fresh) < abs(in_sample - fresh)
@@ -155,7 +155,7 @@ def test_rows_that_alone_span_a_direction_are_left_out_in_full():
     rng = np.random.default_rng(0)
     X = (rng.random((60, 6)) < 0.15).astype(float)
     gram = Gram(X)
-    held_out = honest_scores(KPCA(width=1.0).fit_gram(gram), gram, ())
+    held_out = out_of_fold_scores(KPCA(width=1.0).fit_gram(gram), gram, ())
     M = gram.reference.scale
     for i in range(len(X)):
         others = np.delete(X, i, axis=0)

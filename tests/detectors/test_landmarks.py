@@ -8,17 +8,15 @@ import skops.io
 from scipy.stats import ks_2samp
 from sklearn.base import clone
 
-from ocfuse.detectors.base import honest_scores
-from ocfuse.detectors.compressed import Compressed
+from ocfuse.detectors.base import out_of_fold_scores
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.kpca import KPCA
-from ocfuse.detectors.landmarks import Landmarks
-from ocfuse.detectors.leverage import choose_landmarks
+from ocfuse.detectors.landmarks import Landmarks, choose_landmarks
 from ocfuse.detectors.neighbours import KNN
-from ocfuse.detectors.pools import Pool
+from ocfuse.detectors.pool import Pool
 from ocfuse.detectors.svdd import SVDD
-from ocfuse.detectors.whitened import Whitened
+from ocfuse.detectors.views import Compressed, Whitened
 from ocfuse.exceptions import InvalidInputError
 
 GP = [OneClassGP(statistic=statistic) for statistic in ("mean", "variance", "predictive", "ratio")]
@@ -48,8 +46,8 @@ def test_all_rows_as_landmarks_are_exact(detector, monkeypatch):
     scores = exact.score_query(gram.query(query))
     close = {"rtol": 1e-3, "atol": 1e-3 * scores.std()}
     np.testing.assert_allclose(approximate.score_query(gram.query(query)), scores, **close)
-    honest = honest_scores(exact, gram, [])
-    assert np.corrcoef(honest_scores(approximate, gram, []), honest)[0, 1] > 0.99
+    out_of_fold = out_of_fold_scores(exact, gram, [])
+    assert np.corrcoef(out_of_fold_scores(approximate, gram, []), out_of_fold)[0, 1] > 0.99
 
 
 @every
@@ -58,7 +56,7 @@ def test_left_out_scores_are_those_of_the_other_rows_and_the_same_landmarks(dete
     fitted = through(detector, 30).fit_gram(gram)
     if isinstance(fitted, KPCA):
         fitted.set_params(subspace=fitted.n_components_)
-    honest = honest_scores(fitted, gram, [])
+    out_of_fold = out_of_fold_scores(fitted, gram, [])
     landmarks = gram.made(Landmarks, 30)
     for i in np.setdiff1d(np.arange(120), landmarks._chosen)[::25]:
         part = Gram(np.delete(gram.X, i, axis=0))
@@ -69,7 +67,7 @@ def test_left_out_scores_are_those_of_the_other_rows_and_the_same_landmarks(dete
         part._made[Landmarks, 30] = others
         refitted = clone(fitted).fit_gram(part)
         assert refitted.score_query(part.query(gram.X[i : i + 1]))[0] == pytest.approx(
-            honest[i], rel=1e-5, abs=1e-7
+            out_of_fold[i], rel=1e-5, abs=1e-7
         )
 
 
@@ -92,9 +90,9 @@ def test_a_sphere_leaves_rows_out_that_it_has_not_seen(monkeypatch):
     sphere = landmarks.sphere(1.0, 0.1)
     assert len(sphere._support) < 30
     plain = np.setdiff1d(np.arange(400), [*sphere._support, *landmarks._chosen])
-    honest, seen = honest_scores(fitted, gram, []), fitted.score_query(gram.query(gram.X))
-    np.testing.assert_allclose(honest[plain], seen[plain], atol=1e-6)
-    assert np.all(honest[sphere._support] < seen[sphere._support])
+    out_of_fold, seen = out_of_fold_scores(fitted, gram, []), fitted.score_query(gram.query(gram.X))
+    np.testing.assert_allclose(out_of_fold[plain], seen[plain], atol=1e-6)
+    assert np.all(out_of_fold[sphere._support] < seen[sphere._support])
 
 
 @pytest.mark.parametrize("detector", [KPCA(subspace=50), OneClassGP("variance"), SVDD()])
@@ -110,7 +108,7 @@ def test_single_precision_is_for_rows_that_need_no_more(detector, monkeypatch):
     query = gram.query(rows(100, 60, seed=1))
     pairs = [
         (fitted.score_query(query), refitted.score_query(query)),
-        (honest_scores(fitted, gram, []), honest_scores(refitted, double, [])),
+        (out_of_fold_scores(fitted, gram, []), out_of_fold_scores(refitted, double, [])),
     ]
     for single, exact in pairs:
         np.testing.assert_allclose(single, exact, rtol=0, atol=1e-3 * exact.std())
@@ -146,9 +144,9 @@ def test_more_rows_are_all_learned_from(detector):
 def test_left_out_scores_beyond_the_spare_directions_are_near_those_of_refits():
     gram = Gram(rows(500, 6))
     fitted = KPCA(subspace=20, max_samples=50, landmarks=250).fit_gram(gram)
-    honest = honest_scores(fitted, gram, [])
-    exact = honest_scores(KPCA(subspace=20).fit_gram(gram), gram, [])
-    assert np.abs(honest - exact).max() < 0.2 * exact.std()
+    out_of_fold = out_of_fold_scores(fitted, gram, [])
+    exact = out_of_fold_scores(KPCA(subspace=20).fit_gram(gram), gram, [])
+    assert np.abs(out_of_fold - exact).max() < 0.2 * exact.std()
 
 
 @pytest.mark.parametrize("detector", [KPCA(), OneClassGP(), SVDD(), SVDD(width=0.25)])
@@ -157,10 +155,10 @@ def test_left_out_scores_are_like_fresh_ones(detector, m):
     X, fresh = rows(300, m), rows(2000, m, seed=1)
     gram = Gram(X)
     fitted = through(detector, 150).fit_gram(gram)
-    honest, new = honest_scores(fitted, gram, []), fitted.score_query(gram.query(fresh))
-    assert ks_2samp(honest, new).statistic < 0.1
+    out_of_fold, new = out_of_fold_scores(fitted, gram, []), fitted.score_query(gram.query(fresh))
+    assert ks_2samp(out_of_fold, new).statistic < 0.1
     seen = fitted.score_query(gram.query(X))
-    assert ks_2samp(honest, new).statistic <= ks_2samp(seen, new).statistic
+    assert ks_2samp(out_of_fold, new).statistic <= ks_2samp(seen, new).statistic
 
 
 def test_equal_rows_are_one_landmark():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ocfuse.detectors.leverage import choose_landmarks, squared_distances
+from ocfuse.detectors.landmarks import choose_landmarks, squared_distances
 
 
 def rows(n, m=3, seed=0):

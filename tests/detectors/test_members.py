@@ -13,12 +13,12 @@ from ocfuse.detectors.members import (
     copy_members,
     finite_scores,
     givers_first,
-    group_folds,
     lowest_score,
     name_members,
     seeded,
 )
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.groups import group_folds
 
 
 @settings(deadline=None, max_examples=100)
@@ -80,14 +80,14 @@ def test_what_has_no_seed_is_only_cloned():
     [[-3.0, -1.0], [5.0], [0.0], [1e-200, 2e-200], [-1e12, 3.0], [-1e308, 1e308], [1e308]],
 )
 def test_minus_infinity_counts_as_far_below_all_others(finite):
-    honest = np.array([*finite, -np.inf])
-    lowest = lowest_score(honest)
+    out_of_fold = np.array([*finite, -np.inf])
+    lowest = lowest_score(out_of_fold)
     assert np.isfinite(lowest)
     spread = max(finite) / 2 - min(finite) / 2
     if max(map(abs, finite)) < 1e300:
         assert lowest <= min(finite) - 1999.0 * spread
         assert lowest < min(finite)
-    np.testing.assert_array_equal(finite_scores(honest, lowest), [*finite, lowest])
+    np.testing.assert_array_equal(finite_scores(out_of_fold, lowest), [*finite, lowest])
 
 
 def test_minus_infinity_for_all_rows_is_refused():

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 from sklearn.mixture import GaussianMixture
 
 from ocfuse.detectors import mixture as module
-from ocfuse.detectors.base import honest_scores, interleaved_folds
+from ocfuse.detectors.base import interleaved_folds, out_of_fold_scores
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.mixture import GMM, MOST_ITERATIONS
 from ocfuse.exceptions import InvalidInputError
@@ -188,12 +188,12 @@ def test_many_rows_are_taken_out_of_one_gaussian_one_by_one(monkeypatch):
     gram = Gram(X)
     detector = GMM(1).fit_gram(gram)
     assert detector.is_closed(*X.shape)
-    honest = honest_scores(detector, gram, [])
+    out_of_fold = out_of_fold_scores(detector, gram, [])
     seen = detector.score_query(gram.query(X))
     for i in (0, 300, 699):
         part = Gram(np.delete(X, i, axis=0))
         refitted = GMM(1).fit_gram(part).score_query(part.query(X[i : i + 1]))[0]
-        assert abs(honest[i] - refitted) < 0.3 * abs(seen[i] - refitted)
+        assert abs(out_of_fold[i] - refitted) < 0.3 * abs(seen[i] - refitted)
 
 
 @pytest.mark.parametrize("m", [20, 40])
@@ -202,12 +202,12 @@ def test_folds_of_one_gaussian_follow_from_sums(monkeypatch, m):
     X = rng.standard_t(5, size=(500, m)) @ rng.normal(size=(m, m))
     gram, folds = Gram(X), interleaved_folds(500)
     monkeypatch.setattr(module, "MOST_DIRECTIONS", 25)
-    refitted = honest_scores(GMM(1).fit_gram(gram), gram, folds)
+    refitted = out_of_fold_scores(GMM(1).fit_gram(gram), gram, folds)
     monkeypatch.setattr(module, "MANY_ROWS", 200)
     monkeypatch.setattr(module, "ROWS_PER_COLUMN", 100)
     detector = GMM(1).fit_gram(Gram(X))
     assert detector.is_closed(500, m)
-    np.testing.assert_allclose(honest_scores(detector, Gram(X), []), refitted, rtol=1e-9)
+    np.testing.assert_allclose(out_of_fold_scores(detector, Gram(X), []), refitted, rtol=1e-9)
 
 
 def test_many_rows_change_one_gaussian_by_rounding_only(monkeypatch):

@@ -29,10 +29,9 @@ from ocfuse.detectors import (
 )
 from ocfuse.detectors import gram as gram_module
 from ocfuse.detectors.base import MANY_ROWS, BaseDetector, KernelDetector
-from ocfuse.detectors.compressed import Compression
 from ocfuse.detectors.gram import Gram, Query, Reference
-from ocfuse.detectors.pools import POOLS
-from ocfuse.detectors.whitening import Whitening
+from ocfuse.detectors.pool import POOLS
+from ocfuse.detectors.views import Compression, Whitening
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MemberError, MemberWarning
 from ocfuse.scores import MinMax, TailProbability
 
@@ -584,11 +583,11 @@ def test_rows_out_of_reach_score_far_below_the_others(X, bandwidth, grouped):
     density = KernelDensity(kernel="tophat", bandwidth=bandwidth)
     pool = Pool({"knn": KNN(), "density": density}).fit(X, groups)
     lowest = pool.lowest_["density"]
-    honest = pool.honest_scores_[:, 1]
-    assert np.isfinite(honest).all()
-    out_of_reach = honest == lowest
+    out_of_fold = pool.honest_scores_[:, 1]
+    assert np.isfinite(out_of_fold).all()
+    out_of_reach = out_of_fold == lowest
     assert out_of_reach.any()
-    inside = honest[~out_of_reach]
+    inside = out_of_fold[~out_of_reach]
     assert lowest < inside.min() - 999 * np.ptp(inside)
     far, near = pool.score_samples([[50.0, 50.0, 50.0], X[0]])[:, 1]
     assert far == lowest
@@ -672,7 +671,7 @@ def test_the_large_pool_is_the_default_without_what_whitens():
 )
 def test_many_rows_make_the_default_pool_the_large_one(monkeypatch, members, n, expected):
     quick = {name: lambda name=name: [(f"{name}-knn", KNN(1))] for name in POOLS}
-    monkeypatch.setattr("ocfuse.detectors.pools.POOLS", quick)
+    monkeypatch.setattr("ocfuse.detectors.pool.POOLS", quick)
     X = np.random.default_rng(0).normal(size=(n, 2))
     pool = Pool(members).fit(X)
     assert pool.pool_name_ == expected

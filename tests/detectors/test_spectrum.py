@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from ocfuse.detectors import spectrum as module
+from ocfuse.detectors import kernel_algebra as module
 from ocfuse.detectors.gram import Gram
-from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
-from ocfuse.detectors.spectrum import centred_spectrum
+from ocfuse.detectors.kernel_algebra import CholeskyInverse, SpectralInverse, centred_spectrum
 
 
 def kernel(n=120, m=5, width=0.5, seed=0):

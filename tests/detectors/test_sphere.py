@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import OneClassSVM
 
-from ocfuse.detectors.sphere import LEAST_OWN, SoftSphere
+from ocfuse.detectors.landmark_models import LEAST_OWN, SoftSphere
 
 
 def coordinates(n, m=6, seed=0):

@@ -6,7 +6,7 @@ from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.svm import OneClassSVM
 
-from ocfuse.detectors.base import honest_scores
+from ocfuse.detectors.base import out_of_fold_scores
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.svdd import RESOLUTION, SVDD
 
@@ -76,7 +76,7 @@ def test_span_predicts_refits(width, farthest):
     gram = Gram(rows(600, 5))
     detector = SVDD(width=width).fit_gram(gram)
     support = detector.support_
-    found = honest_scores(detector, gram, [])
+    found = out_of_fold_scores(detector, gram, [])
     refitted = refitted_scores(detector, gram)
     assert spearmanr(found[support], refitted).statistic > 0.95
     assert np.abs(found[support] - refitted).max() < farthest * found.std()
@@ -88,7 +88,7 @@ def test_span_predicts_refits(width, farthest):
 def test_few_rows_are_left_out_exactly(n):
     gram = Gram(rows(n))
     detector = SVDD(width=0.25).fit_gram(gram)
-    found = honest_scores(detector, gram, [])[detector.support_]
+    found = out_of_fold_scores(detector, gram, [])[detector.support_]
     np.testing.assert_array_equal(found, refitted_scores(detector, gram))
 
 
@@ -96,7 +96,7 @@ def test_rows_that_are_no_support_vectors_keep_their_score():
     gram = Gram(rows(300))
     detector = SVDD().fit_gram(gram)
     others = np.setdiff1d(np.arange(300), detector.support_)
-    found, scores = honest_scores(detector, gram, []), detector.score_query(gram)
+    found, scores = out_of_fold_scores(detector, gram, []), detector.score_query(gram)
     np.testing.assert_array_equal(found[others], scores[others])
     assert np.all(found[detector.support_] <= scores[detector.support_])
 
@@ -107,5 +107,5 @@ def test_rows_on_the_border_tie_though_the_solver_stops_early():
     detector = SVDD(width=0.25).fit_gram(gram)
     # Eight different rows, all of them on the border.
     np.testing.assert_array_equal(detector.score_query(gram), 0.0)
-    assert np.mean(honest_scores(detector, gram, []) == 0.0) > 0.9
+    assert np.mean(out_of_fold_scores(detector, gram, []) == 0.0) > 0.9
     assert detector.score_query(gram.query(np.full((1, 3), 0.5)))[0] != 0.0

@@ -8,10 +8,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, Mahalanobis, OneClassGP, Pool, Whitened
-from ocfuse.detectors import whitened as module
-from ocfuse.detectors.base import honest_scores
+from ocfuse.detectors import views as module
+from ocfuse.detectors.base import out_of_fold_scores
 from ocfuse.detectors.gram import Gram
-from ocfuse.detectors.whitening import Whitening
+from ocfuse.detectors.views import Whitening
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 
@@ -78,12 +78,12 @@ def test_honest_scores_are_no_better_than_those_of_fresh_rows():
         "wlof": Whitened(LOF((10, 20, 40))),
         "wkpca": Whitened(KPCA()),
     }
-    honest, closed = [], []
+    out_of_fold, closed = [], []
     for seed in range(3):
         X, fresh = table(120, 60, seed), table(1000, 60, seed + 10)
         pool = Pool(members).fit(X)
         scores = pool.score_samples(fresh)
-        honest.append([share_below(scores[:, j], pool.honest_scores_[:, j]) for j in range(4)])
+        out_of_fold.append([share_below(scores[:, j], pool.honest_scores_[:, j]) for j in range(4)])
         white = Gram(X).view(Whitening)
         closed.append(
             [
@@ -91,7 +91,7 @@ def test_honest_scores_are_no_better_than_those_of_fresh_rows():
                 for j, inner in enumerate((KNN(5), LOF((10, 20, 40)), KPCA()), start=1)
             ]
         )
-    maha, wknn, wlof, wkpca = np.mean(honest, axis=0)
+    maha, wknn, wlof, wkpca = np.mean(out_of_fold, axis=0)
     assert abs(maha - 0.5) < 0.05
     assert abs(wknn - 0.5) < 0.1
     assert abs(wlof - 0.5) < 0.1
@@ -147,7 +147,7 @@ def test_many_rows_are_taken_out_of_the_whitening_one_by_one(monkeypatch, inner)
     monkeypatch.setattr(module, "MOST_FOLDED", 300)
     assert detector.is_closed(*X.shape)
     assert not detector.is_closed(399, 40)
-    honest = honest_scores(detector, gram, [])
+    out_of_fold = out_of_fold_scores(detector, gram, [])
     rows = np.arange(0, 400, 40)
     refitted = []
     for i in rows:
@@ -156,8 +156,8 @@ def test_many_rows_are_taken_out_of_the_whitening_one_by_one(monkeypatch, inner)
         refitted.append(Whitened(inner).fit_gram(part).score_query(query)[0])
     # each refit has landmarks of its own
     least = 0.97 if isinstance(inner, KPCA) else 0.995
-    assert np.corrcoef(honest[rows], refitted)[0, 1] > least
-    assert abs(share_below(detector.score_query(gram.query(fresh)), honest) - 0.5) < 0.05
+    assert np.corrcoef(out_of_fold[rows], refitted)[0, 1] > least
+    assert abs(share_below(detector.score_query(gram.query(fresh)), out_of_fold) - 0.5) < 0.05
 
 
 @pytest.mark.parametrize("inner", [GMM(1), KPCA(), Whitened(KNN())])

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.covariance import ledoit_wolf_shrinkage
 
-from ocfuse.detectors import whitening as module
+from ocfuse.detectors import views as module
 from ocfuse.detectors.gram import Gram, Reference
-from ocfuse.detectors.whitening import LEAST_SHRINKAGE, LeftOut, Whitening
+from ocfuse.detectors.views import LEAST_SHRINKAGE, LeftOut, Whitening
 
 SHAPES = [(300, 6), (80, 60), (60, 60), (61, 60), (40, 90), (3, 5), (2, 1)]
 

@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from ocfuse import load
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, Compressed, OneClassGP, Whitened
-from ocfuse.detectors.pools import make_pool
+from ocfuse.detectors.pool import make_pool
 from ocfuse.detectors.training import LEAST_APART
 from ocfuse.distributed import fit, sample
 from ocfuse.exceptions import ClusterError, InvalidTypeError, MemberError

@@ -5,9 +5,15 @@ import pandas as pd
 import pytest
 
 from ocfuse.distributed import sample
-from ocfuse.distributed.keys import KEYS, row_keys
-from ocfuse.distributed.sampling import LEAST_PER_GROUP, make_plan
-from ocfuse.distributed.survey import Question, Survey, survey
+from ocfuse.distributed.sampling import (
+    KEYS,
+    LEAST_PER_GROUP,
+    Question,
+    RowSurvey,
+    make_plan,
+    row_keys,
+    survey,
+)
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, TableError
 from tests.cli.cases import plant
 from tests.distributed.cases import grouped, write
@@ -16,7 +22,7 @@ from tests.distributed.cases import grouped, write
 def drawn(frame, n, cuts, question):
     """Draw rows of a table that is cut up, without a cluster."""
     parts = np.split(np.arange(len(frame)), cuts)
-    known = Survey()
+    known = RowSurvey()
     for rows in reversed(parts):  # whoever is first, it does not matter
         known.add(survey([frame.iloc[rows]], int(rows[0]) if len(rows) else 0, question))
     plan = make_plan(known, question, n)

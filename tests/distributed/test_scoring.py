@@ -11,8 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from ocfuse import load
-from ocfuse.alone import LOCK
-from ocfuse.detectors.pools import make_pool
+from ocfuse.detectors.pool import make_pool
 from ocfuse.distributed import connected, sample, score, score_frame, scoring
 from ocfuse.exceptions import (
     ClusterError,
@@ -23,6 +22,7 @@ from ocfuse.exceptions import (
     TableError,
     TableWarning,
 )
+from ocfuse.system.files import LOCK
 from ocfuse.tables import open_source
 from tests.cli.cases import plant
 from tests.distributed.cases import (
@@ -122,9 +122,9 @@ def test_a_worker_that_is_ended_is_no_error(client, folder, tmp_path):
 
 def _read_little():
     """Let the workers of today read few rows at a time: one is ended in the midst of a file."""
-    from ocfuse.distributed import pieces  # noqa: PLC0415
+    from ocfuse.distributed import parquet  # noqa: PLC0415
 
-    pieces.CHUNK_ROWS = 100
+    parquet.CHUNK_ROWS = 100
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import ocfuse
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN
-from ocfuse.ensemble import explaining
+from ocfuse.ensemble import report
 from ocfuse.ensemble.score import ScoreChain
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion import CompetenceFusion, LocalLpFusion
@@ -139,7 +139,7 @@ def test_every_method_takes_it(fitted):
 def test_attributions_keep_the_context(fitted):
     X, progress = phases(4, 7)
     why = fitted.explain(X, progress)
-    reference = np.array([explaining._near(fitted, row)[2] for row in fitted.encoder_.transform(X)])
+    reference = np.array([report._near(fitted, row)[2] for row in fitted.encoder_.transform(X)])
     chain = ScoreChain.of(fitted)
     gain = chain.score_encoded(reference, chain.scaled(progress, 4))
     gain -= fitted.score_samples(X, progress)

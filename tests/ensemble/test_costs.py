@@ -6,11 +6,10 @@ import pytest
 from sklearn.ensemble import IsolationForest
 
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, SVDD, Marginal, OneClassGP
-from ocfuse.detectors.compressed import Compressed
 from ocfuse.detectors.landmarks import MOST_KEPT
-from ocfuse.detectors.pools import POOLS, make_pool
+from ocfuse.detectors.pool import POOLS, make_pool
 from ocfuse.detectors.training import MOST_DISTANCES as DISTANCES_AT_ONCE
-from ocfuse.detectors.whitened import Whitened
+from ocfuse.detectors.views import Compressed, Whitened
 from ocfuse.ensemble.plan import RATES, Job, fit_cost
 from ocfuse.fusion import make_fusion
 
@@ -55,6 +54,14 @@ def test_neighbours_and_views_are_counted_once():
         one, more, raw = (counted(*members, n=n) for members in (few, many, few[:1]))
         assert one.fit[name] == more.fit[name] == 2 * raw.fit[name] > 0
         assert one.peak["view"] == more.peak["view"] == 8 * n * 10
+
+
+def test_the_most_neighbours_count_whoever_comes_first():
+    one, other = counted(KNN(1), LOF(100)), counted(LOF(100), KNN(1))
+    assert one.peak == other.peak
+    # indices and distances, and what the factor makes of them
+    assert one.peak["neighbours"] == 2 * 16 * 1_000 * 100
+    assert counted(KNN(100)).peak["neighbours"] == 16 * 1_000 * 100
 
 
 def test_neighbours_of_other_rows_are_others():

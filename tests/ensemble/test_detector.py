@@ -19,8 +19,7 @@ from sklearn.svm import OneClassSVM
 
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, Pool
-from ocfuse.detectors.groups import Groups
-from ocfuse.ensemble.learning import Learned, Recipe, Table
+from ocfuse.ensemble.fit import Learned, Recipe, Table
 from ocfuse.exceptions import (
     CellsWarning,
     FewSamplesWarning,
@@ -33,10 +32,11 @@ from ocfuse.exceptions import (
 )
 from ocfuse.fusion import LocalLpFusion, LpFusion
 from ocfuse.fusion.stacking import StackedFusion
+from ocfuse.groups import Groups
 from ocfuse.negatives import Shuffle
-from ocfuse.progress import silent
 from ocfuse.scores import MinMax, ZScore
 from ocfuse.streaming import blocks
+from ocfuse.system.progress import silent
 
 FEW = [("knn", KNN()), ("gmm", GMM(n_components=1))]
 pytestmark = [

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ocfuse.ensemble.labels import check_labels
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.validation import check_training_labels
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from ocfuse.exceptions import InvalidInputError
     ],
 )
 def test_accepted(y, expected):
-    np.testing.assert_array_equal(check_labels(y, 3), expected)
+    np.testing.assert_array_equal(check_training_labels(y, 3), expected)
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_accepted(y, expected):
 )
 def test_refused_with_advice(y, advice):
     with pytest.raises(InvalidInputError, match=advice):
-        check_labels(y, 3)
+        check_training_labels(y, 3)

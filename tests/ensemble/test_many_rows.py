@@ -9,7 +9,7 @@ import ocfuse
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, LOF, Marginal
 from ocfuse.ensemble import score
-from ocfuse.ensemble.learning import Learned
+from ocfuse.ensemble.fit import Learned
 
 QUICK = [("knn", KNN(5)), ("gmm", GMM(1)), ("lof", LOF(20)), ("marginal", Marginal())]
 pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.ThresholdWarning")
@@ -115,8 +115,8 @@ def test_members_of_others_are_given_all_rows(X, fresh, monkeypatch):
 
 @pytest.mark.slow
 def test_held_out_scores_are_those_of_fresh_rows(fitted, fresh):
-    honest = fitted.training_scores_
-    assert ks_2samp(honest, fitted.score_samples(fresh)).statistic < 0.06
+    out_of_fold = fitted.training_scores_
+    assert ks_2samp(out_of_fold, fitted.score_samples(fresh)).statistic < 0.06
     alarms = np.mean(fitted.predict(fresh) < 0)
     assert 0.02 < alarms < 0.085
 
@@ -181,10 +181,10 @@ class TestRowsFarOutside:
     def test_rows_that_the_members_vouch_for_come_back(self, X, fits, monkeypatch):
         spoilt = X.copy()
         spoilt[:3] += 1e3
-        vote = "ocfuse.ensemble.learning.is_voted_out"
-        monkeypatch.setattr(vote, lambda S, honest: np.arange(len(S)) == 1)
+        vote = "ocfuse.ensemble.fit.is_voted_out"
+        monkeypatch.setattr(vote, lambda S, out_of_fold: np.arange(len(S)) == 1)
         monkeypatch.setattr(
-            "ocfuse.ensemble.learning.remote_groups", lambda X: np.zeros(len(X), dtype=bool)
+            "ocfuse.ensemble.fit.remote_groups", lambda X: np.zeros(len(X), dtype=bool)
         )
         detector = FusedDetector(QUICK, random_state=0).fit(spoilt)
         np.testing.assert_array_equal(detector.trimmed_rows_, [1])
@@ -195,8 +195,8 @@ class TestRowsFarOutside:
         spoilt = X[:1500].copy()
         spoilt[::300] *= -50
         few = FusedDetector(QUICK, random_state=0).fit(spoilt).trimmed_rows_
-        monkeypatch.setattr("ocfuse.ensemble.learning.MANY_ROWS", 1000)
-        monkeypatch.setattr("ocfuse.ensemble.trimming.MANY_ROWS", 1000)
+        monkeypatch.setattr("ocfuse.ensemble.fit.MANY_ROWS", 1000)
+        monkeypatch.setattr("ocfuse.ensemble.outliers.MANY_ROWS", 1000)
         many = FusedDetector(QUICK, random_state=0).fit(spoilt).trimmed_rows_
         np.testing.assert_array_equal(few, np.arange(0, 1500, 300))
         np.testing.assert_array_equal(many, few)

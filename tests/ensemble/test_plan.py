@@ -16,12 +16,12 @@ from ocfuse import FusedDetector
 from ocfuse.cost import Cost
 from ocfuse.detectors import KNN, SVDD, Pool
 from ocfuse.detectors.base import BaseDetector
-from ocfuse.detectors.groups import Groups
 from ocfuse.ensemble import plan as planning
-from ocfuse.ensemble.plan import Job, make_plan, require_room, shape_of
+from ocfuse.ensemble.plan import Job, make_plan, require_memory, shape_of
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError, OcfuseError
 from ocfuse.fusion import CompetenceFusion, LabelledFusion
 from ocfuse.fusion.locality import Locality
+from ocfuse.groups import Groups
 from ocfuse.tuning import Search
 
 #: What is learned: members, rows, columns, groups, search.
@@ -147,8 +147,9 @@ def test_groups_take_longer_and_more_memory(n):
     assert grouped.fit_seconds > 1.5 * alone.fit_seconds
     assert grouped.fit_bytes > 1.2 * alone.fit_bytes
     assert (grouped.model_bytes, grouped.score_seconds) == (alone.model_bytes, alone.score_seconds)
-    two = make_plan("default", Job(n, 50, n_groups=2))  # as many folds
-    assert alone.fit_seconds < two.fit_seconds < grouped.fit_seconds
+    # as many folds as groups; members on whitened rows would have four without groups, too
+    alone, two, many = (make_plan("large", Job(n, 50, n_groups=g)) for g in (None, 2, 8))
+    assert alone.fit_seconds < two.fit_seconds < many.fit_seconds
     folds = make_plan(Pool("default", n_folds=8), Job(n, 50, n_groups=8))
     assert folds.fit_seconds > grouped.fit_seconds
 
@@ -308,7 +309,7 @@ def test_a_fit_that_needs_more_than_there_is_is_refused(monkeypatch):
     plan = make_plan("default", Job(1_000_000, 500))
     assert not plan.is_possible
     with pytest.raises(NotEnoughMemoryError) as caught:
-        require_room(plan)
+        require_memory(plan)
     assert isinstance(caught.value, OcfuseError)
     assert isinstance(caught.value, MemoryError)
     words = str(caught.value)
@@ -317,7 +318,7 @@ def test_a_fit_that_needs_more_than_there_is_is_refused(monkeypatch):
     rows = plan.possible_rows
     assert f"Use at most {rows:,} rows" in words
     assert f"Use at most {rows:,} rows" in str(plan)
-    require_room(make_plan("default", Job(rows, 500)))  # what it advises will do
+    require_memory(make_plan("default", Job(rows, 500)))  # what it advises will do
     assert not make_plan("default", Job(rows + rows // 50, 500)).is_possible
 
 
@@ -353,7 +354,7 @@ def test_the_light_pool_is_advised_only_where_it_helps(monkeypatch):
 @pytest.mark.parametrize("room", [None, 0, 10**6])
 def test_small_data_is_never_refused(monkeypatch, room):
     monkeypatch.setattr(planning, "available_bytes", lambda: room)
-    require_room(make_plan("default", Job(500, 30)))
+    require_memory(make_plan("default", Job(500, 30)))
 
 
 def test_a_plan_is_a_table_in_notebooks():

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from ocfuse import FusedDetector
-from ocfuse.ensemble import reporting
-from ocfuse.ensemble.reporting import report_data
+from ocfuse.ensemble import report
+from ocfuse.ensemble.report import report_data
 from ocfuse.exceptions import InvalidInputError, SuspectRowsWarning
 from ocfuse.explain import readable
 from ocfuse.report import words
@@ -30,7 +30,7 @@ def test_scores_and_alarms_are_the_detectors(data):
 
 def test_the_lowest_rows_are_explained(data):
     assert np.array_equal(data.rows, np.argsort(data.scores, kind="stable")[: len(data.rows)])
-    assert len(data.rows) == max(data.is_alarm.sum(), reporting.FEWEST_EXPLAINED)
+    assert len(data.rows) == max(data.is_alarm.sum(), report.FEWEST_EXPLAINED)
     assert np.allclose(data.explanation.score, data.scores[data.rows])
 
 
@@ -65,10 +65,10 @@ def test_gaps_and_unknown_categories_are_readable():
 
 
 def test_work_is_bounded(monkeypatch):
-    monkeypatch.setattr(reporting, "MOST_SCORED", 0)
-    monkeypatch.setattr(reporting, "MOST_POINTS", 30)
+    monkeypatch.setattr(report, "MOST_SCORED", 0)
+    monkeypatch.setattr(report, "MOST_POINTS", 30)
     few = report_data(examples.fitted(), examples.new_rows(), title="")
-    assert len(few.rows) == reporting.FEWEST_EXPLAINED
+    assert len(few.rows) == report.FEWEST_EXPLAINED
     assert len(few.embedding.points) <= 60 + len(few.rows)
     new = few.embedding.rows[few.embedding.is_new]
     assert set(few.rows) <= set(new)

@@ -7,9 +7,9 @@ import pytest
 
 from ocfuse import FusedDetector
 from ocfuse.ensemble import score
-from ocfuse.ensemble.reporting import report_data
+from ocfuse.ensemble.report import report_data
 from ocfuse.ensemble.score import in_chunks
-from ocfuse.threads import allowed_threads
+from ocfuse.system.threads import allowed_threads
 
 X = np.random.default_rng(0).normal(size=(1234, 3))
 

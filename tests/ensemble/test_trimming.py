@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ocfuse.detectors import Pool
-from ocfuse.ensemble import trimming
-from ocfuse.ensemble.trimming import FEWEST_ROWS, outlying_rows, remote_groups, remote_rows
+from ocfuse.ensemble import outliers
+from ocfuse.ensemble.outliers import FEWEST_ROWS, outlying_rows, remote_groups, remote_rows
 
 
 def normal_table(n, seed, d=5, m=3):
@@ -134,7 +134,7 @@ class TestGroups:
         X[:20] = 40 + 0.01 * rng.normal(size=(20, m))
         X[20] = 1e30
         few = remote_groups(X)
-        monkeypatch.setattr(trimming, "MANY_ROWS", 600)
+        monkeypatch.setattr(outliers, "MANY_ROWS", 600)
         many = remote_groups(X)
         # the units come from fewer rows: one at the edge may change sides
         assert (few != many).sum() <= 2

@@ -7,12 +7,12 @@ from sklearn.base import BaseEstimator, clone
 import ocfuse
 from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN, KPCA, SVDD
-from ocfuse.ensemble.learning import Learned, Recipe, Table
+from ocfuse.ensemble.fit import Learned, Recipe, Table
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion import LabelledFusion, LpFusion
-from ocfuse.progress import silent
+from ocfuse.system.progress import silent
 from ocfuse.tuning import RPAU, LabelledAUC, Search
-from ocfuse.tuning.families import keep_members
+from ocfuse.tuning.splits import keep_members
 
 FEW = [("knn-5", KNN()), ("gmm-1", GMM(n_components=1)), ("kpca-1", KPCA())]
 WIDTHS = [(f"svdd-{width}", SVDD(width=width)) for width in (0.25, 1.0)] + FEW

@@ -15,23 +15,21 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from ocfuse.bench.cells import Cell
-from ocfuse.bench.cells import load as load_cell
-from ocfuse.bench.cells import save as save_cell
-from ocfuse.bench.sheet import Sheet
-from ocfuse.cli.sinks import to_file
+from ocfuse.cli.streams import to_file
 from ocfuse.detectors import KNN
-from ocfuse.files import LineFile
+from ocfuse.lab.paper.runner import Cell
+from ocfuse.lab.paper.runner import load as load_cell
+from ocfuse.lab.paper.runner import save as save_cell
+from ocfuse.lab.paper.sheet import Sheet
 from ocfuse.persistence import load, save
-from ocfuse.streaming.clock import Clock
-from ocfuse.streaming.slow import SlowMean
-from ocfuse.streaming.state import StreamState
+from ocfuse.streaming.clock import Clock, SlowMean, StreamState
+from ocfuse.system.files import LineFile
 from ocfuse.vision import FeatureStore
 from tests.distributed.cases import process, run_command_line
 from tests.vision.cases import Blocks, scene
 
 #: What children need: it is imported once for all, and a new one is there in no time.
-NEEDED = ["ocfuse.cli.fitting", "ocfuse.cli.scoring", "ocfuse.cli.watching", "tests.faults.cases"]
+NEEDED = ["ocfuse.cli.fit", "ocfuse.cli.score", "ocfuse.cli.watch", "tests.faults.cases"]
 FORKS = multiprocessing.get_context("forkserver")
 X = np.random.default_rng(0).normal(size=(2000, 4))
 CELL = Cell("part", "variant", "set", 0)

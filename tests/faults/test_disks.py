@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from ocfuse import FusedDetector
-from ocfuse.cli.videomarks import AnnotatedVideo
+from ocfuse.cli.video_output import AnnotatedVideo
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.files import LineFile
-from ocfuse.robots import simulate
+from ocfuse.lab.robot_cell import simulate
+from ocfuse.system.files import LineFile
 from ocfuse.vision import FeatureStore
 from ocfuse.vision.frames import Frame
-from ocfuse.vision.watching import FrameWatch
+from ocfuse.vision.watch import FrameWatch
 from tests.bench.cases import run_toy
 from tests.faults.cases import full_disk, on_disk, read_only
 from tests.robots.cases import PLAN

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ocfuse import load
-from ocfuse.files import UNFINISHED
 from ocfuse.persistence import save
+from ocfuse.system.files import UNFINISHED
 from tests.cli.cases import plant
 from tests.distributed.cases import process, run_command_line
 from tests.faults.cases import WRITERS, Big, last_told, run_fed

@@ -65,7 +65,7 @@ def test_a_worker_beyond_its_limit_is_ended_and_its_file_named(tmp_path):
     model = make_model([("hungry", Hungry(2**29)), ("knn", KNN(3))], id="part")
     model.fit(plant(200, 0))
     data, out = write(plant(300, 1), tmp_path / "data", 2), tmp_path / "out"
-    FORKS.set_forkserver_preload([*NEEDED, "ocfuse.distributed.backend"])
+    FORKS.set_forkserver_preload([*NEEDED, "ocfuse.distributed.cluster"])
     options = {
         "distributed.worker.multiprocessing-method": "forkserver",
         "distributed.scheduler.allowed-failures": 0,

@@ -5,13 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from ocfuse.fusion.anchors import (
-    blend,
-    blend_width,
-    default_count,
-    find_anchors,
-    merge_duplicates,
-)
+from ocfuse.fusion.local_lp import blend, blend_width, default_count, find_anchors, merge_duplicates
 
 
 def test_default_count():

@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion import CompetenceFusion
-from ocfuse.fusion.evidence import Evidence
+from ocfuse.fusion.base import Evidence
 from ocfuse.fusion.locality import Locality
 
 

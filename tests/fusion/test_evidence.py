@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.fusion.evidence import Evidence, Ranked, auc_of
+from ocfuse.fusion.base import Evidence, Ranked, auc_of
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.fusion.inputs import check_number, check_sample_weight, check_table
+from ocfuse.validation import check_number, check_sample_weight, check_table
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, OcfuseWarning
 from ocfuse.fusion import CompetenceFusion, LocalLpFusion, LpFusion, ProductRule, SumRule
-from ocfuse.fusion.evidence import Evidence
+from ocfuse.fusion.base import Evidence
 from ocfuse.fusion.labelled import LabelledFusion, default_share
 from tests.fusion.cases import scores
 

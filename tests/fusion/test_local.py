@@ -8,10 +8,9 @@ from sklearn.metrics import roc_auc_score
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, OcfuseWarning
 from ocfuse.fusion import LocalLpFusion, LpFusion, SumRule
-from ocfuse.fusion.anchors import blend
+from ocfuse.fusion.local_lp import Neighbourhood, blend
 from ocfuse.fusion.locality import Locality
-from ocfuse.fusion.neighbourhood import Neighbourhood
-from ocfuse.solvers.dispatch import solve
+from ocfuse.solvers.solve import solve
 from tests.fusion.cases import scores
 
 OFF = Locality(kappa=1.0)

@@ -11,7 +11,7 @@ from ocfuse.fusion.locality import (
     SMALLEST_P,
     VARIABILITIES,
     Locality,
-    Surroundings,
+    NearNormals,
     density_ratio,
     local_dimension,
     neighbours,
@@ -28,7 +28,7 @@ def surroundings(distances, index=None, X=None, Z=None, radii=None):
     distances = np.array(distances, dtype=float)
     index = np.zeros(distances.shape, dtype=int) if index is None else np.array(index)
     blank = np.zeros((1, 1))
-    return Surroundings(
+    return NearNormals(
         distances,
         index,
         blank if X is None else X,

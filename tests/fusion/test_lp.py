@@ -7,7 +7,7 @@ from ocfuse.exceptions import ConvergenceWarning, InvalidInputError, OcfuseWarni
 from ocfuse.fusion import LpFusion, SumRule
 from ocfuse.fusion.lp import unit_weights
 from ocfuse.solvers.ball import LpBall
-from ocfuse.solvers.dispatch import solve
+from ocfuse.solvers.solve import solve
 from tests.fusion.cases import scores
 
 GRID = [32 / 31, 8 / 7, 4 / 3, 2.0, 4.0, 10.0, 100.0]

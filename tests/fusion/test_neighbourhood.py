@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.fusion.neighbourhood import Neighbourhood
+from ocfuse.fusion.local_lp import Neighbourhood
 
 R = np.array([[1.0, 2.0, 3.0, 4.0]])
 

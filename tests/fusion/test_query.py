@@ -5,9 +5,8 @@ import pytest
 
 from ocfuse.exceptions import OcfuseWarning
 from ocfuse.fusion import LocalLpFusion, LpFusion
+from ocfuse.fusion.local_lp import MOST_FLOOR_ROWS, Neighbourhood
 from ocfuse.fusion.locality import Locality
-from ocfuse.fusion.neighbourhood import Neighbourhood
-from ocfuse.fusion.query import MOST_FLOOR_ROWS
 from tests.fusion.cases import scores
 
 OFF = Locality(kappa=1.0)

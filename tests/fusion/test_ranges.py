@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ocfuse.exceptions import SuspectInputWarning
-from ocfuse.fusion.ranges import warn_if_far
+from ocfuse.fusion.local_scale import warn_if_far
 
 
 @pytest.mark.parametrize("context", [[2.0, 7.0], [-1.0, np.nan], [], [[0.5], [6.9]]])

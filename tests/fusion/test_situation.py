@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from ocfuse.detectors.groups import Groups
 from ocfuse.fusion import CompetenceFusion
-from ocfuse.fusion.situation import learned_scale
-from ocfuse.fusion.surroundings import LocalScale
+from ocfuse.fusion.local_scale import LocalScale, learned_scale
+from ocfuse.groups import Groups
 
 PRIORS = (20, 60.0, 3.0, 1)
 
@@ -79,7 +78,7 @@ def test_the_purge_counts_too():
     X, Z = place[:, np.newaxis] / 100.0, np.random.default_rng(0).normal(size=(400, 2))
     groups = Groups(place // 10, place, purge=50)
     assert LocalScale(X, Z, 5, 60.0, 3.0, groups=groups).width > 0.5
-    assert groups.kin(np.array([0, 200])).sum(axis=1).tolist() == [51, 101]
+    assert groups.same_group(np.array([0, 200])).sum(axis=1).tolist() == [51, 101]
 
 
 def test_weight_nought_is_no_context():

@@ -4,8 +4,8 @@ import pickle
 
 import numpy as np
 
-from ocfuse.fusion import surroundings
-from ocfuse.fusion.surroundings import LocalScale
+from ocfuse.fusion import local_scale
+from ocfuse.fusion.local_scale import LocalScale
 
 
 def _normals(n=300, seed=0):
@@ -87,7 +87,7 @@ def test_many_normals_are_searched_with_the_same_answer(monkeypatch):
     X, Z = _normals(2600)
     points = _normals(50, seed=3)[0]
     searched = LocalScale(X, Z, 20, 60.0, 3.0)
-    monkeypatch.setattr(surroundings, "MOST_COMPARED", 5000)
+    monkeypatch.setattr(local_scale, "MOST_COMPARED", 5000)
     compared = LocalScale(X, Z, 20, 60.0, 3.0)
     # the width is told by fewer rows
     np.testing.assert_allclose(searched.width, compared.width, rtol=0.1)

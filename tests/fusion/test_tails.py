@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ocfuse.fusion.tails import logistic_scale, tail_knots, tail_log_odds, weighted_quantile
+from ocfuse.fusion.labelled import logistic_scale, tail_knots, tail_log_odds, weighted_quantile
 
 numbers = st.floats(-100, 100).map(lambda v: round(v, 2))
 

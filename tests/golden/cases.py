@@ -43,8 +43,8 @@ from ocfuse.detectors import (
     make_pool,
 )
 from ocfuse.fusion import LocalLpFusion, LpFusion, make_fusion
+from ocfuse.fusion.local_lp import Neighbourhood
 from ocfuse.fusion.locality import Locality
-from ocfuse.fusion.neighbourhood import Neighbourhood
 from ocfuse.negatives import (
     Gauss,
     Mirror,

@@ -18,6 +18,7 @@ import platform
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def models_folder(number: int) -> Path:
     return FOLDER / "models" / f"format-{number}"
 
 
+@cache
 def environment() -> dict[str, Any]:
     """Return what rounding depends on."""
     with redirect_stdout(io.StringIO()) as printed:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ocfuse.cli.codes import ExitCode
+from ocfuse.cli.runtime import ExitCode
 from ocfuse.exceptions import TableError
 from ocfuse.tables import open_source
 from tests.cli.cases import plant

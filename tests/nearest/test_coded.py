@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from ocfuse.compiled import native
-from ocfuse.nearest import cells, coded, exact, leading, products, search
-from ocfuse.nearest.cells import cell_centres
-from ocfuse.nearest.coded import CodedRows
-from ocfuse.nearest.search import Search
+from ocfuse import kernels
+from ocfuse.nearest import exact, partition, quantised
+from ocfuse.nearest import index as search
+from ocfuse.nearest.index import NeighbourIndex
+from ocfuse.nearest.partition import cell_centres
+from ocfuse.nearest.quantised import CodedRows
 
-KERNELS = [None] if native.kernel is None else ["AVX2", "baseline", None]
+KERNELS = [None] if kernels.kernel is None else ["AVX2", "baseline", None]
 
 
 @pytest.fixture(params=KERNELS, ids=str)
@@ -17,13 +18,13 @@ def build(request, monkeypatch):
     """Search by the kernel, as built for this machine and for every machine, or by NumPy."""
     monkeypatch.setattr(search, "LEAST_WORK", 0)
     if request.param is None:
-        for module in (coded, exact, products, search):
+        for module in (quantised, exact, quantised, search):
             monkeypatch.setattr(module, "kernel", None)
         yield "NumPy"
         return
-    native.kernel.use_baseline(request.param == "baseline")
-    yield native.kernel.instruction_set()
-    native.kernel.use_baseline(False)
+    kernels.kernel.use_baseline(request.param == "baseline")
+    yield kernels.kernel.instruction_set()
+    kernels.kernel.use_baseline(False)
 
 
 def made_rows(n, m=70, factors=5, seed=0):
@@ -50,7 +51,7 @@ def share_found(index, expected):
 @pytest.mark.slow
 def test_nearly_all_neighbours_are_found_and_measured(build):
     X, Y = made_rows(50, seed=2), made_rows(900)
-    rows = Search(Y)
+    rows = NeighbourIndex(Y)
     assert isinstance(rows._products, CodedRows)
     for found, Z in ((rows.of(X, 12), X), (rows.graph(12), Y)):
         expected = by_definition(Z, Y, 12)
@@ -69,10 +70,10 @@ def test_every_build_gives_the_same(build, m, monkeypatch):
     X[:5] = Y[:5]
     X[5] *= 1e12
     X[6] = 1e149
-    found = Search(Y).of(X, 20)
+    found = NeighbourIndex(Y).of(X, 20)
     with monkeypatch.context() as patch:
-        patch.setattr(coded, "kernel", None)
-        assert_same(found, Search(Y).of(X, 20))
+        patch.setattr(quantised, "kernel", None)
+        assert_same(found, NeighbourIndex(Y).of(X, 20))
     assert (found[0][3, :1] == 0).all()
     np.testing.assert_array_equal(found[1][3], [3, *range(100, 119)])
 
@@ -80,7 +81,7 @@ def test_every_build_gives_the_same(build, m, monkeypatch):
 @pytest.mark.slow
 def test_a_row_does_not_depend_on_its_batch(build):
     X, Y = made_rows(70, seed=4), made_rows(600)
-    rows = Search(Y)
+    rows = NeighbourIndex(Y)
     together = rows.of(X, 7)
     for size in (1, 6):
         parts = [rows.of(X[i : i + size], 7) for i in range(0, 70, size)]
@@ -90,12 +91,12 @@ def test_a_row_does_not_depend_on_its_batch(build):
 
 
 def test_only_the_cells_around_a_row_are_looked_at(build, monkeypatch):
-    monkeypatch.setattr(cells, "ROWS_PER_CELL", 20)
-    monkeypatch.setattr(cells, "ROWS_LOOKED_AT", 150)
+    monkeypatch.setattr(partition, "ROWS_PER_CELL", 20)
+    monkeypatch.setattr(partition, "ROWS_LOOKED_AT", 150)
     monkeypatch.setattr(search, "ROWS_LOOKED_AT", 150)
     groups = np.random.default_rng(5).integers(4, size=(900, 1))
     Y = made_rows(900) + 50.0 * groups
-    rows = Search(Y, cell_centres(Y))
+    rows = NeighbourIndex(Y, cell_centres(Y))
     assert isinstance(rows._products, CodedRows)
     squares, index = rows.graph(9)
     assert (groups[index] == groups[:, None]).all()
@@ -108,7 +109,7 @@ def test_only_the_cells_around_a_row_are_looked_at(build, monkeypatch):
 
 def test_rows_without_leading_directions_are_searched_exactly(build):
     Y = np.random.default_rng(6).normal(size=(800, 60))
-    rows = Search(Y)
+    rows = NeighbourIndex(Y)
     assert not isinstance(rows._products, CodedRows)
     assert share_found(rows.graph(5)[1], by_definition(Y, Y, 5)[1]) == 1.0
 
@@ -116,20 +117,20 @@ def test_rows_without_leading_directions_are_searched_exactly(build):
 @pytest.mark.slow
 def test_in_cells_rows_without_leading_directions_go_by_all_columns(build):
     Y = np.random.default_rng(9).normal(size=(1200, 7))
-    rows = Search(Y, cell_centres(Y))
+    rows = NeighbourIndex(Y, cell_centres(Y))
     assert isinstance(rows._products, CodedRows)
     assert share_found(rows.graph(20)[1], by_definition(Y, Y, 20)[1]) > 0.999
 
 
 def test_few_rows_need_no_directions():
-    assert leading.leading(made_rows(60)) is None
+    assert quantised.leading(made_rows(60)) is None
 
 
 @pytest.mark.slow
 def test_what_is_very_near_is_measured_in_double_precision(build):
     Y = made_rows(900)
     Y[1::2] = Y[::2] + 1e-9 * made_rows(450, seed=8)
-    squares, index = Search(Y).graph(2)
+    squares, index = NeighbourIndex(Y).graph(2)
     expected = np.arange(900).reshape(-1, 2)[:, ::-1].ravel()
     np.testing.assert_array_equal(index[:, 1], expected)
     np.testing.assert_array_equal(squares[:, 1], by_definition(Y, Y, 2)[0][:, 1])
@@ -142,7 +143,7 @@ def test_a_crowd_at_one_distance_is_measured_exactly(build):
     Y = np.zeros((5000, 96))
     Y[:, :2] = rng.normal(size=(5000, 2))
     Y[2000:] = Y[2000] + 1e-9 * rng.normal(size=(3000, 96))
-    found = Search(Y).of(Y[2000:2010], 5)
+    found = NeighbourIndex(Y).of(Y[2000:2010], 5)
     assert_same(found, by_definition(Y[2000:2010], Y, 5))
 
 
@@ -158,9 +159,9 @@ def test_what_is_said_of_a_crowd_is_not_read(build, monkeypatch):
     monkeypatch.setattr(CodedRows, name, leaves_anything)
     Y = made_rows(3000)
     # Rows that are not among those by which directions are tried.
-    crowd = [i for i in range(1000) if i % (3000 // leading.ROWS_TO_TRY + 1)]
+    crowd = [i for i in range(1000) if i % (3000 // quantised.ROWS_TO_TRY + 1)]
     Y[crowd] = 5.0 * Y[1] + 1e-9 * Y[crowd]
-    rows = Search(Y)
+    rows = NeighbourIndex(Y)
     assert isinstance(rows._products, CodedRows)
     assert rows._products.of(Y[:90], np.zeros(90, dtype=np.intp), 5)[1].any()
     assert_same(rows.of(Y[1:4], 5), by_definition(Y[1:4], Y, 5))
@@ -171,7 +172,7 @@ def test_clusters_too_far_from_each_other_for_codes_are_searched_otherwise(build
     Y = made_rows(1000)
     Y[1::2] += far * np.eye(70)[0]
     expected = by_definition(Y[:40], Y, 9)
-    squares, index = Search(Y).of(Y[:40], 9)
+    squares, index = NeighbourIndex(Y).of(Y[:40], 9)
     assert share_found(index, expected[1]) > 0.99
     np.testing.assert_allclose(squares[:, -1], expected[0][:, -1], rtol=1e-2)
 
@@ -179,7 +180,7 @@ def test_clusters_too_far_from_each_other_for_codes_are_searched_otherwise(build
 def test_in_cells_too_rows_too_far_for_codes_are_searched_otherwise(build):
     Y = np.random.default_rng(9).normal(size=(1200, 7))
     Y[5] += 1e9
-    rows = Search(Y, cell_centres(Y))
+    rows = NeighbourIndex(Y, cell_centres(Y))
     assert not isinstance(rows._products, CodedRows)
     assert share_found(rows.graph(20)[1], by_definition(Y, Y, 20)[1]) > 0.999
 
@@ -190,6 +191,6 @@ def test_distances_are_right_to_five_digits(build, far):
     Y = made_rows(1000)
     Y[::2] += far * rng.normal(size=70)
     X = Y[:60] + 0.01 * rng.normal(size=(60, 70))
-    squares, index = Search(Y).of(X, 9)
+    squares, index = NeighbourIndex(Y).of(X, 9)
     gaps = Y[index] - X[:, None]
     np.testing.assert_allclose(np.sqrt(squares), np.linalg.norm(gaps, axis=2), rtol=1e-5)

@@ -5,17 +5,17 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocfuse.features import FeatureEncoder
+from ocfuse.encoder import FeatureEncoder
 from ocfuse.negatives import Gauss, Mixture
-from ocfuse.negatives import blocks as blocks_module
-from ocfuse.negatives.blocks import Blocks
+from ocfuse.negatives import base as blocks_module
+from ocfuse.negatives.base import OneHotBlocks
 from tests.negatives.cases import one_hot_table
 
 
 @given(seed=st.integers(0, 1000))
 def test_coding_and_decoding_give_the_rows_back(seed):
     X, source = one_hot_table(seed)
-    blocks = Blocks(X, source)
+    blocks = OneHotBlocks(X, source)
     assert blocks.coded().shape == (len(X), len(set(source)))
     np.testing.assert_array_equal(blocks.decoded(blocks.coded()), X)
 
@@ -24,7 +24,7 @@ def test_coding_and_decoding_give_the_rows_back(seed):
 def test_nearest_pattern_is_the_nearest_and_leaves_numbers_alone(seed):
     X, source = one_hot_table(seed)
     rows = np.random.default_rng(seed).standard_normal((9, X.shape[1]))
-    moved = Blocks(X, source).nearest(rows)
+    moved = OneHotBlocks(X, source).nearest(rows)
     np.testing.assert_array_equal(moved[:, [0, 1, 5]], rows[:, [0, 1, 5]])
     for number in (1, 2):
         block = source == number
@@ -34,21 +34,21 @@ def test_nearest_pattern_is_the_nearest_and_leaves_numbers_alone(seed):
 
 
 def test_ties_go_to_the_first_pattern_in_sorted_order():
-    blocks = Blocks(np.eye(3), [4, 4, 4])
+    blocks = OneHotBlocks(np.eye(3), [4, 4, 4])
     moved = blocks.nearest(np.array([[0.2, 0.2, 0.2], [0.5, 0.5, -1.0]]))
     np.testing.assert_array_equal(moved, [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
 
 
 def test_rows_that_occur_are_left_as_they_are():
     X, source = one_hot_table(5)
-    np.testing.assert_array_equal(Blocks(X, source).nearest(X), X)
+    np.testing.assert_array_equal(OneHotBlocks(X, source).nearest(X), X)
 
 
 def test_what_is_given_is_not_changed():
     X, source = one_hot_table(5)
     before, rows = X.copy(), X + 0.1
     kept = rows.copy()
-    blocks = Blocks(X, source)
+    blocks = OneHotBlocks(X, source)
     blocks.coded()
     blocks.nearest(rows)
     np.testing.assert_array_equal(X, before)
@@ -68,7 +68,7 @@ def test_categories_of_a_data_frame():
 
 def test_without_blocks_rows_are_their_own_code():
     X = np.random.default_rng(0).normal(size=(7, 3))
-    assert Blocks(X).coded() is X
+    assert OneHotBlocks(X).coded() is X
 
 
 def test_a_mixture_looks_for_principal_coordinates_once(monkeypatch):

@@ -8,16 +8,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.negatives import (
-    Gauss,
-    Generator,
-    Mirror,
-    Mixture,
-    PCShuffle,
-    Shuffle,
-    Swap,
-    Uniform,
-)
+from ocfuse.negatives import Gauss, Generator, Mirror, Mixture, PCShuffle, Shuffle, Swap, Uniform
 from tests.negatives.cases import COUNTS, TABLES, normals, one_hot_table
 
 LAW = settings(deadline=None, max_examples=25)

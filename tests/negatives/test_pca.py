@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from ocfuse.negatives.pca import principal_coordinates
+from ocfuse.negatives.base import principal_coordinates
 from tests.negatives.cases import TABLES, normals
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import FunctionTransformer
 
 from ocfuse import FusedDetector, load
-from ocfuse.cli import fitting
+from ocfuse.cli import fit
 from ocfuse.detectors import Pool
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, OcfuseError
 from ocfuse.tables import TableDetector
@@ -148,7 +148,7 @@ def test_a_model_that_cannot_be_saved_is_refused_before_a_table_is_read(tmp_path
     members = [("own", FunctionTransformer(lambda x: x))]
     model = TableDetector(FusedDetector(members))
     with pytest.raises(InvalidTypeError, match="cannot be saved"):
-        fitting.learn(model, lambda: pytest.fail("it read"), tmp_path / "m.ocf", None, quiet=True)
+        fit.learn(model, lambda: pytest.fail("it read"), tmp_path / "m.ocf", None, quiet=True)
 
 
 @pytest.mark.slow

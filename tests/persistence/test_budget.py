@@ -14,11 +14,10 @@ import pytest
 
 from benchmarks.hardening.parts import Parts, seal, to_npy, zipped
 from ocfuse import load
+from ocfuse.encoder import FeatureEncoder
 from ocfuse.exceptions import ModelFileError
-from ocfuse.features import FeatureEncoder
 from ocfuse.persistence import read_header, save
-from ocfuse.persistence.archive import SCHEMA, Archive
-from ocfuse.persistence.budget import FEWEST_BYTES, Budget
+from ocfuse.persistence.archive import FEWEST_BYTES, SCHEMA, Archive, Budget
 
 #: What the child has for all files together: seconds of a processor, and bytes beyond its start.
 SECONDS, BYTES = 40, 2**29
@@ -297,7 +296,7 @@ def test_a_budget_of_bytes_and_seconds(monkeypatch):
     with pytest.raises(ValueError, match="far more memory"):
         budget.spend(1000)
     budget.check_time()
-    monkeypatch.setattr("ocfuse.persistence.budget.time.thread_time", lambda: 1e9)
+    monkeypatch.setattr("ocfuse.persistence.archive.time.thread_time", lambda: 1e9)
     with pytest.raises(ValueError, match="far too long"):
         budget.check_time()
 

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 
 from benchmarks.hardening.parts import headed
 from ocfuse import load
+from ocfuse.encoder import FeatureEncoder
 from ocfuse.exceptions import InvalidTypeError, ModelFileError, UntrustedTypeError
-from ocfuse.features import FeatureEncoder
 from ocfuse.persistence import save
 from tests.persistence.forging import attribute, change_array, forged, node_of
 
@@ -88,7 +88,7 @@ def test_no_class_is_called(path, call, name):
 def test_names_of_functions_among_ours(path):
     node = {
         "__class__": "write_atomically",
-        "__module__": "ocfuse.files",
+        "__module__": "ocfuse.system.files",
         "__loader__": "ObjectNode",
     }
     with pytest.raises(UntrustedTypeError, match="write_atomically"):
@@ -99,7 +99,7 @@ def test_names_of_functions_among_ours(path):
     "name",
     [
         "ocfuse.cli.app.Anything",
-        "ocfuse.bench.systems.System",
+        "ocfuse.lab.paper.systems.System",
         "sklearn.cluster._kmeans.KMeans",
         "sklearn.ensemble._gb.GradientBoostingRegressor",
         "sklearn.preprocessing._label.MultiLabelBinarizer",

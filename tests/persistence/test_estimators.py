@@ -17,8 +17,8 @@ from benchmarks.hardening.parts import to_npy
 from benchmarks.hardening.trials import answers, tried, tried_apart
 from ocfuse import FusedDetector, load
 from ocfuse.detectors import GMM
+from ocfuse.encoder import FeatureEncoder
 from ocfuse.exceptions import InvalidTypeError, UntrustedTypeError
-from ocfuse.features import FeatureEncoder
 from ocfuse.persistence import save
 from ocfuse.persistence.estimators import FITTED
 from tests.persistence.forging import attribute, change_array, forged, node_of

@@ -34,18 +34,18 @@ from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 from ocfuse import load
+from ocfuse.encoder import FeatureEncoder
 from ocfuse.exceptions import (
     InvalidTypeError,
     ModelFileError,
     ModelVersionWarning,
     UntrustedTypeError,
 )
-from ocfuse.features import FeatureEncoder
 from ocfuse.persistence import Header, read_header, save
 from ocfuse.persistence.archive import Archive
-from ocfuse.persistence.building import Builder
+from ocfuse.persistence.build import SKLEARN_PARTS, Builder, is_known_class
 from ocfuse.persistence.header import FORMAT, LONGEST_HEADER, MAGIC
-from ocfuse.persistence.known import SKLEARN_PARTS, is_known_class
+from ocfuse.persistence.registry import PATHS_OF_FORMAT_1
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -383,7 +383,7 @@ def test_trusted_must_be_names(path, trusted):
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [("os", "system"), ("ocfuse.features", "check_table"), ("builtins", "eval")]
+    ("module", "name"), [("os", "system"), ("ocfuse.encoder", "check_table"), ("builtins", "eval")]
 )
 def test_files_that_name_functions(path, module, name):
     forge(path, with_type(module, name))
@@ -395,17 +395,17 @@ def test_files_that_name_functions(path, module, name):
     ("name", "known"),
     [
         ("ocfuse.FeatureEncoder", True),
-        ("ocfuse.features.FeatureEncoder", True),  # as format 1 has it
+        (f"ocfuse.{next(iter(PATHS_OF_FORMAT_1))}", True),  # as format 1 has it
         ("ocfuse.LocalScale", True),  # a class of ours, not an estimator
         ("ocfuse.load", False),
         ("ocfuse.os", False),
         ("ocfuse.localscale", False),
-        ("ocfuse.features.LocalScale", False),
+        ("ocfuse.encoder.LocalScale", False),
         ("LocalScale", False),
-        ("ocfuse.features.check_table", False),  # a function
-        ("ocfuse.features.ColumnTransformer", False),  # defined elsewhere
+        ("ocfuse.encoder.check_table", False),  # a function
+        ("ocfuse.encoder.ColumnTransformer", False),  # defined elsewhere
         ("ocfuse.persistence.os.system", False),
-        ("ocfuse.solvers.certificate.Certificate", False),  # ours, but no part of a model
+        ("ocfuse.solvers.solution.Certificate", False),  # ours, but no part of a model
         ("sklearn.tree._tree.Tree", True),
         ("sklearn.metrics._dist_metrics.EuclideanDistance64", True),
         ("sklearn.metrics._dist_metrics.PyFuncDistance64", False),  # calls a function
@@ -417,7 +417,7 @@ def test_files_that_name_functions(path, module, name):
         ("Detector", False),
         (".Detector", False),
         ("sklearn..svm.Detector", False),
-        ("ocfuse.features.", False),
+        ("ocfuse.encoder.", False),
         ("ocfuse_evil.Detector", False),
         ("os.system", False),
         ("ocfuse.nowhere.Detector", False),

@@ -25,6 +25,10 @@ OUTSIDE = {"bench", "cli", "datasets", "distributed", "lab", "report", "robots",
 FILES = {number: sorted(models_folder(number).glob("*.ocf.gz")) for number in (1, 2)}
 
 
+#: Where format 1 has a class, without the name of the class.
+OLD = next(p for p, key in PATHS_OF_FORMAT_1.items() if key == "FeatureEncoder").rpartition(".")[0]
+
+
 def is_concrete(kind):
     is_estimator = inspect.isclass(kind) and issubclass(kind, BaseEstimator)
     return is_estimator and not inspect.isabstract(kind) and not kind.__name__.startswith("_")
@@ -131,8 +135,8 @@ def test_a_class_that_moves_is_found_where_it_is(path, monkeypatch):
     [
         ("ocfuse", "Nothing"),
         ("ocfuse", "load"),
-        ("ocfuse", "features.Nothing"),
-        ("ocfuse.fusion.surroundings", "FeatureEncoder"),  # of format 1, but another class
+        ("ocfuse", f"{OLD}.Nothing"),
+        (f"ocfuse.{OLD}", "LocalScale"),  # a module of format 1, but of another class
         ("ocfuse.explain", "Explanation"),  # ours, but no part of a model
         ("", "FeatureEncoder"),
         ("Ocfuse", "FeatureEncoder"),
@@ -150,7 +154,7 @@ def test_names_that_are_not_registered_are_refused(path, name):
 
 def test_an_old_path_is_read_in_any_format(path):
     def change(parts):
-        node_of(parts, "FeatureEncoder").update(__module__="ocfuse.features")
+        node_of(parts, "FeatureEncoder").update(__module__=f"ocfuse.{OLD}")
 
     assert type(load(forged(path, change))) is FeatureEncoder
 
@@ -159,7 +163,7 @@ def test_a_class_that_is_gone_is_told(path, monkeypatch):
     def gone(key):
         raise ImportError("no module named gone")
 
-    monkeypatch.setattr("ocfuse.persistence.building.class_of", gone)
+    monkeypatch.setattr("ocfuse.persistence.build.class_of", gone)
     with pytest.raises(ModelFileError, match=r"cannot be rebuilt.*no module named gone"):
         load(path)
 
@@ -167,6 +171,6 @@ def test_a_class_that_is_gone_is_told(path, monkeypatch):
 def test_words_of_users_are_not_names(tmp_path):
     """Keys and texts that look like a path stay as they are."""
     model = FeatureEncoder().fit([[1.0], [2.0], [4.0]])
-    model.notes_ = {"__module__": "ocfuse.features", "__class__": "FeatureEncoder", "__loader__": 1}
+    model.notes_ = {"__module__": "ocfuse.encoder", "__class__": "FeatureEncoder", "__loader__": 1}
     loaded = load(save(model, tmp_path / "model.ocf"))
     assert loaded.notes_ == model.notes_

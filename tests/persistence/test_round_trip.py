@@ -21,7 +21,7 @@ import ocfuse.tuning
 import ocfuse.vision
 from benchmarks.hardening.models import FEW, MEMBERS, kinds, pictures, plant
 from ocfuse import FusedDetector, detectors, load, scores, streaming, tables, vision
-from ocfuse.detectors.groups import Groups
+from ocfuse.groups import Groups
 from ocfuse.persistence import save
 from ocfuse.tuning import Search
 from tests.vision.cases import Blocks, runs

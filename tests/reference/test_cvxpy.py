@@ -7,7 +7,7 @@ import pytest
 
 from ocfuse.solvers import solve
 from ocfuse.solvers.ball import LpBall
-from ocfuse.solvers.certificate import certify
+from ocfuse.solvers.solution import certify
 from tests.solvers.cases import BACKENDS
 
 pytestmark = pytest.mark.filterwarnings("ignore:pnorm with p=.*is being approximated")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ocfuse import FusedDetector
-from ocfuse.ensemble.reporting import report_data
+from ocfuse.ensemble.report import report_data
 from ocfuse.exceptions import CellsWarning
 
 N_NORMAL, N_ODD = 60, 8

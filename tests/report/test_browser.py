@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ocfuse.ensemble.reporting import report_data
+from ocfuse.ensemble.report import report_data
 from ocfuse.report import make_report, words
-from ocfuse.report.thresholds import tabulate
+from ocfuse.report.data import count_p_values, tabulate
 from ocfuse.report.timeline import thin_out
-from ocfuse.report.trust import count_p_values
 from tests.report import examples
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")

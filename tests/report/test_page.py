@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ocfuse import optional
 from ocfuse.exceptions import MissingPackageError
 from ocfuse.report import make_report
 from ocfuse.report.page import Report
+from ocfuse.system import packages
 from tests.report import examples
 
 
@@ -123,6 +123,6 @@ def test_missing_jinja_names_the_extra(monkeypatch):
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(optional.importlib, "import_module", refuse)
+    monkeypatch.setattr(packages.importlib, "import_module", refuse)
     with pytest.raises(MissingPackageError, match=r"jinja2 .* pip install 'ocfuse\[tool\]'"):
         make_report(examples.bare_data())

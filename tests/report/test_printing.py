@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from ocfuse.exceptions import MissingPackageError, OcfuseError
-from ocfuse.report import make_report, printing
+from ocfuse.report import make_report, page
 from ocfuse.report.page import Report
 from tests.report import examples
 
@@ -37,7 +37,7 @@ def test_what_the_browser_prints_is_written(tmp_path, make_browser):
     browser = make_browser(
         'for a; do case "$a" in --print-to-pdf=*) echo "%PDF" > "${a#*=}";; esac; done'
     )
-    assert printing.find_browser() == str(browser)
+    assert page.find_browser() == str(browser)
     assert Report("").save(tmp_path / "r.PDF").read_bytes() == b"%PDF\n"
 
 
@@ -49,7 +49,7 @@ def test_a_browser_that_fails_is_quoted(tmp_path, make_browser):
 
 def test_a_browser_that_hangs_is_given_up(tmp_path, make_browser, monkeypatch):
     make_browser("exec /bin/sleep 30")
-    monkeypatch.setattr(printing, "PATIENCE", 0.2)
+    monkeypatch.setattr(page, "PATIENCE", 0.2)
     with pytest.raises(OcfuseError, match=r"nothing within 0\.2 s"):
         Report("").save(tmp_path / "r.pdf")
 

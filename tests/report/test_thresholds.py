@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ocfuse.report.thresholds import tabulate
+from ocfuse.report.data import tabulate
 from tests.report import examples
 
 

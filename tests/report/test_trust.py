@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ocfuse.report.trust import RATES, compare_rates, count_p_values, judged_normal, whose
+from ocfuse.report.data import RATES, compare_rates, count_p_values, judged_normal, whose
 from ocfuse.scores import ConformalCalibrator
 from tests.report import examples
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ocfuse.robots import simulate
+from ocfuse.lab.robot_cell import simulate
 from tests.robots.cases import PLAN
 
 

@@ -8,19 +8,22 @@ import time
 import numpy as np
 import pytest
 
-from ocfuse.alone import alone_in
 from ocfuse.exceptions import FolderInUseError, MissingPackageError, OcfuseError
-from ocfuse.progress import show_progress
-from ocfuse.robots import cell, read_trials, simulate
-from ocfuse.robots.claim import PLAN_FILE
-from ocfuse.robots.run import TRUTH
+from ocfuse.lab.robot_cell import cell, simulate
+from ocfuse.lab.robot_cell.cell import PLAN_FILE
+from ocfuse.lab.robot_cell.run import TRUTH
+from ocfuse.system.files import folder_lock
+from ocfuse.system.progress import show_progress
+from ocfuse.vision.trials import read_trials
 from tests.robots.cases import PLAN
 
 pytest.importorskip("pybullet", reason="the extra robots is not installed")
 image = pytest.importorskip("PIL.Image", reason="the extra robots is not installed")
 parquet = pytest.importorskip("pyarrow.parquet", reason="the extra robots is not installed")
 
-CODE = "import sys; from ocfuse.robots import Plan, simulate; simulate(sys.argv[1], {!r})"
+CODE = (
+    "import sys; from ocfuse.lab.robot_cell import CellPlan, simulate; simulate(sys.argv[1], {!r})"
+)
 
 
 def content(folder):
@@ -97,7 +100,7 @@ def test_a_whole_cell_is_not_made_again(folder, monkeypatch):
 
 
 def test_one_command_at_a_time(tmp_path):
-    with alone_in(tmp_path), pytest.raises(FolderInUseError, match="is written to by process"):
+    with folder_lock(tmp_path), pytest.raises(FolderInUseError, match="is written to by process"):
         simulate(tmp_path, PLAN)
 
 

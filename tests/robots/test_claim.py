@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.robots import cell, claim, read_plan, simulate
-from ocfuse.robots.claim import MAKER, PLAN_FILE, SIMULATOR, maker
+from ocfuse.lab.robot_cell import cell, read_plan, simulate
+from ocfuse.lab.robot_cell.cell import MAKER, PLAN_FILE, SIMULATOR, maker
 from tests.robots.cases import PLAN
 
 pytest.importorskip("pybullet", reason="the extra robots is not installed")
@@ -47,7 +47,7 @@ def test_another_cell_is_not_mixed_in(folder):
 
 
 def test_a_cell_of_another_simulator_is_refused_even_if_it_is_whole(folder, monkeypatch):
-    monkeypatch.setattr(claim, "SIMULATOR", SIMULATOR + 1)
+    monkeypatch.setattr(cell, "SIMULATOR", SIMULATOR + 1)
     with pytest.raises(InvalidInputError, match=r"version 1; this is version 2.*new folder"):
         simulate(folder, PLAN)
 

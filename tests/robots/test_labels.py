@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ocfuse.robots.kinds import DROP, GRASP, NORMAL, OBSTACLE, OCCLUSION
-from ocfuse.robots.labels import OFF, SHOWN, SLIP, anomalous_frames, intervals
+from ocfuse.lab.robot_cell.task import OFF, SHOWN, SLIP, anomalous_frames, intervals
+from ocfuse.vision.trials import DROP, GRASP, NORMAL, OBSTACLE, OCCLUSION
 
 
 def truth(**columns):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ocfuse.robots.meshes import simplified
+from ocfuse.lab.robot_cell.world import simplified
 
 N = 40
 

@@ -5,12 +5,12 @@ from collections import Counter
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.robots import KINDS, Plan
-from ocfuse.robots.kinds import find_kinds, type_of
+from ocfuse.lab.robot_cell import CellPlan
+from ocfuse.vision.trials import KINDS, find_kinds, type_of
 
 
 def test_kinds_take_turns_and_numbers_are_unique():
-    runs = list(Plan(train=3, validation=2, test=1, anomalous=12).runs())
+    runs = list(CellPlan(train=3, validation=2, test=1, anomalous=12).runs())
     assert [run.trial for run in runs] == list(range(6 + 4 * 12))
     assert Counter(run.split for run in runs) == {"train": 3, "validation": 2, "test": 49}
     turns = Counter(run.kind for run in runs)
@@ -19,7 +19,7 @@ def test_kinds_take_turns_and_numbers_are_unique():
 
 
 def test_only_test_runs_go_wrong():
-    plan = Plan(train=2, validation=1, test=1, anomalous=2, types=("3", "ball"))
+    plan = CellPlan(train=2, validation=1, test=1, anomalous=2, types=("3", "ball"))
     wrong = [run for run in plan.runs() if run.kind]
     assert {run.split for run in wrong} == {"test"}
     assert [run.kind for run in wrong] == ["open", "slow", "ball", "ball"]
@@ -45,4 +45,4 @@ def test_names_of_kinds_are_unique():
 def test_plans_that_cannot_be(change, words):
     facts = {"train": 1, "validation": 0, "test": 0, "anomalous": 1} | change
     with pytest.raises(InvalidInputError, match=words):
-        Plan(**facts).check()
+        CellPlan(**facts).check()

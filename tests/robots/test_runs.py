@@ -10,13 +10,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ocfuse.robots.arm import COLUMNS
-from ocfuse.robots.kinds import DROP, GRASP, KINDS, OBSTACLE, OCCLUSION, type_of
-from ocfuse.robots.labels import intervals
-from ocfuse.robots.outcome import CARRIED, is_as_meant
-from ocfuse.robots.run import record
-from ocfuse.robots.settings import draw
-from ocfuse.robots.task import HALF_BOX
+from ocfuse.lab.robot_cell.run import CARRIED, is_as_meant, record
+from ocfuse.lab.robot_cell.settings import draw
+from ocfuse.lab.robot_cell.task import HALF_BOX, intervals
+from ocfuse.lab.robot_cell.world import COLUMNS
+from ocfuse.vision.trials import DROP, GRASP, KINDS, OBSTACLE, OCCLUSION, type_of
 
 pytest.importorskip("pybullet", reason="the extra robots is not installed")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ocfuse.robots.task import HOME, OVER_PICK, PHASES, REST, SECONDS, Pose, Task, ramp
+from ocfuse.lab.robot_cell.task import HOME, OVER_PICK, PHASES, REST, SECONDS, Pose, Task, ramp
 
 NOMINAL = np.array(list(PHASES.values()))
 TIMES = np.linspace(0, SECONDS, 2000, endpoint=False)

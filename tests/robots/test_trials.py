@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ocfuse.exceptions import DatasetError, DatasetWarning
-from ocfuse.robots import read_trials
+from ocfuse.vision.trials import read_trials
 
 
 def add_frames(folder, n_frames, pattern="frame_{:04d}.jpg", begin=0):

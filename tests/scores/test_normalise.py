@@ -12,13 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.scores import (
-    MinMax,
-    RobustZ,
-    TailProbability,
-    ZScore,
-    make_normaliser,
-)
+from ocfuse.scores import MinMax, RobustZ, TailProbability, ZScore, make_normaliser
 
 AFFINE = [ZScore(), MinMax(), MinMax(rho=0), MinMax(rho=49.0), RobustZ()]
 ALL = [*AFFINE, TailProbability()]

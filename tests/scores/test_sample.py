@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ocfuse.scores.sample import WeightedSample
+from ocfuse.scores.distribution import WeightedSample
 
 
 def sample(values, weights=None):

@@ -113,8 +113,8 @@ def test_alarms_are_below_the_threshold(detector):
     assert detector.predict([9.0, 10.0, 12.0]).tolist() == [-1, 1, 1]
 
 
-def test_a_row_without_a_score_raises_no_alarm_and_has_no_p_value(detector):
-    assert detector.predict([np.nan, 0.0]).tolist() == [1, -1]
+def test_a_row_without_a_score_is_never_called_normal_and_has_no_p_value(detector):
+    assert detector.predict([np.nan, 0.0, 1e9]).tolist() == [-1, -1, 1]
     np.testing.assert_array_equal(detector.p_values([np.nan, 0.0, 1e9]), [np.nan, 0.01, 1.0])
     np.testing.assert_array_equal(detector.p_values([np.nan]), [np.nan])
 

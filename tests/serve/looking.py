@@ -9,9 +9,9 @@ from fastapi import FastAPI
 
 from ocfuse.serve.app import _answer_errors
 from ocfuse.serve.dashboard import dashboard_router
-from ocfuse.serve.events import EventStore
-from ocfuse.serve.guard import Guard
-from ocfuse.serve.live import Live, Sample
+from ocfuse.serve.event_store import EventStore
+from ocfuse.serve.middleware import Guard
+from ocfuse.serve.samples import Live, Sample
 from ocfuse.serve.settings import Settings
 
 PNG = bytes.fromhex(

@@ -4,8 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ocfuse.serve.batching import Batcher
-from ocfuse.serve.scorers import Scores
+from ocfuse.serve.scoring import Batcher, Scores
 
 #: A row that no kernel can score.
 BAD = 666

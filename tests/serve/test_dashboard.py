@@ -10,10 +10,16 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from ocfuse.serve import looking
-from ocfuse.serve.looking import FIRST_EVENTS, LONGEST_MESSAGE, REFUSED, TRY_LATER, UNKNOWN_TOKEN
-from ocfuse.serve.origin import is_own
-from ocfuse.serve.pagefiles import FILES
+from ocfuse.serve import dashboard
+from ocfuse.serve.dashboard import (
+    FILES,
+    FIRST_EVENTS,
+    LONGEST_MESSAGE,
+    REFUSED,
+    TRY_LATER,
+    UNKNOWN_TOKEN,
+)
+from ocfuse.serve.middleware import is_own
 from tests.serve.asking import connect
 from tests.serve.looking import PNG, TOKEN, Running, Watched
 
@@ -383,7 +389,7 @@ def test_unknown_messages_end_the_connection(look_on):
 
 
 def test_viewers_are_counted_and_forgotten(look_on, watched, monkeypatch):
-    monkeypatch.setattr(looking, "MOST_VIEWERS", 1)
+    monkeypatch.setattr(dashboard, "MOST_VIEWERS", 1)
     with look_on() as socket:
         hello(socket)
         receive(socket, "sources")
@@ -398,7 +404,7 @@ def test_viewers_are_counted_and_forgotten(look_on, watched, monkeypatch):
 
 
 def test_strangers_keep_no_page_out(look_on, monkeypatch):
-    monkeypatch.setattr(looking, "MOST_STRANGERS", 2)
+    monkeypatch.setattr(dashboard, "MOST_STRANGERS", 2)
     with look_on() as first, look_on() as second, look_on() as page:
         assert closed_with(first) == REFUSED
         hello(page)

@@ -14,7 +14,7 @@ import time
 import httpx
 import pytest
 
-from ocfuse.serve.events import EventStore
+from ocfuse.serve.event_store import EventStore
 from tests.serve.asking import connect, get
 from tests.serve.looking import PNG, TOKEN, Running, Watched
 

@@ -15,14 +15,14 @@ from dataclasses import replace
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve import events as module
-from ocfuse.serve import keeping, unwritten
-from ocfuse.serve.database import DamagedFileError
+from ocfuse.serve import database as keeping
+from ocfuse.serve import event as unwritten
+from ocfuse.serve import event_store as module
+from ocfuse.serve.database import DamagedFileError, Retention
 from ocfuse.serve.event import COLUMNS, when
-from ocfuse.serve.events import MOST_NOTES, MOST_TEXT, THUMBNAIL_BYTES, EventStore
-from ocfuse.serve.keeping import Keep
-from ocfuse.serve.live import Sample
-from ocfuse.serve.logs import Lines
+from ocfuse.serve.event_store import MOST_NOTES, MOST_TEXT, THUMBNAIL_BYTES, EventStore
+from ocfuse.serve.samples import Sample
+from ocfuse.serve.telemetry import JsonLines
 from ocfuse.tables.cells import no_formula
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
@@ -261,7 +261,7 @@ def test_times_are_dates_or_numbers():
 
 def test_old_events_go(tmp_path, monkeypatch):
     monkeypatch.setattr(keeping, "PRUNE_EVENTS", 1)
-    store = EventStore(tmp_path / "events.db", Keep(events=5, picture_bytes=2 * len(PNG)))
+    store = EventStore(tmp_path / "events.db", Retention(events=5, picture_bytes=2 * len(PNG)))
     left_open = store.begin("pump", "line", 0.0, -1.0)
     ids = fill(store, 20, thumbnail=PNG)
     store.acknowledge(ids[-1])
@@ -273,7 +273,7 @@ def test_old_events_go(tmp_path, monkeypatch):
     store.close()
     later = time.time() + 3 * 86_400
     monkeypatch.setattr(module.clock, "time", lambda: later)
-    old = EventStore(tmp_path / "events.db", Keep(days=2.0))
+    old = EventStore(tmp_path / "events.db", Retention(days=2.0))
     fresh = old.begin("pump", "line", 0.0, -1.0)
     assert ids_of(old.list()) == [fresh]
     old.close()
@@ -281,7 +281,7 @@ def test_old_events_go(tmp_path, monkeypatch):
 
 def test_the_file_does_not_grow_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(keeping, "PRUNE_EVENTS", 20)
-    store = EventStore(tmp_path / "events.db", Keep(events=10))
+    store = EventStore(tmp_path / "events.db", Retention(events=10))
     picture = PNG + os.urandom(20_000)
     fill(store, 60, thumbnail=picture)
     store.close()
@@ -458,7 +458,7 @@ def test_another_program_that_locks_the_file(store, tmp_path, monkeypatch):
 
 KILLED = """
 import sys
-from ocfuse.serve.events import EventStore
+from ocfuse.serve.event_store import EventStore
 store = EventStore(sys.argv[1])
 while True:
     event = store.begin("pump", "line", 1.0, -1.0)
@@ -508,7 +508,7 @@ def test_nothing_that_is_kept_is_obeyed_by_a_terminal(store):
     assert not set(map(chr, (*range(9), *range(14, 32), *range(127, 160)))) & set(shown)
     record = logging.LogRecord("ocfuse.serve", logging.ERROR, "", 0, f"words{bad}", (), None)
     record.about = {"note": bad}
-    line = Lines().format(record)
+    line = JsonLines().format(record)
     assert line.isascii()
     assert "\x1b" not in line
 

@@ -186,7 +186,7 @@ def test_a_request_that_takes_too_long(make_service):
 
 def test_scoring_that_takes_too_long(make_service, monkeypatch):
     hasty, is_answered = make_service({"seconds": 0.2}), threading.Event()
-    scorer = hasty.shelf.get("plant").scorer
+    scorer = hasty.registry.get("plant").scorer
     monkeypatch.setattr(scorer, "read", lambda rows: is_answered.wait(60))
     odd = [row | {"extra": 1} for row in rows(1)]
     assert refusal(ask(hasty, "/v1/score", {"rows": odd}), 408) == "took_too_long"

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ocfuse.serve import live as module
-from ocfuse.serve.live import MOST_SOURCES, MOST_WAITING, PATIENCE, History, Live, Sample, thin
+from ocfuse.serve import samples as module
+from ocfuse.serve.samples import MOST_SOURCES, MOST_WAITING, PATIENCE, History, Live, Sample, thin
 
 SOURCE = ("pump", "line")
 

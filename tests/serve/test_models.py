@@ -13,7 +13,7 @@ from ocfuse.exceptions import ModelFileError
 from ocfuse.persistence import read_header
 from ocfuse.persistence.trial import try_load
 from ocfuse.serve import models
-from ocfuse.serve.scorers import RowScorer, RunScorer
+from ocfuse.serve.scoring import RowScorer, RunScorer
 from tests.serve import harm
 from tests.serve.asking import ask, client_of, rows
 
@@ -60,21 +60,21 @@ def version(service):
 def test_a_changed_file_is_loaded(changing, other_file):
     service, path = changing
     first = version(service)
-    assert asyncio.run(service.shelf.reload()) == []
+    assert asyncio.run(service.registry.reload()) == []
     replace(path, other_file)
-    assert asyncio.run(service.shelf.reload()) == ["plant"]
+    assert asyncio.run(service.registry.reload()) == ["plant"]
     assert version(service) != first
     told = ask(service, "/v1/score", {"rows": rows()}).json()
     assert told["offset"] == load(other_file).detector_.offset_
-    assert asyncio.run(service.shelf.reload()) == []
+    assert asyncio.run(service.registry.reload()) == []
 
 
 def test_a_touched_file_is_not_loaded_again(changing):
     service, path = changing
-    served = service.shelf.get()
+    served = service.registry.get()
     path.touch()
-    assert asyncio.run(service.shelf.reload()) == []
-    assert service.shelf.get() is served
+    assert asyncio.run(service.registry.reload()) == []
+    assert service.registry.get() is served
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"ocfuse model\n{}\n", None, "cut"])
@@ -87,7 +87,7 @@ def test_a_bad_file_leaves_the_model_as_it_is(changing, other_file, content):
         path.write_bytes(other_file.read_bytes()[:-100])
     else:
         path.write_bytes(content)
-    assert asyncio.run(service.shelf.reload()) == []
+    assert asyncio.run(service.registry.reload()) == []
     told = ask(service, "/v1/model").json()
     assert told["version"] == first
     assert told["newer_file_failed"]
@@ -95,7 +95,7 @@ def test_a_bad_file_leaves_the_model_as_it_is(changing, other_file, content):
     assert ask(service, "/readyz").status_code == 200
     assert 'outcome="failed"} 1.0' in ask(service, "/metrics").text
     replace(path, other_file)
-    assert asyncio.run(service.shelf.reload()) == ["plant"]
+    assert asyncio.run(service.registry.reload()) == ["plant"]
     assert not ask(service, "/v1/model").json()["newer_file_failed"]
 
 
@@ -123,7 +123,7 @@ def test_no_request_is_dropped_while_models_change(changing, model_files, other_
             for source in (other_file, model_files["plant"], other_file):
                 await asyncio.sleep(0.15)
                 replace(path, source)
-                assert await service.shelf.reload() == ["plant"]
+                assert await service.registry.reload() == ["plant"]
             await asyncio.sleep(0.15)
             done.set()
             return await asyncio.gather(*tasks)
@@ -137,10 +137,10 @@ def test_no_request_is_dropped_while_models_change(changing, model_files, other_
 
 def test_the_old_model_is_let_go(changing, other_file):
     service, path = changing
-    old = weakref.ref(service.shelf.get().scorer)
+    old = weakref.ref(service.registry.get().scorer)
     ask(service, "/v1/score", {"rows": rows()})
     replace(path, other_file)
-    asyncio.run(service.shelf.reload())
+    asyncio.run(service.registry.reload())
     gc.collect()
     assert old() is None
 
@@ -166,9 +166,9 @@ def test_a_file_that_is_replaced_while_it_is_loaded(changing, model_files, other
         return model
 
     monkeypatch.setattr(models, "load", slowly)
-    asyncio.run(service.shelf.reload())
-    asyncio.run(service.shelf.reload())
-    served = service.shelf.get()
+    asyncio.run(service.registry.reload())
+    asyncio.run(service.registry.reload())
+    served = service.registry.get()
     assert served.version == read_header(path).sha256[: models.VERSION_LETTERS]
     assert served.scorer.offset == load(path).detector_.offset_
 
@@ -181,11 +181,11 @@ def test_a_load_that_fails_for_want_of_memory_is_tried_again(changing, other_fil
 
     replace(path, other_file)
     monkeypatch.setattr(models, "load", fail)
-    assert asyncio.run(service.shelf.reload()) == []
+    assert asyncio.run(service.registry.reload()) == []
     assert ask(service, "/v1/model").json()["newer_file_failed"]
     assert ask(service, "/v1/score", {"rows": rows()}).status_code == 200
     monkeypatch.setattr(models, "load", load)
-    assert asyncio.run(service.shelf.reload()) == ["plant"]
+    assert asyncio.run(service.registry.reload()) == ["plant"]
 
 
 @pytest.mark.parametrize("name", ["plant", "array", "runs"])
@@ -204,7 +204,7 @@ def test_every_kind_of_model_is_tried_with_a_row(model_files, name, monkeypatch)
 def test_files_are_tried_in_a_process_of_their_own(in_a_process, changing, other_file):
     service, path = changing
     replace(path, other_file)
-    assert asyncio.run(service.shelf.reload()) == ["plant"]
+    assert asyncio.run(service.registry.reload()) == ["plant"]
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_a_model_that_would_kill_the_service_is_not_loaded(
     )
     monkeypatch.setattr("ocfuse.persistence.trial.PATIENCE", 600)
     replace(path, other_file)
-    assert asyncio.run(service.shelf.reload()) == []
+    assert asyncio.run(service.registry.reload()) == []
     told = ask(service, "/v1/model").json()
     assert told["version"] == first
     assert told["newer_file_failed"]
@@ -231,6 +231,6 @@ def test_a_model_that_would_kill_the_service_is_not_loaded(
 def test_a_trial_ends_with_the_service(in_a_process, changing, other_file):
     service, path = changing
     replace(path, other_file)
-    service.shelf.close()
-    assert asyncio.run(service.shelf.reload()) == []
-    assert service.shelf.has_failed("plant")
+    service.registry.close()
+    assert asyncio.run(service.registry.reload()) == []
+    assert service.registry.has_failed("plant")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from ocfuse import load
-from ocfuse.serve import Keep
-from ocfuse.serve.logs import Lines
+from ocfuse.serve import Retention
+from ocfuse.serve.telemetry import JsonLines
 from tests.cli.cases import with_anomalies
 from tests.serve.asking import ask, client_of, refusal, rows
 from tests.serve.conftest import sensors
@@ -176,12 +176,14 @@ def test_errors_have_one_form(service, make_service, monkeypatch, caplog):
     def fail(cells):
         raise RuntimeError(secret)
 
-    monkeypatch.setattr(broken.shelf.get("plant").batcher, "_score", fail)
+    monkeypatch.setattr(broken.registry.get("plant").batcher, "_score", fail)
     with caplog.at_level(logging.INFO):
         answer = ask(broken, "/v1/score", {"rows": rows(1)})
     assert refusal(answer, 500) == "internal"
     assert secret not in answer.text
-    lines = [json.loads(Lines().format(record)) for record in caplog.records if _is_ours(record)]
+    lines = [
+        json.loads(JsonLines().format(record)) for record in caplog.records if _is_ours(record)
+    ]
     (told,) = [line for line in lines if line["event"] == "fault"]
     assert told["error"] == "RuntimeError"
     assert told["request"] == answer.headers["x-request-id"]
@@ -200,14 +202,16 @@ def test_logs_hold_no_values(service, caplog):
         ask(service, "/v1/score", {"rows": [row | {"pressure": "a-secret"} for row in rows(1)]})
         ask(service, "/v1/score?model=a-secret", {"rows": odd})
         ask(service, "/a-secret", {"rows": odd})
-    lines = [json.loads(Lines().format(record)) for record in caplog.records if _is_ours(record)]
+    lines = [
+        json.loads(JsonLines().format(record)) for record in caplog.records if _is_ours(record)
+    ]
     assert [line["status"] for line in lines] == [200, 422, 404, 404]
     assert [line["route"] for line in lines] == ["/v1/score"] * 3 + ["unknown"]
     assert "secret" not in json.dumps(lines)
 
 
 def test_events_that_cannot_be_written_are_told(make_service, tmp_path):
-    service = make_service(events=tmp_path / "events.db", keep=Keep(events=7))
+    service = make_service(events=tmp_path / "events.db", keep=Retention(events=7))
     assert service.events.keep.events == 7
     assert b"ocfuse_unwritten_events 0.0" in ask(service, "/metrics").content
     service.events._database.connection.execute("PRAGMA max_page_count = 1")
@@ -240,7 +244,7 @@ def test_rows_of_requests_are_shown_if_asked(make_service):
 
 def test_too_little_memory_is_the_fault_of_one_request(make_service, monkeypatch):
     service = make_service()
-    batcher = service.shelf.get("plant").batcher
+    batcher = service.registry.get("plant").batcher
     score, large = batcher._score, 1e6
 
     def scored(block):
@@ -318,6 +322,6 @@ def test_messages_of_others_quote_nothing():
         "Exception in callback told('a-secret')",
     ):
         record = logging.LogRecord("asyncio", logging.ERROR, "", 0, text, (), None)
-        line = json.loads(Lines().format(record))
+        line = json.loads(JsonLines().format(record))
         assert "secret" not in str(line)
         assert line["event"] == text.partition("\n")[0].partition("(")[0]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from ocfuse import load
 from ocfuse.exceptions import CellsWarning, InvalidInputError, ModelFileError
 from ocfuse.serve.errors import ServeError
-from ocfuse.serve.feeds import RowFeed
-from ocfuse.serve.notes import noted
-from ocfuse.serve.scorers import scorer_of
+from ocfuse.serve.scoring import scorer_of
+from ocfuse.serve.stream import RowFeed
+from ocfuse.serve.telemetry import noted
 from tests.cli.cases import plant, with_anomalies
 from tests.serve.asking import rows
 

@@ -20,13 +20,13 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from ocfuse import load
-from ocfuse.cli.codes import ExitCode
+from ocfuse.cli.runtime import ExitCode
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve import server as module
-from ocfuse.serve.events import EventStore
-from ocfuse.serve.logs import MOST_ALIKE, Lines, Sparing
+from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.server import Server, open_socket
 from ocfuse.serve.settings import Settings
+from ocfuse.serve.telemetry import MOST_ALIKE, JsonLines, Sparing
 from tests.cli.cases import process
 from tests.serve.asking import ASKED, connect, get, rows
 
@@ -305,7 +305,7 @@ def test_one_fault_many_times_is_a_few_lines():
         record = logging.LogRecord("uvicorn.error", level, "", 0, words, (), None)
         record.about = about
         if sparing.filter(record):
-            lines.append(json.loads(Lines().format(record)))
+            lines.append(json.loads(JsonLines().format(record)))
 
     for _ in range(1000):
         log(logging.WARNING, "Invalid HTTP request received.")
@@ -334,7 +334,7 @@ def test_signals_are_a_wish(service):
 
 def test_what_does_not_start(run_command, model_files, tmp_path, monkeypatch):
     monkeypatch.delenv("OCFUSE_TOKEN", raising=False)
-    monkeypatch.setattr("ocfuse.cli.serving.write_lines", lambda **more: None)
+    monkeypatch.setattr("ocfuse.serve.telemetry.write_lines", lambda **more: None)
     plant = model_files["plant"]
     (tmp_path / "bad.pem").write_text("nonsense")
     for words, expected in (

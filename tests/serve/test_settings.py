@@ -3,9 +3,8 @@ from pathlib import Path
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve.keeping import Keep
-from ocfuse.serve.names import named_models
-from ocfuse.serve.settings import Limits, Settings, is_loopback, read_token
+from ocfuse.serve.database import Retention
+from ocfuse.serve.settings import Limits, Settings, is_loopback, named_models, read_token
 
 MODELS = {"m": Path("m.ocf")}
 TOKEN = "0123456789abcdef"
@@ -58,10 +57,10 @@ def test_limits_are_above_zero():
 
 
 def test_what_is_kept_is_above_zero():
-    assert Keep().days is None
+    assert Retention().days is None
     for bounds in ({"days": 0.0}, {"events": 0}, {"picture_bytes": -1}, {"days": float("nan")}):
         with pytest.raises(InvalidInputError, match=next(iter(bounds))):
-            Keep(**bounds)
+            Retention(**bounds)
 
 
 def test_names_of_models():

@@ -14,10 +14,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ocfuse import load
 from ocfuse.serve.app import create_app
-from ocfuse.serve.feeds import RunFeed
-from ocfuse.serve.metrics import Metrics
 from ocfuse.serve.settings import Limits, Settings
-from ocfuse.serve.stream import Streams
+from ocfuse.serve.stream import RunFeed, Streams
+from ocfuse.serve.telemetry import Metrics
 from tests.cli.cases import plant
 from tests.serve.asking import ASKED, connect
 from tests.serve.conftest import sensors

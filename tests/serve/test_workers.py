@@ -14,8 +14,8 @@ import pytest
 
 from ocfuse.exceptions import OcfuseWarning
 from ocfuse.serve.errors import ServeError
-from ocfuse.serve.notes import noted
-from ocfuse.serve.scorers import RowScorer, RunScorer
+from ocfuse.serve.scoring import RowScorer, RunScorer
+from ocfuse.serve.telemetry import noted
 from ocfuse.serve.workers import Bounded
 from tests.serve.asking import ask, client_of, connect, get, refusal, rows
 from tests.serve.looking import Running

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from ocfuse.lab.paper.algorithm import radial_scaling
 from ocfuse.solvers.ball import LpBall, conjugate, lp_norm
-from ocfuse.solvers.paper_algorithm import radial_scaling
 
 NORMS = [1.0, 1.0001, 32 / 31, 8 / 7, 4 / 3, 2.0, 3.0, 4.0, 10.0, 100.0, 1e4, np.inf]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ocfuse.solvers.ball import LpBall, lp_norm
-from ocfuse.solvers.certificate import PRIMAL_FLOOR, certify, relative_gap
+from ocfuse.solvers.solution import PRIMAL_FLOOR, certify, relative_gap
 
 NORMS = [1.0, 1.0001, 32 / 31, 4 / 3, 2.0, 10.0, 100.0, 1e4, np.inf]
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from ocfuse.exceptions import ConvergenceWarning
 from ocfuse.solvers import Status, solve, solve_batch
 from ocfuse.solvers.ball import LpBall, lp_norm
-from ocfuse.solvers.certificate import certify
+from ocfuse.solvers.solution import certify
 from tests.solvers.cases import BACKENDS, GRID, NORMS, make_case
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from ocfuse.exceptions import ConvergenceWarning
 from ocfuse.solvers import Status, frank_wolfe, solve
 from ocfuse.solvers.frank_wolfe import line_search
-from ocfuse.solvers.presolve import Forecast, patience
+from ocfuse.solvers.method import Forecast, patience
 from tests.solvers.cases import BACKENDS, GRID, make_case
 
 

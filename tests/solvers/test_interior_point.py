@@ -5,15 +5,16 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ocfuse.solvers.ball import LpBall
-from ocfuse.solvers.cholesky import factorise, substitute
 from ocfuse.solvers.interior_point import (
+    ComplementarityTargets,
     Iterate,
     Lifted,
     NewtonSystem,
-    Products,
+    factorise,
     interior_point,
     iterate_once,
     predictor_targets,
+    substitute,
 )
 from ocfuse.solvers.solution import Status
 from tests.solvers.cases import NORMS, make_case
@@ -62,7 +63,9 @@ def moved(lifted, it, d, step):
 def test_newton_direction_against_finite_differences(p, nonneg):
     lifted, it = lifted_case(p, nonneg)
     rng = np.random.default_rng(1)
-    targets = Products(*(rng.normal(size=r.shape) * np.abs(r) for r in predictor_targets(it)))
+    targets = ComplementarityTargets(
+        *(rng.normal(size=r.shape) * np.abs(r) for r in predictor_targets(it))
+    )
     d = NewtonSystem(lifted, it).direction(targets)
     step = 1e-6
     before = path_equations(lifted, moved(lifted, it, d, -step))

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from ocfuse.solvers import Status, solve
 from ocfuse.solvers.ball import LpBall
-from ocfuse.solvers.certificate import certify
+from ocfuse.solvers.solution import certify
 from tests.solvers.cases import BACKENDS
 
 NORMS = [1.0, 1.0001, 32 / 31, 8 / 7, 2.0, 4.0, 10.0, 100.0, 1e4, np.inf]

@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ocfuse.solvers.ball import LpBall, lp_norm
-from ocfuse.solvers.certificate import certify
 from ocfuse.solvers.problem import Problem
+from ocfuse.solvers.solution import certify
 
 GRID = [32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 10.0, 100.0]
 

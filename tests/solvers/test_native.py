@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from ocfuse.solvers import Status, native, solve, solve_batch
 from ocfuse.solvers.ball import LpBall
-from ocfuse.solvers.certificate import certify
 from ocfuse.solvers.problem import Problem
+from ocfuse.solvers.solution import certify
 from tests.solvers.cases import NORMS, make_case, without_kernel
 
 pytestmark = without_kernel

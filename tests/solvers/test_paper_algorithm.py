@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.solvers.ball import LpBall, conjugate, lp_norm
-from ocfuse.solvers.paper_algorithm import (
+from ocfuse.lab.paper.algorithm import (
     algorithm_1,
     barrier_gradient,
     barrier_value,
@@ -18,6 +17,7 @@ from ocfuse.solvers.paper_algorithm import (
     printed_barrier_gradient,
     radial_scaling,
 )
+from ocfuse.solvers.ball import LpBall, conjugate, lp_norm
 
 GRID = [32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 10.0, 100.0]
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from ocfuse.stats.correlation import rank_correlation
+from ocfuse.stats.ranks import rank_correlation
 
 
 def test_it_is_spearmans():

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, friedmanchisquare
 
-from ocfuse.bench.published import published_table
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, InvalidTypeError
+from ocfuse.lab.paper.published import published_table
 from ocfuse.stats import mean_ranks, skillings_mack
 
 NAN = np.nan

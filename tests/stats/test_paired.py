@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.stats import compare, paired, wins
-from ocfuse.stats.paired import EXACT_SETS
+from ocfuse.stats import compare, tests, wins
+from ocfuse.stats.tests import EXACT_SETS
 
 RESULTS = st.tuples(st.integers(0, 9), st.integers(0, 9))
 PAIRS = st.lists(RESULTS, min_size=1, max_size=30)
@@ -50,7 +50,7 @@ def test_equals_scipys_without_ties(n, seed):
 def test_normal_curve_takes_over_without_a_jump(monkeypatch):
     difference = np.random.default_rng(0).integers(-5, 6, EXACT_SETS).astype(float)
     exact = compare(difference, np.zeros(EXACT_SETS)).p_value
-    monkeypatch.setattr(paired, "EXACT_SETS", 0)
+    monkeypatch.setattr(tests, "EXACT_SETS", 0)
     assert compare(difference, np.zeros(EXACT_SETS)).p_value == pytest.approx(exact, rel=0.02)
     assert compare(np.ones(3), np.ones(3)).p_value == 1.0
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.stats import compare, wilcoxon_holm
-from ocfuse.stats.pairs import holm
+from ocfuse.stats.tests import holm
 
 NAN = np.nan
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8).map(np.array)

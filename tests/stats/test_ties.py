@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocfuse.stats import friedman, mean_ranks, skillings_mack, wilcoxon_holm, wins
-from ocfuse.stats.ties import steps
+from ocfuse.stats.ranks import steps
 
 #: Level, if rounding does not count: 0.1 + 0.2 is above 0.3 in binary.
 SUM, PLAIN = 0.1 + 0.2, 0.3

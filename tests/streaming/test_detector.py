@@ -22,7 +22,7 @@ from ocfuse.exceptions import (
 from ocfuse.fusion import CompetenceFusion
 from ocfuse.scores import join_lowest
 from ocfuse.streaming import Course, StreamDetector, blocks, run_score
-from ocfuse.streaming.learning import Training, learn_view
+from ocfuse.streaming.fit import StreamTraining, learn_view
 from ocfuse.streaming.windows import run_slices
 from tests.streaming.cases import MEMBERS, fitted, learned, normal, quick
 
@@ -613,7 +613,7 @@ class TestCourse:
     def test_training_runs_are_not_part_of_their_own_course(self):
         """With 8 runs a run would be 1/8 of its own course, and 1/8 nearer to it."""
         X, progress, runs = self.task(0, 4)
-        data = Training(X, ["a", "b"], run_slices(runs, 400), None, progress[:, np.newaxis])
+        data = StreamTraining(X, ["a", "b"], run_slices(runs, 400), None, progress[:, np.newaxis])
         _, samples, _ = learn_view(StreamDetector(course=Course(101)), data)
         fresh_runs = Course(101).fit(X, progress).transform(*self.task(5, 4)[:2])
         assert samples.std() == pytest.approx(fresh_runs.std(), rel=0.2)

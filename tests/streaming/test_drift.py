@@ -5,7 +5,7 @@ import pytest
 
 from ocfuse.exceptions import DriftWarning
 from ocfuse.streaming import drift_ratio
-from ocfuse.streaming.drift import warn_of_drift
+from ocfuse.streaming.course import warn_of_drift
 
 
 def test_by_hand():

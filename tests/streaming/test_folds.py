@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from ocfuse import FusedDetector
 from ocfuse.detectors import KNN
-from ocfuse.detectors.groups import Groups
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.groups import Groups
 from ocfuse.streaming import blocks
 
 
@@ -63,13 +63,13 @@ def test_held_out_scores_know_no_neighbour_in_time():
     E = detectors[2].encoder_.transform(X)
     D = np.linalg.norm(E[:, None] - E[None], axis=2)
     D[withheld[:, groups.label].T] = np.inf
-    honest = np.empty(160)
-    honest[detectors[2].training_rows_] = detectors[2].pool_.honest_scores_[:, 0]
+    out_of_fold = np.empty(160)
+    out_of_fold[detectors[2].training_rows_] = detectors[2].pool_.honest_scores_[:, 0]
     # the member's scale depends on what it learned, the order does not
     for f in range(4):
         of_fold = groups.label == f
         order = np.argsort(-D.min(axis=1)[of_fold], kind="stable")
-        assert (np.diff(honest[of_fold][order]) >= -1e-9).all()
+        assert (np.diff(out_of_fold[of_fold][order]) >= -1e-9).all()
 
 
 def test_fusion_and_threshold_go_by_the_purge():

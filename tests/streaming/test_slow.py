@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ocfuse.streaming.slow import Rest, SlowMean
+from ocfuse.streaming.clock import Rest, SlowMean
 
 
 def autocorrelated(n, seed, phi):

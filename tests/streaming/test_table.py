@@ -275,3 +275,13 @@ def test_wrong_detectors():
     for wrong in (FusedDetector(), TableDetector()):
         with pytest.raises(InvalidTypeError, match="must be a StreamDetector"):
             StreamTable(wrong).fit(runs())
+
+
+def test_reasons_are_not_given_beside_rows_of_a_stream(model, faulty):
+    with pytest.raises(InvalidInputError, match="ocfuse explain"):
+        model.restart().score_rows(faulty[:20], why=True)
+
+
+def test_rows_without_a_score_are_unknown_if_all_are(model):
+    assert model.n_unknown(9, 100) == 0
+    assert model.n_unknown(100, 100) == 100

@@ -11,7 +11,7 @@ import pytest
 
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.tables import open_source
-from ocfuse.tables.arrays import RowsFile
+from ocfuse.tables.source import RowsFile
 
 TYPED = pa.table(
     {

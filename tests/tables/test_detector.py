@@ -381,3 +381,19 @@ def test_one_category_may_be_named_by_itself():
     model = TableDetector(FusedDetector("light", random_state=0), categories="zip").fit(table)
     assert [column.kind for column in model.schema_.columns] == ["number", "category"]
     assert model.detector_.encoder_.categorical_.tolist() == [False, True]
+
+
+def test_chosen_rows_are_explained(model, pumps):
+    rows = [5, 2]
+    chosen, given = model.explain(pumps, rows), model.explain(pumps.iloc[rows])
+    assert np.array_equal(chosen.score, given.score)
+    assert np.array_equal(chosen.attributions, given.attributions)
+
+
+def test_the_threshold_of_a_table_is_that_of_its_detector(model):
+    moved = deepcopy(model)
+    assert moved.set_threshold(offset=0.25) is moved
+    assert moved.offset_ == moved.detector_.offset_ == 0.25
+    assert moved.threshold_rate_ == moved.detector_.threshold_rate_ != model.threshold_rate_
+    with pytest.raises(NotFittedError):
+        TableDetector().set_threshold(0.1)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocfuse.exceptions import InvalidInputError, TableError
-from ocfuse.tables.dialect import check_dialect, sniff_decimal, sniff_delimiter, with_point
+from ocfuse.tables.text import check_dialect, sniff_decimal, sniff_delimiter, with_point
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ocfuse.tables.names import free_name
+from ocfuse.tables.dataframes import free_name
 
 
 @pytest.mark.parametrize(

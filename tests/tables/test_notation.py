@@ -8,7 +8,7 @@ import pytest
 
 from ocfuse.exceptions import ColumnMismatchError, TableError
 from ocfuse.tables import Schema, open_source
-from ocfuse.tables.notation import Notation, settled_notation
+from ocfuse.tables.cells import Notation, settled_notation
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from ocfuse.exceptions import TableError
 from ocfuse.tables import Schema
-from ocfuse.tables.times import has_zone, settled_formats, time_formats, times, zones
+from ocfuse.tables.cells import has_zone, settled_formats, time_formats, times, zones
 
 TEXT = pd.StringDtype("pyarrow")
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from ocfuse.tuning.ballot import Ballot
-from ocfuse.tuning.crossfit import ScoredRows
+from ocfuse.fusion.crossfit import Ballot, ScoredRows
 
 
 def scored_rows(

@@ -7,9 +7,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from ocfuse.fusion import CompetenceFusion, LpFusion, SumRule
+from ocfuse.fusion.crossfit import Ballot, ballot_for, crossfitted_scores, fit_fusion
 from ocfuse.scores import MinMax
-from ocfuse.tuning.ballot import Ballot, ballot_for
-from ocfuse.tuning.crossfit import crossfitted_scores, fit_fusion
 from tests.tuning.cases import scored_rows
 
 

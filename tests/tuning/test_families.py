@@ -2,7 +2,7 @@
 
 import pytest
 
-from ocfuse.tuning.families import best_of_each, middle_best
+from ocfuse.tuning.splits import best_of_each, middle_best
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion import LocalLpFusion, LpFusion, SumRule
 from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.locality import Locality
-from ocfuse.progress import show_progress
 from ocfuse.scores import MinMax, ZScore
+from ocfuse.system.progress import show_progress
 from ocfuse.tuning import RPAU, Criterion, Search
 from ocfuse.tuning.search import PAPER_P, make_search
 from tests.tuning.cases import scored_rows

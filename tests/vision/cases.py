@@ -63,8 +63,8 @@ def features(n=60, seed=0):
 def lighten(patch, strides=(8, 16), n_defects=12):
     """Let detectors learn without what takes time: the fused detector, and many defects."""
     members = [("gaussian", PatchGaussian(strides)), ("knn", PatchKNN())]
-    patch.setattr("ocfuse.vision.learning.default_members", lambda has_maps, seed: members)
-    patch.setattr("ocfuse.vision.learning.DEFECTS_PER_KIND", n_defects)
+    patch.setattr("ocfuse.vision.fit.default_members", lambda has_maps, seed: members)
+    patch.setattr("ocfuse.vision.fit.DEFECTS_PER_KIND", n_defects)
 
 
 def needs(*packages):

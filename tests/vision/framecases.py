@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ocfuse.optional import needed
+from ocfuse.system.packages import needed
 from ocfuse.vision import Features, Frame
 from tests.vision.cases import scene
 

@@ -8,9 +8,8 @@ from ocfuse import load
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.persistence import save
 from ocfuse.vision import Lite0, OnnxBackbone, make_backbone
-from ocfuse.vision.backbone import sorted_outputs
+from ocfuse.vision.backbone import name_backbones, sorted_outputs
 from ocfuse.vision.lite0 import lite0_graph
-from ocfuse.vision.named import name_backbones
 from tests.vision.cases import Blocks, needs, scene
 
 needs("onnx", "onnxruntime", "PIL.Image")

@@ -14,8 +14,8 @@ from ocfuse.exceptions import (
     ThresholdWarning,
 )
 from ocfuse.vision import FrameWarning, PatchGaussian, PatchKNN, PictureDetector, PooledMembers
+from ocfuse.vision.fit import training_folds
 from ocfuse.vision.frames import FrameSource
-from ocfuse.vision.learning import training_folds
 from tests.vision.cases import Blocks, needs, runs, scene
 
 needs("PIL.Image")
@@ -245,7 +245,7 @@ def test_mistakes_are_told(detector, cell):
 @pytest.mark.slow
 def test_a_backbone_without_maps_has_pooled_members(cell, monkeypatch):
     light = FusedDetector("light", random_state=0)
-    monkeypatch.setattr("ocfuse.vision.learning.pooled_detector", lambda seed: light)
+    monkeypatch.setattr("ocfuse.vision.fit.pooled_detector", lambda seed: light)
 
     class Flat(Blocks):
         def _run(self, x):

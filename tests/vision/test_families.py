@@ -1,7 +1,7 @@
 import numpy as np
 
 from ocfuse.vision.defects import PICTURE_KINDS, with_defects, with_swaps
-from ocfuse.vision.families import FamilyFusion
+from ocfuse.vision.fit import FamilyFusion
 from tests.vision.cases import features, scene
 
 

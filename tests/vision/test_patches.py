@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf
 
-from ocfuse.detectors.groups import Groups
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.groups import Groups
 from ocfuse.vision import Features, PatchGaussian, PatchKNN
 from ocfuse.vision.defects import Defects
-from ocfuse.vision.nearest import farthest
-from ocfuse.vision.patches import embedded, smoothed
+from ocfuse.vision.patches import embedded, farthest, smoothed
 from tests.vision.cases import features
 
 MEMBERS = [PatchGaussian(), PatchKNN(), PatchKNN(strides=(8, 16), n_neighbors=3)]

@@ -3,8 +3,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from ocfuse import FusedDetector
-from ocfuse.detectors.groups import Groups
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.groups import Groups
 from ocfuse.vision import PooledMembers
 from ocfuse.vision.pooled import _principal, pooled_detector
 from tests.vision.cases import features

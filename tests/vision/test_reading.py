@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.vision import open_frames, reading
-from ocfuse.vision.reading import read_all, read_batches
+from ocfuse.vision import extract, open_frames
+from ocfuse.vision.extract import read_all, read_batches
 from tests.vision.cases import Blocks, needs, scene
 
 needs("PIL.Image")
@@ -36,9 +36,9 @@ def test_too_many_pictures_are_refused_before_memory_is_full(monkeypatch, is_kno
     def free():
         nonlocal left
         left -= 64 * each
-        return left + 64 * each + reading.working_memory(each)
+        return left + 64 * each + extract.working_memory(each)
 
-    monkeypatch.setattr(reading, "available_bytes", free)
+    monkeypatch.setattr(extract, "available_bytes", free)
     words = "150 pictures" if is_known else "128 pictures"
     with pytest.raises(InvalidInputError, match=f"{words}.*enough for about 100"):
         read_all(pictures, {"a": Blocks()})
@@ -46,10 +46,10 @@ def test_too_many_pictures_are_refused_before_memory_is_full(monkeypatch, is_kno
 
 def test_what_learning_takes_grows_with_the_features(monkeypatch):
     """Few small pictures need little, and large ones more than their features."""
-    monkeypatch.setattr(reading, "available_bytes", lambda: 350e6)
-    reading.require_memory(10, 0, 37e3)  # of the default network
+    monkeypatch.setattr(extract, "available_bytes", lambda: 350e6)
+    extract.require_memory(10, 0, 37e3)  # of the default network
     with pytest.raises(InvalidInputError, match=r"0\.00 GB, learning 0\.87 GB more, and 0\.35 GB"):
-        reading.require_memory(10, 0, 109e3)  # with 224 x 224 pixels
+        extract.require_memory(10, 0, 109e3)  # with 224 x 224 pixels
     with pytest.raises(InvalidInputError, match="enough for about 1,459 pictures"):
-        reading.require_memory(3400, 0, 37e3)
-    reading.require_memory(3400, 2000, 37e3)
+        extract.require_memory(3400, 0, 37e3)
+    extract.require_memory(3400, 2000, 37e3)

@@ -6,7 +6,7 @@ import pytest
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.vision import FrameWarning, PatchKNN, PictureDetector, open_frames
 from ocfuse.vision.frames import FrameSource, corrupt
-from ocfuse.vision.runs import Runs
+from ocfuse.vision.sources import Runs
 from tests.vision.cases import Blocks, runs
 
 

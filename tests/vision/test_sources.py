@@ -6,8 +6,7 @@ import pytest
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MissingPackageError
 from ocfuse.vision import FrameWarning, open_frames
-from ocfuse.vision.frames import FrameSource, to_picture
-from ocfuse.vision.video import Video
+from ocfuse.vision.frames import FrameSource, Video, to_picture
 from tests.vision.cases import needs, scene
 
 needs("PIL.Image", "av")
@@ -70,7 +69,7 @@ def test_a_missing_package_is_no_corrupt_frame(folder, monkeypatch):
     def refuse(package, purpose, extra):
         raise MissingPackageError(f"pip install 'ocfuse[{extra}]'")
 
-    monkeypatch.setattr("ocfuse.vision.stills.needed", refuse)
+    monkeypatch.setattr("ocfuse.vision.frames.needed", refuse)
     with pytest.raises(MissingPackageError, match=r"ocfuse\[video\]"):
         list(open_frames(folder))
 

@@ -93,7 +93,7 @@ def test_a_disk_that_fails_removes_nothing(store, monkeypatch):
     def fail(*args, **options):
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("ocfuse.vision.stored.np.load", fail)
+    monkeypatch.setattr("ocfuse.vision.extract.np.load", fail)
     found = FeatureStore(store.folder).extract(Counting(), PICTURES[:1])
     assert same(found, first.take([0]))
     assert Counting.calls == 2

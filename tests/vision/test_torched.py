@@ -3,7 +3,7 @@ import pytest
 
 from ocfuse.exceptions import InvalidInputError, MissingPackageError, ModelFileError
 from ocfuse.vision import TorchBackbone
-from ocfuse.vision.torched import ARCHITECTURES
+from ocfuse.vision.backbone import ARCHITECTURES
 from tests.vision.cases import needs, scene
 
 needs("torch", "PIL.Image")
@@ -99,6 +99,6 @@ def test_names_and_packages(monkeypatch):
     def refuse(package):
         raise ImportError(package)
 
-    monkeypatch.setattr("ocfuse.vision.torched.importlib.import_module", refuse)
+    monkeypatch.setattr("ocfuse.vision.backbone.importlib.import_module", refuse)
     with pytest.raises(MissingPackageError, match="Install torch"):
         TorchBackbone("xception", "nowhere").extract([scene(size=128)])

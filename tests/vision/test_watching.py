@@ -13,16 +13,9 @@ from hypothesis import strategies as st
 from ocfuse.exceptions import InvalidInputError, SuspectInputWarning
 from ocfuse.streaming import events
 from ocfuse.streaming.events import MAX_UNSCORED
-from ocfuse.vision import (
-    Frame,
-    FrameWarning,
-    PatchGaussian,
-    PatchKNN,
-    PictureDetector,
-    open_frames,
-)
+from ocfuse.vision import Frame, FrameWarning, PatchGaussian, PatchKNN, PictureDetector, open_frames
 from ocfuse.vision.live import FrameQueue
-from ocfuse.vision.watching import FrameWatch
+from ocfuse.vision.watch import FrameWatch
 from tests.vision.cases import Blocks, runs
 from tests.vision.framecases import Scripted, numbered
 

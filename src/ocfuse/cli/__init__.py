@@ -1,10 +1,11 @@
 """The command `ocfuse`."""
 
-import importlib
 import importlib.util
 import sys
 
-__all__ = ["main"]
+__all__ = [
+    "main",
+]
 
 #: Packages that every command needs.
 NEEDED = ("typer", "rich")

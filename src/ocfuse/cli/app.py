@@ -10,10 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from ocfuse import __version__
-from ocfuse.cli.codes import ExitCode
-from ocfuse.cli.commands import COMMANDS, STREAM, VIDEO
 from ocfuse.cli.output import have_streams, in_words, print_line, warn
-from ocfuse.cli.signals import tidy_termination
+from ocfuse.cli.runtime import COMMANDS, STREAM, VIDEO, ExitCode, tidy_termination
 from ocfuse.exceptions import MissingPackageError, OcfuseError, OcfuseWarning
 
 #: If set, errors come with their traceback.

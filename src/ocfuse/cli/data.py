@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ocfuse.cli.codes import ExitCode
 from ocfuse.cli.output import print_fields, print_json, print_line, print_table, warn
+from ocfuse.cli.runtime import ExitCode
 from ocfuse.datasets import Dataset, Sequence, fetch, find, list_datasets, load, locate
 from ocfuse.exceptions import OcfuseError
 

@@ -1,6 +1,5 @@
 """Start quickly: scikit-learn without packages that it imports and hardly ever asks."""
 
-import importlib
 import importlib.util
 import sys
 from types import ModuleType

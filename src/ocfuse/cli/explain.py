@@ -1,7 +1,8 @@
 """`ocfuse explain`: why rows have their scores."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -18,8 +19,21 @@ from ocfuse.cli.options import (
     Threads,
     Threshold,
 )
+from ocfuse.cli.output import collected, print_json, print_line, warn_of
+from ocfuse.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ocfuse.explain import Explanation
+    from ocfuse.tables import Source, TableDetector
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+#: Channels of a stream that are named, the most unusual first.
+MOST_CHANNELS = 5
+#: What rows are called, and what lies behind their scores.
+Explained: TypeAlias = "tuple[list[dict[str, Any]], Explanation]"
 
 
 @app.command("explain")
@@ -44,8 +58,171 @@ def explain_command(
     """Say what lies behind the scores of some rows."""
     if bool(row) == (worst is not None):
         raise typer.BadParameter("give either --row or --worst")
-    from ocfuse.cli import explaining  # noqa: PLC0415
+    from ocfuse import tables  # noqa: PLC0415
+    from ocfuse.cli import model_card  # noqa: PLC0415
 
-    detector = explaining.load_model(model, threshold, false_alarms, gaps)
-    opened = partial(explaining.open_source, data, delimiter, decimal=decimal)
-    explaining.explain_rows(detector, opened, row or [], worst or 1, json=json)
+    detector = model_card.load_model(model, threshold, false_alarms, gaps)
+    opened = partial(tables.open_source, data, delimiter, decimal=decimal)
+    explain_rows(detector, opened, row or [], worst or 1, json=json)
+
+
+def explain_rows(
+    model: "TableDetector",
+    opened: "Callable[[], Source]",
+    wanted: list[int],
+    worst: int,
+    *,
+    json: bool,
+) -> None:
+    """Explain rows by their numbers, or if there are none those with the lowest scores."""
+    import pandas as pd  # noqa: PLC0415
+
+    from ocfuse.tables.detector import RUNS  # noqa: PLC0415
+
+    find = _of_stream if model.kind == RUNS else _of_table
+    names, explanation = find(model, opened, wanted, worst)
+    channels = _channels(model, explanation)
+    if json:
+        print_json(
+            [names[i] | _as_dict(explanation, i) | channels[i] for i in range(len(explanation))]
+        )
+        return
+    for i, name in enumerate(names):
+        known = {key: value for key, value in name.items() if pd.notna(value)}
+        print_line(", ".join(f"{key} {value}" for key, value in known.items()))
+        print_line(explanation.describe(i) + _of_channels(channels[i]) + "\n")
+
+
+def _of_table(
+    model: "TableDetector", opened: "Callable[[], Source]", wanted: list[int], worst: int
+) -> Explained:
+    """Return what rows are called, and what lies behind their scores."""
+    from ocfuse.cli.streams import scored  # noqa: PLC0415
+    from ocfuse.tables.detector import RESULTS  # noqa: PLC0415
+
+    with collected() as notes:
+        source = opened()
+        frame = _rows(source, wanted) if wanted else _worst(model, source, worst)
+    with collected() as again:
+        names = scored(model, frame).drop(columns=list(RESULTS)).to_dict("records")
+    with collected():  # the same once more
+        explanation = model.explain(frame)
+    warn_of([*notes, *again] if wanted else notes)
+    return names, explanation
+
+
+def _of_stream(
+    model: "TableDetector", opened: "Callable[[], Source]", wanted: list[int], worst: int
+) -> Explained:
+    """Return the same of a stream, in which rows have their scores by those before them."""
+    from ocfuse.cli.streams import scored  # noqa: PLC0415
+    from ocfuse.cli.watch_events import oddities  # noqa: PLC0415
+    from ocfuse.tables.dataframes import listed  # noqa: PLC0415
+    from ocfuse.tables.detector import RESULTS  # noqa: PLC0415
+
+    with collected() as notes:
+        source = opened()
+        (frame,) = model.in_order([source.read()])
+        scores = scored(model.restart(), frame)
+    known = scores["score"].dropna()
+    chosen = wanted or known.sort_values(kind="stable").index[:worst].tolist()
+    if not chosen:
+        odd = ", ".join(oddities(model.counts or {})) or "none were odd"
+        raise InvalidInputError(
+            f"No row of {source.name} has a score. {model.needed} Of {len(frame):,} rows {odd}."
+        )
+    if max(chosen) >= len(frame):
+        raise _missing(source, wanted, len(frame))
+    without = [row for row in chosen if row not in known.index]
+    if without:
+        raise InvalidInputError(
+            f"These rows have no score: {listed(without)}. The first rows of a run have none, nor "
+            "those after a gap in time, until the longest window is full; those with most "
+            "channels missing neither."
+        )
+    with collected():  # the same once more
+        explanation = model.explain(frame, chosen)
+    warn_of(notes)
+    return scores.loc[chosen].drop(columns=list(RESULTS)).to_dict("records"), explanation
+
+
+def _channels(model: "TableDetector", explanation: "Explanation") -> list[dict[str, Any]]:
+    """Return what each channel of a stream costs the rows, the dearest first."""
+    import numpy as np  # noqa: PLC0415
+
+    names, costs = model.channels, model.channel_costs(explanation)
+    if not names:
+        return [{} for _ in range(len(explanation))]
+    return [
+        {"channels": [{"name": names[j], "cost": row[j]} for j in np.argsort(-row, kind="stable")]}
+        for row in costs
+    ]
+
+
+def _of_channels(found: dict[str, Any]) -> str:
+    dear = [f"{c['name']} ({c['cost']:+.3f})" for c in found.get("channels", ()) if c["cost"] > 0]
+    return f"\nmost unusual channels: {', '.join(dear[:MOST_CHANNELS])}" if dear else ""
+
+
+def _rows(source: "Source", wanted: list[int]) -> "pd.DataFrame":
+    """Return rows by their numbers, in the order asked for."""
+    import pandas as pd  # noqa: PLC0415
+
+    found, n_rows = [], 0
+    for chunk in source.chunks():
+        found.append(chunk[chunk.index.isin(wanted)])
+        n_rows += len(chunk)
+        if sum(map(len, found)) == len(set(wanted)):
+            return pd.concat(found).loc[wanted]
+    raise _missing(source, wanted, n_rows)
+
+
+def _missing(source: "Source", wanted: list[int], n_rows: int) -> InvalidInputError:
+    """Return the error for rows that are not there."""
+    missing = sorted(row for row in set(wanted) if row >= n_rows)
+    return InvalidInputError(
+        f"{source.name} has {n_rows} rows, numbered from 0. "
+        f"Got --row {', '.join(map(str, missing))}."
+    )
+
+
+def _worst(model: "TableDetector", source: "Source", count: int) -> "pd.DataFrame":
+    """Return the rows with the lowest scores, the lowest first."""
+    import pandas as pd  # noqa: PLC0415
+
+    from ocfuse.cli.streams import scored_chunks  # noqa: PLC0415
+
+    rows, lowest = pd.DataFrame(), pd.Series(dtype=float)
+    for chunk, scores in scored_chunks(model, source):
+        lowest = pd.concat([lowest, scores["score"]]) if len(lowest) else scores["score"]
+        lowest = lowest.sort_values(kind="stable").head(count)
+        rows = pd.concat([rows, chunk]) if len(rows) else chunk
+        rows = rows.loc[lowest.index]
+    return rows
+
+
+def _as_dict(explanation: "Explanation", i: int) -> dict[str, Any]:
+    members = zip(
+        explanation.member_names,
+        explanation.weights[i].tolist(),
+        explanation.normalised_scores[i].tolist(),
+        explanation.contributions[i].tolist(),
+        strict=True,
+    )
+    near = zip(explanation.nearest_rows[i], explanation.nearest_distances[i], strict=True)
+    return {
+        "score": explanation.score[i],
+        "threshold": explanation.offset,
+        "p_value": explanation.p_value[i],
+        "is_anomaly": explanation.is_anomaly[i],
+        "base": explanation.base[i],
+        "local_p": explanation.local_p[i],
+        "members": [
+            dict(zip(("name", "weight", "score", "share"), member, strict=True))
+            for member in members
+        ],
+        "nearest_normal": [{"row": row, "distance": distance} for row, distance in near],
+        "reason": explanation.reason(i),
+        "reference_score": explanation.reference_score[i],
+        "features": [one.as_dict() for one in explanation.readings(i)],
+    }

@@ -1,17 +1,29 @@
-"""Options that several commands have. Nothing here takes long to import: the help needs it."""
+"""Options that several commands have, the config file, and checks of file names.
 
+Nothing here takes long to import: the help needs it.
+
+Settings from a TOML file: a table per command, with keys that are named as its flags.
+
+Keys at the top of the file hold for every command that has such a flag. Flags win. The file is
+the one that ``--config`` names, or ocfuse.toml in the working folder.
+"""
+
+import importlib
 import math
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from threadpoolctl import threadpool_limits
 
-from ocfuse.cli.config import use_config
+from ocfuse.cli.output import print_line
+from ocfuse.cli.runtime import COMMANDS, GROUPS, STREAM, VIDEO
+from ocfuse.exceptions import MissingPackageError, did_you_mean
 
 #: Heading of these options in the help.
 PANEL = "For every command"
@@ -19,6 +31,192 @@ PANEL = "For every command"
 POOL_NAMES = ("default", "large", "light", "wide", "paper", "paper-all")
 #: What libraries ask for the number of their threads when they are loaded.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+Model = Annotated[Path, typer.Argument(help="Model that `ocfuse fit` wrote.", show_default=False)]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="CSV, TSV, Parquet, Feather, NPY, NPZ file, a folder of them, or - for CSV on stdin.",
+        show_default=False,
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")]
+#: Where `fit` writes unless somebody says otherwise.
+DEFAULT_MODEL = Path("model.ocf")
+Force = Annotated[bool, typer.Option("--force/--no-force", help="Replace an existing model.")]
+Label = Annotated[str | None, typer.Option(help="Column that tells normal from not.")]
+Normal = Annotated[
+    list[str] | None,
+    typer.Option(help="Value of the label column that means normal; may be repeated."),
+]
+Anomaly = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Value of the label column that means an anomaly; empty cells are unknown; may be "
+        "repeated."
+    ),
+]
+Ignore = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
+Id = Annotated[str | None, typer.Option(help="Column that names the rows.")]
+Time = Annotated[str | None, typer.Option(help="Column with the time of the rows.")]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that names the run or part of the rows; those of one are held out together."
+    ),
+]
+Category = Annotated[
+    list[str] | None,
+    typer.Option(help="Column that holds categories, such as codes; may be repeated."),
+]
+Scale = Annotated[
+    Literal["standard", "robust", "none"],
+    typer.Option(help="How columns are scaled; none for columns of one unit, such as pixels."),
+]
+Gaps = Annotated[
+    Literal["judge", "refuse", "alarm"] | None,
+    typer.Option(
+        help="What a gap means that training had not: judge the row by its other columns, "
+        "refuse it, or raise an alarm; judge, or what fit was told.",
+    ),
+]
+Members = Annotated[
+    str,
+    typer.Option(
+        help=f"Pool ({', '.join(POOL_NAMES)}), or members of the pools such as knn-5,lof-30."
+    ),
+]
+FailOnAnomaly = Annotated[
+    bool,
+    typer.Option(
+        "--fail-on-anomaly/--no-fail-on-anomaly",
+        help="Exit code 1 if there are anomalies, or rows that cannot be scored.",
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(help="Write a report on the rows, .html or .pdf; they are then held in memory."),
+]
+#: How the commands that know many machines are told about them.
+MACHINES = "On many machines"
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="dask: the data are a folder of Parquet files, and the work is shared out.",
+        rich_help_panel=MACHINES,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786; else processes are started "
+        "on this machine.",
+        rich_help_panel=MACHINES,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="How many processes to start; by default one per core.",
+        rich_help_panel=MACHINES,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json/--no-json", help="Print JSON.", rich_help_panel=PANEL)]
+Seed = Annotated[
+    int, typer.Option(min=0, help="Seed of all that is left to chance.", rich_help_panel=PANEL)
+]
+
+#: Read if it is there.
+DEFAULT_FILE = Path("ocfuse.toml")
+#: Flags that may stand at the top of the file.
+SHARED = ("json", "quiet", "seed", "threads")
+#: Commands that may have a table.
+TABLES = (
+    *(name for name in COMMANDS if name not in GROUPS),
+    *(f"{name}-video" for name in VIDEO),
+    *(f"{name}-stream" for name in STREAM),
+)
+
+#: Endings that tell the format of scores; each but the last also with .gz.
+SCORE_FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+KNOWN = ".csv, .tsv, .jsonl (each also with .gz) and .parquet"
+
+#: Formats of annotated videos, by the endings of their names.
+VIDEO_FORMATS = {".mp4": "mp4", ".mkv": "matroska", ".avi": "avi", ".mov": "mov"}
+#: Frames in a row below the threshold that raise an event: a tenth of a second.
+MIN_FRAMES = 3
+
+Topic = Annotated[
+    str | None,
+    typer.Option(help="Topic of a bag, if several have pictures; array of an .npz file."),
+]
+
+
+def use_config(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Let a file say what flags do not; the callback of ``--config``."""
+    if path is None and DEFAULT_FILE.is_file():
+        path = DEFAULT_FILE
+    if path is not None:
+        flags = {_flag(param): param for param in ctx.command.params if _flag(param)}
+        ctx.default_map = _defaults(read(path), str(ctx.command.name), flags)
+    return path
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return what a TOML file says."""
+    try:
+        toml = importlib.import_module("tomllib")
+    except ImportError:
+        raise MissingPackageError(
+            f"{path} needs Python 3.11 or later, which can read TOML. Give the settings as flags."
+        ) from None
+    try:
+        settings: dict[str, Any] = toml.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise typer.BadParameter(f"{path} is not TOML: {error}.") from None
+    return settings
+
+
+def _defaults(settings: dict[str, Any], command: str, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values for one command by the names of its parameters."""
+    own = settings.pop(command, {})
+    shared = {key: value for key, value in settings.items() if key in SHARED}
+    _refuse_unknown(settings, (*TABLES, *SHARED), "the file")
+    if not isinstance(own, dict):
+        raise typer.BadParameter(f"{command} must be a table. Write [{command}] above its keys.")
+    _refuse_unknown(own, flags, f"[{command}]")
+    given = {key: value for key, value in shared.items() if key in flags} | own
+    return {flags[key].name: _value(key, given[key], flags[key]) for key in given}
+
+
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:
+    names = list(known)
+    for key in given:
+        if key not in names:
+            hint = did_you_mean(key, names) or f"Known are {', '.join(names)}."
+            raise typer.BadParameter(f"unknown key {key!r} in {where}. {hint}")
+
+
+def _value(key: str, value: Any, param: Any) -> Any:
+    """Return a value as the flag would give it; a single one is a list of one."""
+    if isinstance(value, dict) or (isinstance(value, list) and not param.multiple):
+        raise typer.BadParameter(f"{key} must be a single value. Got {value!r}.")
+    if isinstance(value, bool) != param.is_flag:
+        kind = "true or false" if param.is_flag else "a value, not true or false"
+        raise typer.BadParameter(f"{key} must be {kind}. Got {value!r}.")
+    if param.multiple:
+        return value if isinstance(value, list) else [value]
+    return value
+
+
+def _flag(param: Any) -> str:
+    """Return "false-alarms" for the option ``--false-alarms``; empty for what is no setting."""
+    if param.param_type_name != "option" or param.name in ("config", "help"):
+        return ""
+    return str(max(param.opts, key=len)).lstrip("-")
 
 
 def _be_quiet(ctx: typer.Context, is_asked: bool) -> bool:
@@ -75,64 +273,10 @@ def _check_decimal(decimal: str | None) -> str | None:
     return decimal
 
 
-Model = Annotated[Path, typer.Argument(help="Model that `ocfuse fit` wrote.", show_default=False)]
-Data = Annotated[
-    str,
-    typer.Argument(
-        help="CSV, TSV, Parquet, Feather, NPY, NPZ file, a folder of them, or - for CSV on stdin.",
-        show_default=False,
-    ),
-]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")]
-#: Where `fit` writes unless somebody says otherwise.
-DEFAULT_MODEL = Path("model.ocf")
-Force = Annotated[bool, typer.Option("--force/--no-force", help="Replace an existing model.")]
-Label = Annotated[str | None, typer.Option(help="Column that tells normal from not.")]
-Normal = Annotated[
-    list[str] | None,
-    typer.Option(help="Value of the label column that means normal; may be repeated."),
-]
-Anomaly = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Value of the label column that means an anomaly; empty cells are unknown; may be "
-        "repeated."
-    ),
-]
-Ignore = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
-Id = Annotated[str | None, typer.Option(help="Column that names the rows.")]
-Time = Annotated[str | None, typer.Option(help="Column with the time of the rows.")]
-Group = Annotated[
-    str | None,
-    typer.Option(
-        help="Column that names the run or part of the rows; those of one are held out together."
-    ),
-]
-Category = Annotated[
-    list[str] | None,
-    typer.Option(help="Column that holds categories, such as codes; may be repeated."),
-]
-Scale = Annotated[
-    Literal["standard", "robust", "none"],
-    typer.Option(help="How columns are scaled; none for columns of one unit, such as pixels."),
-]
-Gaps = Annotated[
-    Literal["judge", "refuse", "alarm"] | None,
-    typer.Option(
-        help="What a gap means that training had not: judge the row by its other columns, "
-        "refuse it, or raise an alarm; judge, or what fit was told.",
-    ),
-]
 #: How `fit` and `compare` are told the rate; commands that have a model may leave it to that.
 Rate = Annotated[
     float,
     typer.Option(help="Share of normal rows that may raise an alarm.", callback=check_rate),
-]
-Members = Annotated[
-    str,
-    typer.Option(
-        help=f"Pool ({', '.join(POOL_NAMES)}), or members of the pools such as knn-5,lof-30."
-    ),
 ]
 Delimiter = Annotated[
     str | None,
@@ -161,13 +305,6 @@ FalseAlarms = Annotated[
         callback=check_rate,
     ),
 ]
-FailOnAnomaly = Annotated[
-    bool,
-    typer.Option(
-        "--fail-on-anomaly/--no-fail-on-anomaly",
-        help="Exit code 1 if there are anomalies, or rows that cannot be scored.",
-    ),
-]
 FailAbove = Annotated[
     float | None,
     typer.Option(
@@ -176,36 +313,6 @@ FailAbove = Annotated[
         callback=check_rate,
     ),
 ]
-Report = Annotated[
-    Path | None,
-    typer.Option(help="Write a report on the rows, .html or .pdf; they are then held in memory."),
-]
-#: How the commands that know many machines are told about them.
-MACHINES = "On many machines"
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        help="dask: the data are a folder of Parquet files, and the work is shared out.",
-        rich_help_panel=MACHINES,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786; else processes are started "
-        "on this machine.",
-        rich_help_panel=MACHINES,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="How many processes to start; by default one per core.",
-        rich_help_panel=MACHINES,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json/--no-json", help="Print JSON.", rich_help_panel=PANEL)]
 Quiet = Annotated[
     bool,
     typer.Option(
@@ -225,9 +332,6 @@ Threads = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
-Seed = Annotated[
-    int, typer.Option(min=0, help="Seed of all that is left to chance.", rich_help_panel=PANEL)
-]
 Config = Annotated[
     Path | None,
     typer.Option(
@@ -238,3 +342,132 @@ Config = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
+
+
+def score_format(path: Path) -> str:
+    """Return the ending that tells the format, in small letters; empty if none does."""
+    is_compressed = path.suffix.lower() == ".gz"
+    kind = (path.with_suffix("") if is_compressed else path).suffix.lower()
+    return kind if kind in SCORE_FORMATS and (kind, is_compressed) != (".parquet", True) else ""
+
+
+def check_scores(path: Path | None) -> Path | None:
+    """Refuse a file whose name does not tell its format; ``-`` is stdout."""
+    if path is None or str(path) == "-":
+        return None
+    if path.is_dir():
+        raise typer.BadParameter(
+            f"{path} is a folder. Give the name of a file in it.", param_hint="--out"
+        )
+    if not score_format(path):
+        raise typer.BadParameter(
+            f"The name tells the format: {KNOWN}. Got {path.name}.", param_hint="--out"
+        )
+    _require_folder(path)
+    return path
+
+
+def check_model(path: Path, force: bool) -> None:
+    """Refuse what cannot be written, or should not be replaced."""
+    _require_folder(path)
+    if path.exists() and not path.is_file():
+        raise typer.BadParameter(f"{path} is not a file. Give a name such as model.ocf.")
+    if path.exists() and not force:
+        raise typer.BadParameter(f"{path} exists. Use --force to replace it, or another name.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"{path.parent} is not writable. Choose another folder by --out.")
+
+
+def refuse_overwriting(
+    written: Mapping[str, Path | None], read: Mapping[str, Path | str | None]
+) -> None:
+    """Refuse to write a file that is read, or the same one twice.
+
+    Parameters
+    ----------
+    written, read : mapping of str
+        Files by the names that the user knows; None where there is none.
+    """
+    targets = {name: path for name, path in written.items() if path is not None}
+    sources = {name: Path(path) for name, path in read.items() if path is not None}
+    for (name, path), (other, second) in combinations(targets.items(), 2):
+        if _is_same(path, second):
+            raise typer.BadParameter(f"{name} and {other} are the same file, {path}.")
+    for name, path in targets.items():
+        for other, source in sources.items():
+            if _is_same(path, source):
+                raise typer.BadParameter(
+                    f"{path} is the {other} and would be overwritten. Give {name} another name."
+                )
+
+
+def check_engine(engine: str | None, needs: dict[str, object], excluded: dict[str, object]) -> bool:
+    """Tell whether many machines are asked for; refuse what does not go with that.
+
+    Parameters
+    ----------
+    engine : str or None
+        What was asked for.
+    needs, excluded : dict
+        What goes with an engine only, and what does not, by flag; None and False are nothing.
+    """
+    if engine not in (None, "dask"):
+        raise typer.BadParameter(f"must be dask. Got {engine!r}.", param_hint="--engine")
+    given = {name for name, value in (needs if engine is None else excluded).items() if value}
+    if given and engine is None:
+        raise typer.BadParameter(f"{', '.join(sorted(given))}: only with --engine dask")
+    if given:
+        raise typer.BadParameter(f"{', '.join(sorted(given))}: not with --engine dask")
+    return engine is not None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Tell whether two names stand for one file, be it there yet or not."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _require_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.parent}. Create it first.")
+
+
+def help_or_value(ctx: typer.Context, given: Any) -> Any:
+    """Show the help for ``--video --help``, which would take the second as a value."""
+    if "--help" in (given if isinstance(given, list) else [given]):
+        print_line(ctx.get_help())
+        raise typer.Exit
+    return given
+
+
+def check_frame_rate(rate: float | None) -> float | None:
+    """Refuse what is no share of frames."""
+    if rate is not None and not 0 < rate < 1:
+        raise typer.BadParameter(f"must be between 0 and 1. Got {rate:g}. Use 0.01 for 1 %.")
+    return rate
+
+
+def check_video(path: Path | None) -> Path | None:
+    """Refuse a video that could not be written in the end."""
+    if path is None:
+        return None
+    if path.suffix.lower() not in VIDEO_FORMATS:
+        raise typer.BadParameter(
+            f"The name tells the format: {', '.join(VIDEO_FORMATS)}. Got {path.name}."
+        )
+    return check_place(path)
+
+
+def check_place(path: Path | None) -> Path | None:
+    """Refuse a file whose folder is not there."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise typer.BadParameter(f"{path} is a folder, or its folder is not there. Create it.")
+    return path
+
+
+def check_folder(path: Path | None) -> Path | None:
+    """Refuse what is a file."""
+    if path is not None and path.exists() and not path.is_dir():
+        raise typer.BadParameter(f"{path} is a file. Give the name of a folder.")
+    return path

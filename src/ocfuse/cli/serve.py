@@ -1,12 +1,19 @@
 """`ocfuse serve`: models as a service."""
 
+import signal
+import warnings
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ocfuse.cli.options import Config, Json, Quiet, Threads
-from ocfuse.cli.targets import refuse_overwriting
+from ocfuse.cli.options import Config, Json, Quiet, Threads, refuse_overwriting
+from ocfuse.cli.output import json_line, print_at_once, warn
+from ocfuse.cli.runtime import ExitCode
+
+if TYPE_CHECKING:
+    from ocfuse.serve import Settings
 
 #: Headings of the help.
 SAFETY, LIMITS, BATCHES = "Safety", "Limits for one client", "Batches"
@@ -15,6 +22,12 @@ EVENTS = "Events of streams"
 MB = 2**20
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+#: What a token on a network needs.
+PLAIN = (
+    "Warning: without TLS, token and rows can be read on their way. Give --tls-cert and --tls-key, "
+    "or let a proxy on this machine speak TLS."
+)
 
 
 @app.command("serve")
@@ -117,11 +130,12 @@ def serve_command(
 
     Logs are lines of JSON on stderr, without values of rows.
     """
-    from ocfuse.cli import serving  # noqa: PLC0415
+    from ocfuse import serve  # noqa: PLC0415
+    from ocfuse.serve import settings as serving  # noqa: PLC0415
 
     paths = serving.named_models(models)
     refuse_overwriting({"--events": events}, {f"model {name}": p for name, p in paths.items()})
-    limits = serving.Limits(
+    limits = serve.Limits(
         body_bytes=round(max_body * MB),
         rows=max_rows,
         columns=max_columns,
@@ -130,7 +144,7 @@ def serve_command(
         requests=max_requests,
         streams=max_streams,
     )
-    settings = serving.Settings(
+    settings = serve.Settings(
         models=paths,
         host=host,
         port=port,
@@ -143,7 +157,34 @@ def serve_command(
         reload_seconds=reload,
         drain_seconds=drain,
         events=events,
-        keep=serving.Keep(keep_days, keep_events, round(keep_pictures * MB)),
+        keep=serve.Retention(keep_days, keep_events, round(keep_pictures * MB)),
         publish_scores=show_requests,
     )
-    raise typer.Exit(serving.run(settings, json=json, quiet=quiet))
+    raise typer.Exit(run(settings, json=json, quiet=quiet))
+
+
+def run(settings: "Settings", *, json: bool = False, quiet: bool = False) -> int:
+    """Serve until a signal comes; return the exit code."""
+    from ocfuse.serve import create_app  # noqa: PLC0415
+    from ocfuse.serve.server import run_server  # noqa: PLC0415
+    from ocfuse.serve.settings import is_loopback  # noqa: PLC0415
+    from ocfuse.serve.telemetry import write_lines  # noqa: PLC0415
+    from ocfuse.system.threads import one_thread_throughout  # noqa: PLC0415
+
+    warnings.simplefilter("ignore")  # what threads of the service warn of may quote rows
+    write_lines(only_errors=quiet)
+    if not quiet and not settings.is_encrypted and not is_loopback(settings.host):
+        warn(PLAIN)
+    with one_thread_throughout():  # the service has threads of its own
+        service = create_app(settings)
+        try:
+            ended_by = run_server(service, partial(_announce, settings, json))
+        finally:
+            service.close()
+    return int(ExitCode.INTERRUPTED) if ended_by == signal.SIGINT else 0
+
+
+def _announce(settings: "Settings", json: bool, address: str) -> None:
+    names = list(settings.models)
+    told = {"address": address, "models": names}
+    print_at_once(json_line(told) if json else f"Serving {', '.join(names)} at {address}\n")

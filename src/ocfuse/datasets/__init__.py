@@ -3,10 +3,9 @@
 from ocfuse.datasets.adbench import load_adbench
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, Sequence
 from ocfuse.datasets.registry import fetch, find, list_datasets, load, locate
-from ocfuse.datasets.robot_failures import load_robot_failures
-from ocfuse.datasets.skab import load_skab
-from ocfuse.datasets.table import load_table
+from ocfuse.datasets.sequences import load_robot_failures, load_skab
 from ocfuse.datasets.uci import load_uci
+from ocfuse.datasets.user_table import load_table
 
 __all__ = [
     "Dataset",

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, signs
-from ocfuse.datasets.npz import look_npz, read_npz
+from ocfuse.datasets.formats import look_npz, read_npz
 from ocfuse.datasets.store import StoredFile, data_folder
 from ocfuse.exceptions import DatasetError, DatasetWarning, unknown_name
-from ocfuse.files import natural
+from ocfuse.system.files import natural
 
 FOLDER = "adbench"
 PAGE = "https://github.com/Minqi824/ADBench"

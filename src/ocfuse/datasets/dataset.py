@@ -6,8 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from ocfuse.arrays import FloatArray, Int64Array
 
 NORMAL, ANOMALY = 1, -1
 
@@ -45,7 +44,7 @@ class DatasetInfo:
     paper_id : str or None
         D1 to D10 in the tables of the paper.
     sha256 : str or None
-        Checksum of the content, see `ocfuse.datasets.checksum`. None: the
+        Checksum of the content, see `ocfuse.datasets.formats`. None: the
         file is taken as it is.
     notes : str
         What a user should know.
@@ -90,7 +89,7 @@ class Dataset:
 
     name: str
     X: FloatArray
-    y: IntArray
+    y: Int64Array
     labels: NDArray[np.str_]
     feature_names: tuple[str, ...]
     about: DatasetInfo | None = None
@@ -126,7 +125,7 @@ class Sequence:
 
     name: str
     X: FloatArray
-    y: IntArray
+    y: Int64Array
     label: str
     columns: tuple[str, ...]
     time: NDArray[np.datetime64] | None = None
@@ -141,6 +140,6 @@ class Sequence:
         )
 
 
-def signs(is_normal: NDArray[np.bool_]) -> IntArray:
+def signs(is_normal: NDArray[np.bool_]) -> Int64Array:
     """Return +1 for normal rows and -1 for anomalies."""
     return np.where(is_normal, NORMAL, ANOMALY).astype(np.int64)

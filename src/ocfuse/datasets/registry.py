@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ocfuse.datasets import adbench, robot_failures, skab, uci
+from ocfuse.datasets import adbench, sequences, uci
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, Sequence
 from ocfuse.exceptions import unknown_name
 
@@ -24,7 +24,7 @@ class _Family:
 
 
 def _load_skab(run: str) -> Loaded:
-    return skab.load_run(run) if run else skab.load_skab()
+    return sequences.load_run(run) if run else sequences.load_skab()
 
 
 _FAMILIES = {
@@ -37,20 +37,20 @@ _FAMILIES = {
         uci.fetch_uci,
     ),
     "robot-failures": _Family(
-        lambda: [info.name for info in robot_failures.robot_infos()],
-        robot_failures.robot_infos,
-        robot_failures.find_robot_failures,
-        robot_failures.load_robot_failures,
-        robot_failures.locate_robot_failures,
-        robot_failures.fetch_robot_failures,
+        lambda: [info.name for info in sequences.robot_infos()],
+        sequences.robot_infos,
+        sequences.find_robot_failures,
+        sequences.load_robot_failures,
+        sequences.locate_robot_failures,
+        sequences.fetch_robot_failures,
     ),
     "skab": _Family(
-        lambda: [skab.INFO.name],
-        lambda: [skab.INFO],
-        skab.find_skab,
+        lambda: [sequences.INFO.name],
+        lambda: [sequences.INFO],
+        sequences.find_skab,
         _load_skab,
-        skab.locate_skab,
-        skab.fetch_skab,
+        sequences.locate_skab,
+        sequences.fetch_skab,
     ),
     "adbench": _Family(
         adbench.adbench_names,

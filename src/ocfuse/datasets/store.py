@@ -1,17 +1,33 @@
-"""Where the files of data sets are: the user's folder, the cache, the network."""
+"""Files of data sets: the user's folder, the cache, and downloads that resume."""
 
+import contextlib
+import http.client
+import logging
 import os
+import shutil
+import time
+import urllib.request
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ocfuse.datasets.download import download
-from ocfuse.exceptions import DatasetUnavailableError, MissingPackageError
-from ocfuse.optional import needed
+from ocfuse.exceptions import DatasetError, DatasetUnavailableError, MissingPackageError
+from ocfuse.system.packages import needed
 
 #: Folder that is looked at first, and folder of what was downloaded.
 DATA_VARIABLE = "OCFUSE_DATA"
 CACHE_VARIABLE = "OCFUSE_CACHE"
+
+#: Seconds without a byte, and how often a broken connection is resumed.
+TIMEOUT = 30.0
+ATTEMPTS = 3
+CHUNK = 1 << 16
+#: Seconds after which a server that has failed (5xx) is asked again, once.
+PAUSE = 1.0
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -89,3 +105,146 @@ def _bases() -> Iterator[Path]:
         yield cache_folder()
     except MissingPackageError:
         return  # nothing was ever downloaded without it
+
+
+class _BrokenOffError(OSError):
+    """The connection ended before the file did."""
+
+
+@dataclass(frozen=True)
+class ResumingDownloader:
+    """Fetch a URL, and go on from where a break left a `.part` file.
+
+    While it works the file has a name of its own, so that other processes and
+    threads are not disturbed: the first one takes the `.part` that a break
+    left by renaming it, which cannot be done twice, and others start anew.
+
+    Parameters
+    ----------
+    part : Path
+        Holds what has arrived before a break, for the next call.
+    verify : callable
+        Takes the path of the complete file and raises DatasetError if it is
+        not the right one; it is removed then.
+    timeout : float
+        Seconds without a byte after which the connection counts as broken.
+    attempts : int
+        How often a broken connection is tried in one call.
+    """
+
+    part: Path
+    verify: Callable[[Path], object]
+    timeout: float = TIMEOUT
+    attempts: int = ATTEMPTS
+
+    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
+        """Do what pooch asks of a downloader."""
+        own = self.part.with_name(f"{self.part.stem}.{uuid.uuid4().hex}.part")
+        _rename(self.part, own)
+        try:
+            self._receive(url, own)
+            self._verify(url, own)
+            os.replace(own, output_file)
+        finally:
+            _rename(own, self.part)  # what has arrived before a break, if anything
+
+    def _receive(self, url: str, own: Path) -> None:
+        """Ask for the file until it is whole."""
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return self._ask_twice(url, own)
+            except (TimeoutError, ConnectionError, _BrokenOffError, http.client.HTTPException):
+                if attempt == self.attempts:
+                    raise
+                logger.info("The connection to %s broke; going on (%d).", url, attempt)
+
+    def _ask_twice(self, url: str, own: Path) -> None:
+        """Ask, and once more if the server has failed: it may be busy for a moment."""
+        try:
+            self._ask(url, own)
+        except urllib.error.HTTPError as error:
+            if error.code < http.HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise
+            logger.info("%s answers %d; asking again.", url, error.code)
+            time.sleep(PAUSE)
+            self._ask(url, own)
+
+    def _ask(self, url: str, own: Path) -> None:
+        """Append what is missing of the file, or all of it if the server resumes nothing."""
+        have = own.stat().st_size if own.exists() else 0
+        request = urllib.request.Request(url, headers={"User-Agent": "ocfuse"})
+        if have:
+            request.add_header("Range", f"bytes={have}-")
+        try:
+            with urllib.request.urlopen(request, timeout=self.timeout) as response:
+                _append(response, own, have)
+        except urllib.error.HTTPError as error:
+            if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                raise
+            if _total(error.headers.get("Content-Range")) != have:
+                own.unlink()  # a leftover of another file: start anew
+                raise _BrokenOffError("the server has a shorter file than the part here") from None
+
+    def _verify(self, url: str, own: Path) -> None:
+        try:
+            self.verify(own)
+        except DatasetError as error:
+            own.unlink()
+            raise DatasetError(f"What {url} sent was removed. {error}") from error
+
+
+def _append(response: Any, own: Path, have: int) -> None:
+    resumed = response.status == http.HTTPStatus.PARTIAL_CONTENT
+    length = response.headers.get("Content-Length")
+    start = have if resumed else 0
+    with open(own, "ab" if resumed else "wb") as file:
+        shutil.copyfileobj(response, file, CHUNK)
+    size = own.stat().st_size
+    if length is not None and size < start + int(length):
+        raise _BrokenOffError(f"only {size} of {start + int(length)} bytes arrived")
+
+
+def _rename(path: Path, other: Path) -> None:
+    """Rename a file if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(path, other)
+
+
+def download(
+    url: str, target: Path, verify: Callable[[Path], object], timeout: float = TIMEOUT
+) -> None:
+    """Put the file of a URL at `target`, verified, or raise DatasetUnavailableError."""
+    pooch = needed("pooch", "to download data")
+    _make_folder(target.parent)
+    part = target.with_name(target.name + ".part")
+    store = pooch.create(target.parent, "", registry={target.name: None}, urls={target.name: url})
+    try:
+        store.fetch(target.name, downloader=ResumingDownloader(part, verify, timeout))
+    except (OSError, http.client.HTTPException) as error:
+        raise DatasetUnavailableError(_reason(url, error)) from error
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatasetUnavailableError(
+            f"The folder {folder} for downloads cannot be made: {error.strerror}. Let the "
+            "environment variable OCFUSE_CACHE name a folder that can be written to."
+        ) from error
+
+
+def _reason(url: str, error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"{url} cannot be fetched: the server answers {error.code} {error.reason}."
+    if isinstance(error, urllib.error.URLError):
+        return f"{url} cannot be reached ({error.reason}). Is there a network?"
+    if isinstance(error, TimeoutError):
+        return f"{url} does not answer in time ({error}). A later call goes on from here."
+    return f"{url} cannot be fetched: {error}. A later call goes on from here."
+
+
+def _total(content_range: str | None) -> int | None:
+    """Return N of "bytes */N"."""
+    total = (content_range or "").rpartition("/")[2]
+    return int(total) if total.isdigit() else None

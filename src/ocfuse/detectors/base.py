@@ -1,4 +1,4 @@
-"""What every detector of ours shares: the contract, honest scores, the offset."""
+"""What every detector of ours shares: the contract, out-of-fold scores, the offset."""
 
 import math
 import numbers
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape, guessed_cost
-from ocfuse.detectors.gram import FloatArray, Gram, Query, Reference, distances_cost
+from ocfuse.detectors.gram import Gram, Query, Reference, distances_cost
 from ocfuse.detectors.landmarks import Landmarks, landmarks_cost
 from ocfuse.exceptions import InvalidInputError
 
-IndexArray: TypeAlias = NDArray[np.intp]
-Folds: TypeAlias = Sequence[tuple[IndexArray, IndexArray]]
+Folds: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 
 #: Folds of the scores that a detector gives to rows it has not seen.
 N_FOLDS = 4
@@ -61,8 +61,8 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         rows = core_rows(len(table), self.rows_of(len(table)))
         gram = Gram(table[rows])
         self.fit_gram(gram)
-        honest = honest_scores(self, gram, interleaved_folds(len(rows)))
-        self.offset_ = lower_quantile(honest, self.false_alarm_rate)
+        out_of_fold = out_of_fold_scores(self, gram, interleaved_folds(len(rows)))
+        self.offset_ = lower_quantile(out_of_fold, self.false_alarm_rate)
         return self
 
     def fit_gram(self, gram: Gram) -> "BaseDetector":
@@ -227,7 +227,7 @@ class KernelDetector(BaseDetector):
         return gram.made(Landmarks, self.landmarks)
 
 
-def core_rows(n: int, max_samples: int | None) -> IndexArray:
+def core_rows(n: int, max_samples: int | None) -> IntArray:
     """Return at most `max_samples` row numbers, evenly spaced."""
     if max_samples is None or n <= max_samples:
         return np.arange(n)
@@ -240,7 +240,7 @@ def interleaved_folds(n: int, n_folds: int = N_FOLDS) -> Folds:
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in np.unique(fold)]
 
 
-def honest_scores(
+def out_of_fold_scores(
     detector: BaseDetector, gram: Gram, folds: Folds, *, by_fold: bool = False
 ) -> FloatArray:
     """Score every row of `gram` by a detector that has not seen it.
@@ -283,7 +283,7 @@ def honest_scores(
 def lower_quantile(scores: FloatArray, rate: float) -> float:
     """Return the largest offset that puts at most a share `rate` of fresh scores below it.
 
-    Conformal: with n honest scores it is the k-th smallest, k = floor(rate (n + 1)).
+    Conformal: with n out-of-fold scores it is the k-th smallest, k = floor(rate (n + 1)).
     If k is 0, n is too small for the rate and the smallest score is all there is.
     """
     # 0.1 * 30 is a little less or more than 3; neither must change k.

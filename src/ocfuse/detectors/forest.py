@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ocfuse.compiled.native import kernel, thread_count
+from ocfuse.arrays import FloatArray
 from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import (
     N_FOLDS,
     BaseDetector,
-    honest_scores,
     interleaved_folds,
+    out_of_fold_scores,
     require_count,
 )
-from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.detectors.gram import Gram, Query
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.optional import slow
+from ocfuse.kernels import kernel, thread_count
+from ocfuse.system.packages import slow
 
 #: Pairs of a row and a tree that are followed at once.
 PAIRS_AT_ONCE = 2**16
@@ -122,7 +123,7 @@ class Forest(BaseDetector):
     trees are followed at once, so that a single row takes a fraction of a
     millisecond.
 
-    Honest scores come from the trees that have not drawn the row. If for some
+    Out-of-fold scores come from the trees that have not drawn the row. If for some
     row they are fewer than a fourth of all, as they are below about 1.7 r
     rows, four smaller forests are grown for the purpose, each with a fourth of
     the trees and without a fourth of the rows.
@@ -212,7 +213,7 @@ class Forest(BaseDetector):
         if unseen.sum(axis=1).min() >= fewest:
             return self._mean_score(gram.X, unseen)
         forest = clone(self).set_params(n_trees=fewest)
-        return honest_scores(forest, gram, interleaved_folds(gram.n_rows), by_fold=True)
+        return out_of_fold_scores(forest, gram, interleaved_folds(gram.n_rows), by_fold=True)
 
     def _mean_score(self, X: FloatArray, asked: NDArray[np.bool_] | None) -> FloatArray:
         """Return the score of every row by the trees that are asked, or by all."""

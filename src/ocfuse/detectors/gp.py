@@ -5,11 +5,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from ocfuse.arrays import FloatArray
 from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, KernelDetector, require_number
-from ocfuse.detectors.blocks import Blocks
-from ocfuse.detectors.gram import FloatArray, Gram, Query
-from ocfuse.detectors.landmarks import Landmarks, blocks_cost, landmarks_cost
+from ocfuse.detectors.gram import Gram, Query
+from ocfuse.detectors.landmarks import Blocks, Landmarks, blocks_cost, landmarks_cost
 from ocfuse.exceptions import InvalidInputError
 
 #: Below this mean the logarithm of the ratio is continued by its tangent.

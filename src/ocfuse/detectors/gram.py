@@ -4,23 +4,24 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ocfuse.compiled.native import kernel
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
-from ocfuse.detectors.decay import complete, decayed
-from ocfuse.detectors.inverse import CholeskyInverse, SpectralInverse
-from ocfuse.detectors.spectrum import Spectrum, centred_spectrum
+from ocfuse.detectors.kernel_algebra import (
+    CholeskyInverse,
+    SpectralInverse,
+    Spectrum,
+    centred_spectrum,
+)
+from ocfuse.kernels import kernel, thread_count
 from ocfuse.nearest.exact import Nearest, nearest_by_matrix, nearest_by_tree, without_self
-from ocfuse.nearest.search import MOST_ROWS, Search, centres_of_many, numbers_looked_at
-from ocfuse.optional import slow
-from ocfuse.threads import few_threads
+from ocfuse.nearest.index import MOST_ROWS, NeighbourIndex, centres_of_many, numbers_looked_at
+from ocfuse.system.packages import slow
+from ocfuse.system.threads import few_threads
 
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.intp]
 Made = TypeVar("Made")
 
 #: Values beyond this are taken as this: their squares must not overflow.
@@ -39,6 +40,9 @@ ROWS_AT_ONCE = 64
 SQUARINGS = 2
 #: With less noise the inverse is not taken from a spectrum, whose rounding it would magnify.
 SPECTRAL_NOISE = 1e-4
+
+#: What a value costs, in numbers to read.
+WORK_PER_VALUE = 4
 
 
 class Reference:
@@ -114,12 +118,12 @@ class Reference:
         return self._tree
 
     @property
-    def search(self) -> Search:
+    def search(self) -> NeighbourIndex:
         """What finds the nearest of many rows, prepared when first asked for."""
         if "_search" not in self.__dict__:
             if self.cell_centres is None:
                 self.cell_centres = centres_of_many(self.X)
-            self._search = Search(self.X, self.cell_centres)
+            self._search = NeighbourIndex(self.X, self.cell_centres)
         return self._search
 
     @property
@@ -517,3 +521,39 @@ def neighbours_cost(shape: Shape, k: int) -> Cost:
             fit_bytes={"search": shape.held * NUMBER * shape.cells},
         )
     return own + Cost(shared={("neighbours", shape.view, n): part})
+
+
+def complete(D: FloatArray, columns: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return squared distances ``|x|^2 + |y|^2 - 2 x.y``, none below 0, in the place of the last.
+
+    Parameters
+    ----------
+    D : ndarray of shape (q, n)
+        ``-2 x.y``; overwritten.
+    columns, rows : ndarray of shape (n,) and (q,)
+        The squared lengths of the y and of the x.
+
+    Returns
+    -------
+    ndarray of shape (q, n)
+        D.
+    """
+    if kernel is not None and D.flags.c_contiguous:
+        kernel.complete(D, columns, rows, thread_count(D.size))
+        return D
+    D += columns
+    D += rows[:, None]
+    return np.maximum(D, 0.0, out=D)
+
+
+def decayed(D: FloatArray, rate: float) -> FloatArray:
+    """Return ``exp(-rate D)``.
+
+    Compiled and by NumPy it differs by rounding alone; either way a value depends on
+    nothing but the distance and the rate.
+    """
+    if kernel is not None:
+        K: FloatArray = kernel.decay(D, rate, thread_count(WORK_PER_VALUE * D.size))
+        return K
+    K = D * -rate
+    return np.exp(K, out=K)

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ocfuse.arrays import FloatArray
 from ocfuse.detectors.base import MANY_ROWS, KernelDetector
-from ocfuse.detectors.gram import FloatArray, Gram, Query
+from ocfuse.detectors.gram import Gram, Query
 from ocfuse.exceptions import InvalidInputError
 
 #: Default directions: this share of the rows, and no more than so many.

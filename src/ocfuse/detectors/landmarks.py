@@ -1,4 +1,6 @@
-"""A kernel of many rows by way of some of them, the landmarks (Nystrom's approximation).
+"""Landmarks: a kernel of many rows by way of some of them (Nystrom's approximation).
+
+A kernel of many rows by way of some of them, the landmarks (Nystrom's approximation).
 
 With K the kernel of the m landmarks and ``K + jitter I = L L'``, a row x becomes the
 m numbers ``phi(x) = L^-1 k(x)``, and ``k(x, y)`` is about ``phi(x)' phi(y)``. What is
@@ -13,17 +15,25 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular, svd
 
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape
-from ocfuse.detectors.blocked import Block, BlockedRegression
-from ocfuse.detectors.blocks import Blocks
 from ocfuse.detectors.gram import Gram, Reference
-from ocfuse.detectors.leverage import choose_landmarks, evenly, noisy_factor, squared_distances
-from ocfuse.detectors.moments import Basis, KernelArray, LeftOutBlock, Moments, moments
-from ocfuse.detectors.reduced import LandmarkInverse, LandmarkSpectrum, LandmarkSphere
-from ocfuse.detectors.sphere import SoftSphere
+from ocfuse.detectors.landmark_models import (
+    Basis,
+    Block,
+    BlockedRegression,
+    KernelArray,
+    LandmarkInverse,
+    LandmarkSpectrum,
+    LandmarkSphere,
+    LeftOutBlock,
+    Moments,
+    SoftSphere,
+    moments,
+)
 
-FloatArray: TypeAlias = NDArray[np.float64]
 #: Changes squared distances (q, m) of some training rows to the landmarks, given third, in place.
 Adjust: TypeAlias = Callable[[KernelArray, slice, FloatArray], None]
 
@@ -36,6 +46,110 @@ MOST_VALUES, MOST_KEPT = 2**21, 2**25
 LEAST_PIVOT = 0.01
 #: ... and where no row is farther from the mean than this, squared, in multiples of M.
 FARTHEST = 100.0
+
+#: Added to the kernel of the landmarks.
+JITTER = 1e-6
+#: Rows that landmarks are chosen from, and rows that their leverage is measured against.
+CANDIDATES, PILOTS = 8000, 500
+#: Width of the kernel in which it is measured, in multiples of M, and its ridge.
+PILOT_WIDTH, PILOT_RIDGE = 0.5, 0.1
+
+#: Rows that the direction of a plane is learned from.
+ROWS_LOOKED_AT = 500
+
+
+class Blocks:
+    """Rows in blocks, and the block that any row belongs to.
+
+    Every plane is across the direction in which the rows that it parts vary most.
+    No chance is involved, and what block a row is in does not depend on others.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, m)
+        The rows.
+    scale : float
+        Their mean squared distance M.
+    most : int
+        Rows of a block, at most.
+
+    Attributes
+    ----------
+    parts : list of Reference
+        The rows of every block, with the M of all.
+    starts : ndarray of shape (number of blocks + 1,)
+        The first row of every block where they follow each other, and the end.
+    planes : ndarray of shape (number of blocks - 1, m)
+        Directions across the planes.
+    levels : ndarray of shape (number of blocks - 1,)
+        Where they are: a row on or below is on the first side.
+    children : ndarray of shape (number of blocks - 1, 2)
+        The plane that parts each side, or ``~j`` where it is block j.
+    """
+
+    def __init__(self, X: FloatArray, scale: float, most: int) -> None:
+        self._rows: list[IntArray] = []
+        self._planes: list[tuple[FloatArray, float, list[int]]] = []
+        self._part(X, np.arange(len(X)), -(-len(X) // most))
+        self.planes: FloatArray = np.array([plane for plane, _, _ in self._planes])
+        self.levels: FloatArray = np.array([level for _, level, _ in self._planes])
+        self.children: IntArray = np.array([two for _, _, two in self._planes], dtype=np.intp)
+        self.parts = [Reference(X[rows], scale) for rows in self._rows]
+        self.starts: IntArray = np.cumsum([0, *map(len, self._rows)])
+
+    @property
+    def rows(self) -> list[IntArray]:
+        """Numbers of the training rows of every block, ascending; not there after loading."""
+        return self._rows
+
+    def of(self, X: FloatArray) -> IntArray:
+        """Return the block of every row."""
+        found = np.zeros(len(X), dtype=np.intp)
+        waiting = [(0, np.arange(len(X)))] if len(self.planes) else []
+        while waiting:
+            i, rows = waiting.pop()
+            is_above = _heights(X[rows], self.planes[i]) > self.levels[i]
+            for child, side in zip(
+                self.children[i], (rows[~is_above], rows[is_above]), strict=True
+            ):
+                if child < 0:
+                    found[side] = ~child
+                elif len(side):
+                    waiting.append((int(child), side))
+        return found
+
+    def _part(self, X: FloatArray, rows: IntArray, n_blocks: int) -> int:
+        """Part some rows into blocks of equal size; return their plane or ``~`` their block."""
+        if n_blocks == 1:
+            self._rows.append(np.sort(rows))
+            return ~(len(self._rows) - 1)
+        plane = _direction(X[rows[evenly(len(rows), ROWS_LOOKED_AT)]])
+        heights = _heights(X[rows], plane)
+        order = np.argsort(heights, kind="stable")
+        first = n_blocks // 2
+        split = len(rows) * first // n_blocks
+        level = (heights[order[split - 1]] + heights[order[split]]) / 2
+        children: list[int] = []
+        place = len(self._planes)
+        self._planes.append((plane, float(level), children))
+        children.append(self._part(X, rows[order[:split]], first))
+        children.append(self._part(X, rows[order[split:]], n_blocks - first))
+        return place
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+def _direction(X: FloatArray) -> FloatArray:
+    """Return the direction in which rows vary most."""
+    direction: FloatArray = svd(X - X.mean(axis=0), full_matrices=False)[2][0]
+    return direction
+
+
+def _heights(X: FloatArray, plane: FloatArray) -> FloatArray:
+    """Return products with a direction, of each row on its own."""
+    heights: FloatArray = np.einsum("qm,m->q", X, plane)
+    return heights
 
 
 class Landmarks:
@@ -260,3 +374,97 @@ def sphere_cost(shape: Shape, size: int) -> Cost:
     return Cost(
         fit_work={"sphere": shape.fits() * values}, scratch_bytes={"sphere": NUMBER * values}
     )
+
+
+def choose_landmarks(X: FloatArray, scale: float, m: int) -> IntArray:
+    """Return the numbers of at most m different rows that represent all rows of X.
+
+    A row is chosen in proportion to its leverage: how little the others tell of
+    it. Evenly spaced rows would miss the fringe. No chance is involved: rows are
+    taken at even steps of the summed leverage.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The rows.
+    scale : float
+        Their mean squared distance M.
+    m : int
+        Number of landmarks.
+
+    Returns
+    -------
+    ndarray of at most m integers
+        Row numbers, ascending; fewer if rows are equal.
+    """
+    candidates = evenly(len(X), CANDIDATES)
+    candidates = candidates[_first_of_equals(X[candidates])]
+    if len(candidates) <= m:
+        return candidates
+    share = _chances(_leverage(X[candidates], scale), m)
+    steps = np.searchsorted(np.cumsum(share), np.arange(m) + 0.5)
+    chosen: IntArray = candidates[np.unique(np.minimum(steps, len(candidates) - 1))]
+    return chosen
+
+
+def _chances(leverage: FloatArray, m: int) -> FloatArray:
+    """Return chances in proportion to the leverage that add up to m, none above 1."""
+    chances = np.zeros_like(leverage)
+    is_free = np.ones(len(leverage), dtype=bool)
+    while True:
+        left = m - np.count_nonzero(~is_free)
+        chances[is_free] = left * leverage[is_free] / leverage[is_free].sum()
+        is_full = is_free & (chances > 1.0)
+        if not is_full.any():
+            return chances
+        chances[is_full] = 1.0
+        is_free &= ~is_full
+
+
+def _leverage(X: FloatArray, scale: float) -> FloatArray:
+    """Return how much each row adds to evenly spaced pilots, and to what all rows have."""
+    # Near the origin less is lost to rounding.
+    X = X - X.mean(axis=0)
+    pilots = X[evenly(len(X), PILOTS)]
+    factor = noisy_factor(_kernel(pilots, pilots, scale))
+    phi = solve_triangular(factor, _kernel(X, pilots, scale).T, lower=True, check_finite=False)
+    seen = cholesky(phi @ phi.T + PILOT_RIDGE * np.eye(len(pilots)), lower=True)
+    half = solve_triangular(seen, phi, lower=True, check_finite=False)
+    missed = np.maximum(1.0 - np.einsum("pn,pn->n", phi, phi), 0.0)
+    leverage: FloatArray = missed + PILOT_RIDGE * np.einsum("pn,pn->n", half, half)
+    return leverage
+
+
+def _kernel(X: FloatArray, Y: FloatArray, scale: float) -> FloatArray:
+    K: FloatArray = squared_distances(X, Y)
+    K *= -1.0 / (PILOT_WIDTH * scale)
+    return np.exp(K, out=K)
+
+
+def _first_of_equals(X: FloatArray) -> IntArray:
+    """Return the numbers of the rows that equal no earlier one."""
+    X = np.ascontiguousarray(X) + 0.0  # -0.0 and 0.0 are the same value
+    rows = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1]))).ravel()
+    return np.sort(np.unique(rows, return_index=True)[1])
+
+
+def evenly(n: int, most: int) -> IntArray:
+    """Return at most so many of n row numbers, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
+
+
+def squared_distances(X: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
+    """Return the squared distances of rows about the origin, in their float type."""
+    D: NDArray[Any] = X @ (-2.0 * Y).T
+    D += np.einsum("nd,nd->n", Y, Y)
+    D += np.einsum("nd,nd->n", X, X)[:, None]
+    np.maximum(D, 0.0, out=D)
+    return D
+
+
+def noisy_factor(K: FloatArray) -> FloatArray:
+    """Return the lower Cholesky factor of a kernel of landmarks with a little noise."""
+    noisy = K.copy()
+    noisy.flat[:: len(K) + 1] += JITTER
+    factor: FloatArray = cholesky(noisy, lower=True, overwrite_a=True, check_finite=False)
+    return factor

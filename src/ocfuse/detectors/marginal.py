@@ -6,10 +6,11 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from ocfuse.compiled.native import kernel, thread_count
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, BaseDetector
-from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
+from ocfuse.detectors.gram import Gram, Query
+from ocfuse.kernels import kernel, thread_count
 
 Side: TypeAlias = Literal["left", "right"]
 

@@ -1,18 +1,18 @@
-"""What a member of a pool is: its name, what it must be able to do, its seed."""
+"""Members of a pool: names, requirements, seeds, and an adapter for PyOD."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ocfuse.detectors.adapters import PyodDetector, is_pyod
-from ocfuse.detectors.base import BaseDetector
-from ocfuse.detectors.gram import FloatArray
+from ocfuse.arrays import FloatArray
+from ocfuse.detectors.base import BaseDetector, lower_quantile, require_number
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.optional import slow
+from ocfuse.system.packages import slow
 
 #: A score of -inf counts as so many ranges of the training scores below the lowest of
 #: them: below a log-density that just does not vanish (-745), if the range is 1 or
@@ -23,6 +23,11 @@ LARGEST_SCORE = 1e300
 
 #: (name, estimator) of every member, in the order of the columns
 Members: TypeAlias = list[tuple[str, Any]]
+
+#: They add the scored rows to the training rows: one at a time keeps them apart.
+ROW_BY_ROW = frozenset({"COPOD", "ECOD"})
+#: They compare the scored rows with each other, or draw anew for every batch.
+NO_ANSWER_FOR_A_ROW = frozenset({"CD", "COF", "LMDD", "LOCI", "LSCP", "ROD", "SOD", "SOS", "SUOD"})
 
 
 def name_members(members: Any, reserved: Sequence[str] = ()) -> Members:
@@ -108,13 +113,13 @@ def self_excluded(estimator: Any) -> FloatArray:
     return np.asarray(estimator.negative_outlier_factor_, dtype=np.float64)
 
 
-def lowest_score(honest: FloatArray) -> float:
+def lowest_score(out_of_fold: FloatArray) -> float:
     """Return what a score of -inf counts as, from training scores some of which may be -inf.
 
     A detector with a bounded reach, such as a density of kernels that end
     somewhere, says -inf of every row beyond it.
     """
-    finite = np.clip(honest[np.isfinite(honest)], -LARGEST_SCORE, LARGEST_SCORE)
+    finite = np.clip(out_of_fold[np.isfinite(out_of_fold)], -LARGEST_SCORE, LARGEST_SCORE)
     if not len(finite):
         raise InvalidInputError(
             "A member must give some training rows it has not seen a finite score. Got none. "
@@ -145,38 +150,6 @@ def check_scores(scores: FloatArray, n: int, *, far_allowed: bool = False) -> Fl
             f"and {int(wrong.sum())} such scores in all."
         )
     return scores
-
-
-def group_folds(groups: ArrayLike, n: int, n_folds: int) -> NDArray[np.intp]:
-    """Return the fold of each row, whole groups together, folds of about equal size.
-
-    The largest group goes first, always to the smallest fold so far.
-    """
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        raise InvalidInputError(
-            f"groups must have shape ({n},), one label per row. Got shape {labels.shape}."
-        )
-    try:
-        _, first, group, size = np.unique(
-            labels, return_index=True, return_inverse=True, return_counts=True
-        )
-    except TypeError:
-        raise InvalidTypeError(
-            "groups must hold labels of one kind. Got a mixture. Use strings or integers only."
-        ) from None
-    if len(size) < 2:
-        raise InvalidInputError(
-            "groups must hold at least 2 different labels: rows of one group are never used to "
-            "judge each other. Got 1. Leave groups out if the rows are independent."
-        )
-    filled = np.zeros(min(n_folds, len(size)), dtype=np.intp)
-    fold_of_group = np.empty(len(size), dtype=np.intp)
-    # ties by first appearance, so that the names of the groups do not matter
-    for g in np.lexsort((first, -size)):
-        fold_of_group[g] = np.argmin(filled)
-        filled[fold_of_group[g]] += size[g]
-    return fold_of_group[group]
 
 
 def is_shared(estimator: Any) -> bool:
@@ -226,3 +199,117 @@ def _free_name(estimator: Any, taken: Sequence[str]) -> str:
     stem = type(inner).__name__.lower().strip("_")
     names = [stem, *(f"{stem}-{i}" for i in range(2, len(taken) + 3))]
     return next(name for name in names if name not in taken)
+
+
+class PyodDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+    """Make a PyOD detector speak our language: higher is more normal.
+
+    The score is minus PyOD's `decision_function`. A row's score never depends
+    on the rows scored with it: ECOD and COPOD, whose own score does, are
+    asked row by row (slowly: each row costs a pass over the training rows),
+    and detectors that cannot judge a single row are refused.
+
+    Parameters
+    ----------
+    detector : object
+        A detector of PyOD, or one with its methods; it is cloned, never fitted.
+    false_alarm_rate : float, default 0.05
+        Share of the training rows' own scores below `offset_`. PyOD has seen
+        these rows, so fresh rows are called anomalies a little more often.
+
+    Attributes
+    ----------
+    detector_ : object
+        The fitted clone.
+    offset_ : float
+        Rows that score less are called anomalies.
+    """
+
+    def __init__(self, detector: Any, *, false_alarm_rate: float = 0.05) -> None:
+        self.detector = detector
+        self.false_alarm_rate = false_alarm_rate
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "PyodDetector":
+        """Fit a clone of the detector to the rows of X; y is ignored."""
+        require_pyod(self.detector)
+        require_number("false_alarm_rate", self.false_alarm_rate, 0.0, 1.0)
+        table = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        self.detector_ = clone(self.detector)
+        self.detector_.fit(table)
+        seen = -np.asarray(self.detector_.decision_scores_, dtype=np.float64)
+        self.offset_ = lower_quantile(seen, self.false_alarm_rate)
+        return self
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        """Return one score per row: higher is more normal."""
+        check_is_fitted(self, "offset_")
+        table: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        if not any(name in ROW_BY_ROW for name in _class_names(self.detector)):
+            return self._scores(table)
+        return np.concatenate([self._scores(table[i : i + 1]) for i in range(len(table))])
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return the score minus the offset: negative for anomalies."""
+        scores: FloatArray = self.score_samples(X) - self.offset_
+        return scores
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return +1 for normal rows and -1 for anomalies."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def _scores(self, table: FloatArray) -> FloatArray:
+        return -np.asarray(self.detector_.decision_function(table), dtype=np.float64).ravel()
+
+
+def from_pyod(detector: Any, *, false_alarm_rate: float = 0.05) -> PyodDetector:
+    """Return an estimator that wraps a detector of PyOD.
+
+    Parameters
+    ----------
+    detector : object
+        A detector of PyOD, such as ``pyod.models.hbos.HBOS()``; it is cloned,
+        never fitted. Its `contamination` has no influence.
+    false_alarm_rate : float, default 0.05
+        Share of the training rows' own scores below the offset.
+
+    Returns
+    -------
+    PyodDetector
+        The estimator, not fitted: `score_samples` is higher for normal rows.
+    """
+    require_pyod(detector)
+    return PyodDetector(detector, false_alarm_rate=false_alarm_rate)
+
+
+def is_pyod(estimator: Any) -> bool:
+    """Tell whether something is a detector of PyOD, by the home of its class."""
+    modules = {cls.__module__.split(".")[0] for cls in type(estimator).__mro__}
+    return "pyod" in modules
+
+
+def require_pyod(detector: Any) -> None:
+    """Refuse what lacks the methods of a PyOD detector, or cannot score one row."""
+    needed = ("fit", "decision_function", "get_params")
+    missing = [name for name in needed if not hasattr(detector, name)]
+    is_ours = hasattr(detector, "score_samples") and not is_pyod(detector)
+    if missing or is_ours or isinstance(detector, type):
+        raise InvalidTypeError(
+            "detector must be a detector of PyOD, such as pyod.models.hbos.HBOS(). "
+            f"Got {detector!r}. An estimator with score_samples needs no adapter."
+        )
+    refused = [name for name in _class_names(detector) if name in NO_ANSWER_FOR_A_ROW]
+    if refused:
+        raise InvalidInputError(
+            f"detector must give a row a score of its own. Got {refused[0]}, whose scores depend "
+            "on the rows that are scored together. Use its members one by one, or another detector."
+        )
+
+
+def _class_names(detector: Any) -> Iterator[str]:
+    """Return the class names of a detector and of the detectors it is made of."""
+    yield type(detector).__name__
+    for value in detector.get_params(deep=False).values():
+        parts = value if isinstance(value, list | tuple) else [value]
+        for part in parts:
+            if hasattr(part, "decision_function") and hasattr(part, "get_params"):
+                yield from _class_names(part)

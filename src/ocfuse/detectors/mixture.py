@@ -10,17 +10,12 @@ import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 from sklearn.utils import check_random_state
 
+from ocfuse.arrays import FloatArray
 from ocfuse.cost import NUMBER, Cost, Shape
-from ocfuse.detectors.base import (
-    MANY_ROWS,
-    N_FOLDS,
-    BaseDetector,
-    require_count,
-    require_number,
-)
-from ocfuse.detectors.gram import FloatArray, Gram, Query
-from ocfuse.optional import slow
-from ocfuse.threads import few_threads
+from ocfuse.detectors.base import MANY_ROWS, N_FOLDS, BaseDetector, require_count, require_number
+from ocfuse.detectors.gram import Gram, Query
+from ocfuse.system.packages import slow
+from ocfuse.system.threads import few_threads
 
 #: One Gaussian is fitted in at most so many directions, in closed form.
 MOST_DIRECTIONS = 256
@@ -34,7 +29,7 @@ MOST_COLUMNS_SUMMED = 4000
 ROWS_PER_DIRECTION = 4
 #: Training rows that each component needs.
 ROWS_PER_COMPONENT = 2
-#: With fewer rows for each column honest scores go by folds.
+#: With fewer rows for each column out-of-fold scores go by folds.
 ROWS_PER_COLUMN = 30
 MOST_ITERATIONS = 200
 #: A Gaussian is flat if its smallest variance is below so many times what is added to all.
@@ -45,7 +40,7 @@ NEAR = 1e-3
 
 
 @dataclass
-class Moments:
+class RowSums:
     """Sums over some rows, from which mean and covariance follow.
 
     Parameters
@@ -63,16 +58,16 @@ class Moments:
     products: FloatArray
 
     @classmethod
-    def of(cls, rows: FloatArray) -> "Moments":
+    def of(cls, rows: FloatArray) -> "RowSums":
         """Return the sums over rows that are centred, about."""
         return cls(len(rows), rows.sum(axis=0), rows.T @ rows)
 
-    def __add__(self, other: "Moments") -> "Moments":
-        return Moments(self.n + other.n, self.total + other.total, self.products + other.products)
+    def __add__(self, other: "RowSums") -> "RowSums":
+        return RowSums(self.n + other.n, self.total + other.total, self.products + other.products)
 
-    def in_units_of(self, unit: float) -> "Moments":
+    def in_units_of(self, unit: float) -> "RowSums":
         """Return the sums over the same rows divided by a unit."""
-        return Moments(self.n, self.total / unit, self.products / unit**2)
+        return RowSums(self.n, self.total / unit, self.products / unit**2)
 
     @property
     def mean(self) -> FloatArray:
@@ -84,20 +79,20 @@ class Moments:
         """Covariance of the rows, by their number."""
         return np.asarray(self.products / self.n - np.outer(self.mean, self.mean))
 
-    def gaussian(self, r: int, reg: float) -> "tuple[Subspace, Mixture]":
+    def gaussian(self, r: int, reg: float) -> "tuple[Subspace, FittedGaussians]":
         """Return r leading directions and one Gaussian in them, of rows about their mean."""
         m, covariance = len(self.total), self.covariance
         if r == m:
             return Subspace(np.empty((m, 0))), _gaussian(np.zeros(m), covariance, reg)
         subspace, variances = _leading(covariance, r, reg)
         factor = np.diag(1.0 / np.sqrt(variances + reg))
-        return subspace, Mixture(np.ones(1), np.zeros((1, r)), factor[None])
+        return subspace, FittedGaussians(np.ones(1), np.zeros((1, r)), factor[None])
 
 
-def fold_moments(gram: Gram, n_folds: int) -> list[Moments]:
+def fold_moments(gram: Gram, n_folds: int) -> list[RowSums]:
     """Return the sums over the rows of each interleaved fold, about the centre of all."""
     centre = gram.reference.centre
-    return [Moments.of(gram.X[f::n_folds] - centre) for f in range(n_folds)]
+    return [RowSums.of(gram.X[f::n_folds] - centre) for f in range(n_folds)]
 
 
 class Subspace:
@@ -140,7 +135,7 @@ class Subspace:
         if r == m:
             return found
         if len(rows) > MANY_ROWS and m <= MOST_COLUMNS_SUMMED:
-            return _leading(Moments.of(rows).covariance, r, reg)[0]
+            return _leading(RowSums.of(rows).covariance, r, reg)[0]
         solver = "auto"
         if m <= MOST_COLUMNS_EXACT:  # by the smaller of the two: columns or rows
             solver = "covariance_eigh" if m <= len(rows) else "full"
@@ -176,7 +171,7 @@ class Subspace:
         return -0.5 * density
 
 
-class Mixture:
+class FittedGaussians:
     """Gaussians as scoring needs them: one product whitens for all of them.
 
     Parameters
@@ -239,7 +234,7 @@ class GMM(BaseDetector):
     directions. A deviation off the subspace thus lowers the score too, and
     10,000 columns cost little more than a principal component analysis.
 
-    Honest scores go by folds; of one Gaussian of more than 2,000 rows the sums of
+    Out-of-fold scores go by folds; of one Gaussian of more than 2,000 rows the sums of
     the others are those of all rows without the fold's. In up to 256 columns, and
     with 30 rows for each, a row is taken out of mean and covariance in closed form.
 
@@ -347,7 +342,9 @@ class GMM(BaseDetector):
     def _score(self, query: Query) -> FloatArray:
         return self._log_density(query.X - self.reference_.centre, self.subspace_, self.mixture_)
 
-    def _log_density(self, rows: FloatArray, subspace: Subspace, mixture: Mixture) -> FloatArray:
+    def _log_density(
+        self, rows: FloatArray, subspace: Subspace, mixture: FittedGaussians
+    ) -> FloatArray:
         rows = rows / self.unit_
         inside, rest = subspace.split(rows)
         density = mixture.log_density(inside) + subspace.log_density(rest)
@@ -361,7 +358,7 @@ class GMM(BaseDetector):
     def _goes_by_moments(self, n: int, m: int) -> bool:
         return self.n_components == 1 and n > MANY_ROWS and m <= MOST_COLUMNS_SUMMED
 
-    def _gaussian(self, sums: Moments) -> tuple[Subspace, Mixture]:
+    def _gaussian(self, sums: RowSums) -> tuple[Subspace, FittedGaussians]:
         return sums.in_units_of(self.unit_).gaussian(self.n_directions_, self.reg_covar)
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
@@ -384,7 +381,7 @@ class GMM(BaseDetector):
             density[f::N_FOLDS] = self._log_density(rows, *self._gaussian(others))
         return density
 
-    def _mixture(self, rows: FloatArray, seed: int) -> tuple[Mixture, bool]:
+    def _mixture(self, rows: FloatArray, seed: int) -> tuple[FittedGaussians, bool]:
         most = max(1, len(rows) // ROWS_PER_COMPONENT)
         if self.n_components is not None:
             return _fit_mixture(rows, min(self.n_components, most), self.reg_covar, seed)
@@ -393,7 +390,7 @@ class GMM(BaseDetector):
         return min(tried, key=lambda fit: fit[0].criterion(rows))
 
 
-def _fit_mixture(rows: FloatArray, c: int, reg: float, seed: int) -> tuple[Mixture, bool]:
+def _fit_mixture(rows: FloatArray, c: int, reg: float, seed: int) -> tuple[FittedGaussians, bool]:
     """Fit c Gaussians and tell whether the fit converged."""
     if c == 1:
         return _single(rows, reg), True
@@ -410,7 +407,7 @@ def _fit_mixture(rows: FloatArray, c: int, reg: float, seed: int) -> tuple[Mixtu
     flat &= np.linalg.eigvalsh(model.covariances_)[:, 0] <= FLAT * reg
     if flat.any() and len(np.unique(rows, axis=0)) < len(rows):
         factors[flat] = _rounded_out(rows, model.covariances_[flat], model.weights_[flat], reg)
-    return Mixture(model.weights_, model.means_, factors), bool(model.converged_)
+    return FittedGaussians(model.weights_, model.means_, factors), bool(model.converged_)
 
 
 def _rounded_out(
@@ -429,7 +426,7 @@ def _rounded_out(
     return np.stack([_factor(covariance) for covariance in mixed])
 
 
-def _single(rows: FloatArray, reg: float) -> Mixture:
+def _single(rows: FloatArray, reg: float) -> FittedGaussians:
     """Return the one Gaussian that the rows have in closed form."""
     mean = rows.mean(axis=0)
     return _gaussian(mean, (rows - mean).T @ (rows - mean) / len(rows), reg)
@@ -446,11 +443,11 @@ def _leading(covariance: FloatArray, r: int, reg: float) -> tuple[Subspace, Floa
     return Subspace(np.ascontiguousarray(directions), rest / (m - r) + reg), variances
 
 
-def _gaussian(mean: FloatArray, covariance: FloatArray, reg: float) -> Mixture:
+def _gaussian(mean: FloatArray, covariance: FloatArray, reg: float) -> FittedGaussians:
     """Return one Gaussian as a mixture."""
     r = len(mean)
     factor = _factor(covariance + reg * np.eye(r))
-    return Mixture(np.ones(1), mean[None], factor[None])
+    return FittedGaussians(np.ones(1), mean[None], factor[None])
 
 
 def _factor(covariance: FloatArray) -> FloatArray:

@@ -6,11 +6,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, KernelDetector, require_number
-from ocfuse.detectors.gram import FloatArray, Gram, IntArray, Query
+from ocfuse.detectors.gram import Gram, Query
 from ocfuse.detectors.landmarks import Landmarks, sphere_cost
-from ocfuse.optional import slow
+from ocfuse.system.packages import slow
 
 #: The solver stops when the optimality conditions hold to this, absolutely.
 SOLVER_TOLERANCE = 1e-8

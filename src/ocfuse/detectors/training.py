@@ -1,4 +1,4 @@
-"""One fit of a pool: members on shared distances, and scores of rows unseen by them."""
+"""One fit of a pool: members on shared distances, and their out-of-fold scores."""
 
 import warnings
 from collections import defaultdict, deque
@@ -8,20 +8,22 @@ from itertools import chain, islice, takewhile
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from joblib.parallel import get_active_backend
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape, guessed_cost
 from ocfuse.detectors.base import (
+    BaseDetector,
     Folds,
-    IndexArray,
+    KernelDetector,
     core_rows,
-    honest_scores,
     interleaved_folds,
     lower_quantile,
+    out_of_fold_scores,
 )
-from ocfuse.detectors.gram import FloatArray, Gram, Reference
+from ocfuse.detectors.gram import Gram, Reference
 from ocfuse.detectors.members import (
     Members,
     check_scores,
@@ -33,16 +35,15 @@ from ocfuse.detectors.members import (
     own_scores,
     self_excluded,
 )
-from ocfuse.detectors.spreading import families, jobs_apart, join_to, part_from
+from ocfuse.detectors.views import Viewed
 from ocfuse.exceptions import InvalidInputError, MemberError, MemberWarning
 
 #: Called with the stage, the member, and how many of how many steps are done.
 Progress: TypeAlias = Callable[[str, str, int, int], None]
-BoolArray: TypeAlias = NDArray[np.bool_]
 #: Row numbers of one fold in the core: train, test; and rows outside the core to test.
-CoreFold: TypeAlias = tuple[IndexArray, IndexArray, IndexArray]
+CoreFold: TypeAlias = tuple[IntArray, IntArray, IntArray]
 #: Member, rows, their scores, and the error that there is instead of them.
-FoldOutcome: TypeAlias = tuple[str, IndexArray, FloatArray, Exception | None]
+FoldOutcome: TypeAlias = tuple[str, IntArray, FloatArray, Exception | None]
 
 #: Stage, member, what came of it, and the error that there is instead.
 Step: TypeAlias = tuple[str, str, Any, Exception | None]
@@ -53,6 +54,9 @@ LEAST_APART = 2000
 MOST_DISTANCES = 8_000_000
 
 FIT, HONEST = "fit", "honest scores"
+
+#: What every process knows of the training rows by itself.
+KNOWN = ("X", "centre", "scale")
 
 
 def blocks(n: int, n_reference: int) -> Iterator[slice]:
@@ -187,7 +191,7 @@ class Core:
         X: FloatArray,
         size: int,
         n_folds: int,
-        fold_of: IndexArray | None,
+        fold_of: IntArray | None,
         withheld: BoolArray | None = None,
     ) -> None:
         self.rows = core_rows(len(X), size)
@@ -244,7 +248,7 @@ class Training:
     Attributes
     ----------
     scores : dict
-        Honest scores of each member.
+        Out-of-fold scores of each member.
     lowest : dict
         What -inf counts as, for each member that is not of this package.
     """
@@ -254,7 +258,7 @@ class Training:
         members: Members,
         X: FloatArray,
         n_folds: int,
-        fold_of: IndexArray | None,
+        fold_of: IntArray | None,
         drop: bool = False,
         progress: Progress | None = None,
         withheld: BoolArray | None = None,
@@ -266,7 +270,7 @@ class Training:
         self._n_folds = min(n_folds, len(X)) if fold_of is None else len(np.unique(fold_of))
         self._fold_of = fold_of
         self._withheld = withheld
-        steps = {name: 1 + self._honest_steps(member) for name, member in members}
+        steps = {name: 1 + self._out_of_fold_steps(member) for name, member in members}
         self._ledger = Ledger(steps, drop, progress)
 
     @property
@@ -320,8 +324,8 @@ class Training:
             # No member has seen the rows outside the core.
             self._score_outside(gram.reference, core.outside, members)
         for name, member in self._ledger.alive(members):
-            honest = self.scores[name][core.rows]
-            member.offset_ = lower_quantile(honest, member.false_alarm_rate)
+            out_of_fold = self.scores[name][core.rows]
+            member.offset_ = lower_quantile(out_of_fold, member.false_alarm_rate)
 
     def _tasks(
         self, core: Core, parts: list[Members], members: Members, closed: list[str]
@@ -357,7 +361,7 @@ class Training:
                     self.scores[name][rows] = scores
                     self._ledger.step(HONEST, name)
 
-    def _score_outside(self, reference: Reference, rows: IndexArray, members: Members) -> None:
+    def _score_outside(self, reference: Reference, rows: IntArray, members: Members) -> None:
         """Score rows that are not behind the Gram."""
         for block in blocks(len(rows), reference.n_rows):
             query = reference.query(self._X[rows[block]])
@@ -413,7 +417,7 @@ class Training:
             folds.append((np.flatnonzero(~withheld), np.flatnonzero(tested)))
         return folds
 
-    def _honest_steps(self, member: Any) -> int:
+    def _out_of_fold_steps(self, member: Any) -> int:
         if self._is_closed(member):
             return 1
         size = member.max_samples if is_shared(member) and self._fold_of is None else None
@@ -435,7 +439,7 @@ def _learned(core: Core, X: FloatArray, members: Members, closed: list[str]) -> 
         yield FIT, name, member, error
     for name, member in fitted:
         if name in closed:
-            yield HONEST, name, *_outcome(honest_scores, member, gram, ())
+            yield HONEST, name, *_outcome(out_of_fold_scores, member, gram, ())
 
 
 def _learned_apart(
@@ -490,9 +494,7 @@ def _fit(estimator: Any, X: FloatArray) -> Any:
     return estimator.fit(X)
 
 
-def _fit_and_score(
-    estimator: Any, X: FloatArray, train: IndexArray, test: IndexArray
-) -> FloatArray:
+def _fit_and_score(estimator: Any, X: FloatArray, train: IntArray, test: IntArray) -> FloatArray:
     scores = own_scores(clone(estimator).fit(X[train]), X[test])
     return check_scores(scores, len(test), far_allowed=True)
 
@@ -528,3 +530,40 @@ def _results(run: Parallel, calls: Iterable[Any]) -> Iterator[Any]:
 def _raise(error: Exception | None) -> None:
     if error is not None:
         raise error
+
+
+def jobs_apart() -> int | None:
+    """Return the `n_jobs` of tasks that share what they compute unless they run elsewhere.
+
+    One after another they find what those before have left. Only where joblib is told to work
+    in other processes, or on other machines, each goes by itself.
+    """
+    return 1 if getattr(get_active_backend()[0], "supports_sharedmem", False) else None
+
+
+def families(members: Members) -> list[Members]:
+    """Part members so that those which compute the same things stay together."""
+    found: defaultdict[Any, Members] = defaultdict(list)
+    for name, member in members:
+        kind = member.view if isinstance(member, Viewed) else isinstance(member, KernelDetector)
+        found[kind].append((name, member))
+    return list(found.values())
+
+
+def part_from(reference: Reference, members: Iterable[BaseDetector]) -> dict[str, Any]:
+    """Let fitted members travel without the training rows; return what is known of these now."""
+    for member in members:
+        if getattr(member, "reference_", None) is reference:
+            del member.reference_
+    return {k: v for k, v in vars(reference).items() if k not in KNOWN and not k.startswith("_")}
+
+
+def join_to(reference: Reference, members: Iterable[BaseDetector], known: dict[str, Any]) -> None:
+    """Give members the same rows again, and these what was found out about them."""
+    for member in members:
+        member.__dict__.setdefault("reference_", reference)
+    for name, value in known.items():
+        if isinstance(value, dict):
+            getattr(reference, name).update(value)
+        elif value is not None:
+            setattr(reference, name, value)

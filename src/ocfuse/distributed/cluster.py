@@ -1,4 +1,4 @@
-"""The cluster that does the work: somebody's, or one of processes of this machine."""
+"""The Dask cluster that does the work, and the joblib backend on it."""
 
 import asyncio
 import concurrent.futures
@@ -12,9 +12,12 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from joblib import parallel_config
+from joblib._dask import Batch, DaskDistributedBackend, is_weakrefable
+
 from ocfuse import __version__
 from ocfuse.exceptions import ClusterError, InvalidInputError
-from ocfuse.optional import needed
+from ocfuse.system.packages import needed
 
 #: `distributed.Client`; the package itself is imported only when a cluster is met.
 Client: TypeAlias = Any
@@ -28,6 +31,9 @@ DESERTED = 60
 LOST = (asyncio.CancelledError, concurrent.futures.CancelledError)
 #: Of this machine alone: nobody else can reach what listens there.
 HOST = "127.0.0.1"
+
+#: Bytes from which on an argument of many tasks is sent once.
+LARGE = 100_000
 
 
 def dask(module: str) -> Any:
@@ -139,7 +145,7 @@ def guarded(client: Client, advice: str) -> Iterator[None]:
     advice : str
         What to do then.
     """
-    watch = Watch(client)
+    watch = ClusterWatch(client)
     try:
         yield
     except (Exception, *LOST) as error:
@@ -157,7 +163,7 @@ def guarded(client: Client, advice: str) -> Iterator[None]:
         watch.end()
 
 
-class Watch:
+class ClusterWatch:
     """Look now and then whether somebody works; otherwise cancel what was asked for.
 
     Dask itself waits for ever: workers may come.
@@ -237,3 +243,70 @@ def _require_same_version(client: Client) -> None:
 
 def _version() -> str:
     return __version__
+
+
+class SteadyBackend(DaskDistributedBackend):  # type: ignore[misc]
+    """Dask as a backend of joblib, which a worker that ends does not upset.
+
+    joblib scatters large arguments: they live on some worker, and end with it. Here they are
+    results of a task, which the scheduler has done again elsewhere. Inside a task nothing is
+    distributed further.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    """
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client=client)
+        self._dumps = dask("distributed.protocol.pickle").dumps
+
+    async def _collect(self) -> None:
+        # joblib hands over no error of Dask itself, and waits for ever.
+        while self._continue:
+            async for future, result in self.waiting_futures:
+                told = result[1] if future.status == "error" else result
+                self._results.pop(future).set_result(told)
+                self._callbacks.pop(future)(told)
+            await asyncio.sleep(0.01)
+
+    def retrieve_result_callback(self, out: Any) -> Any:
+        """Return the results of a task, or raise its error."""
+        with naming_killers("A task of the fit"):
+            return super().retrieve_result_callback(out)
+
+    async def _to_func_args(self, func: Any) -> tuple[Any, list[Any]]:
+        tasks = [
+            (f, [self._sent(a) for a in args], {k: self._sent(a) for k, a in more.items()})
+            for f, args, more in func.items
+        ]
+        return AloneBatch(tasks), tasks
+
+    def _sent(self, argument: Any) -> Any:
+        """Return an argument, or what stands for a large one."""
+        if not is_weakrefable(argument):
+            return argument
+        try:
+            return self.call_data_futures[argument]
+        except KeyError:
+            # Dask's own guess does not look into objects.
+            if len(self._dumps(argument)) < LARGE:
+                return argument
+        future = self.client.submit(same, argument, pure=False)
+        self.call_data_futures[argument] = future
+        return future
+
+
+class AloneBatch(Batch):  # type: ignore[misc]
+    """Some calls, one after another on one worker."""
+
+    def __call__(self, tasks: Any = None) -> list[Any]:
+        """Return the results."""
+        with parallel_config(backend="sequential"):
+            return [function(*args, **more) for function, args, more in tasks]
+
+
+def same(argument: Any) -> Any:
+    """Return what was given: as a result of a task, Dask can have it again."""
+    return argument

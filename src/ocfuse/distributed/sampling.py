@@ -1,21 +1,24 @@
-"""A sample of all rows that stands for them, the same however they are cut up."""
+"""A reproducible sample of all rows, the same however they are cut up."""
 
+import hashlib
 import math
 import os
 import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ocfuse.distributed.backend import same
-from ocfuse.distributed.cluster import Client, guarded, large_messages, naming_killers
-from ocfuse.distributed.keys import KEYS, keys_of, row_keys, text_key
-from ocfuse.distributed.pieces import Piece, pieces_of, unread_in
-from ocfuse.distributed.survey import Question, Survey, codes_of, survey
+from ocfuse.distributed.cluster import Client, guarded, large_messages, naming_killers, same
+from ocfuse.distributed.parquet import Piece, pieces_of, unread_in
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, TableError
-from ocfuse.tables.frames import Frame, as_frame, pandas
+from ocfuse.tables.cells import is_number_type, is_time_type, texts
+from ocfuse.tables.columns import odd_type
+from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, pandas
+from ocfuse.tables.schema import require_known
 
 #: Rows of a group below which groups are left out rather than thinned further.
 LEAST_PER_GROUP = 32
@@ -23,6 +26,167 @@ LEAST_PER_GROUP = 32
 START_AGAIN = "Start again, once there is a cluster."
 #: Standard deviations by which more rows are fetched than are wanted.
 SLACK = 6.0
+
+#: What makes rows worth having: the label, a gap, an infinite number, or a word, with its column.
+Trait: TypeAlias = tuple[str, ...]
+#: Rows by number, each with its key.
+Drawn: TypeAlias = dict[int, int]
+
+LABEL, GAP, INFINITE, WORD = "label", "gap", "infinite", "word"
+#: Rows of every label that are drawn, if there are so many: anomalies may be rare.
+LABELLED = 200
+#: A column with more different words than this holds no categories; labels likewise.
+MOST_WORDS = 100
+
+KeyArray: TypeAlias = NDArray[np.uint64]
+
+#: Keys are spread evenly below this.
+KEYS = 2.0**64
+#: Of the generator splitmix64.
+STEP, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of all rows.
+
+    Attributes
+    ----------
+    seed : int
+        Which rows are drawn.
+    group, label : str or None
+        Columns of this meaning.
+    ignore : tuple of str
+        Columns that do not matter.
+    """
+
+    seed: int
+    group: str | None = None
+    label: str | None = None
+    ignore: tuple[str, ...] = ()
+
+    def names(self) -> list[tuple[str, str]]:
+        """Return what is asked for by name: the meaning, and the column."""
+        given = [
+            ("group", self.group),
+            ("label", self.label),
+            *(("ignore", n) for n in self.ignore),
+        ]
+        return [(what, name) for what, name in given if name is not None]
+
+
+@dataclass
+class RowSurvey:
+    """What is known of some rows.
+
+    Attributes
+    ----------
+    n_rows : int
+        How many there are.
+    groups : Counter
+        Rows of every group.
+    drawn : dict of Trait
+        Rows with the lowest keys among those that have a trait.
+    crowded : set of str
+        Columns of too many words, of which none is kept.
+    """
+
+    n_rows: int = 0
+    groups: Counter[str] = field(default_factory=Counter)
+    drawn: dict[Trait, Drawn] = field(default_factory=dict)
+    crowded: set[str] = field(default_factory=set)
+
+    def add(self, other: "RowSurvey") -> None:
+        """Take in what is known of other rows; the order does not matter."""
+        self.n_rows += other.n_rows
+        self.groups.update(other.groups)
+        for trait, rows in other.drawn.items():
+            self.drawn[trait] = lowest(self.drawn.get(trait, {}) | rows, _most(trait))
+        self.crowded |= other.crowded
+        self._forget_crowded()
+
+    def witnesses(self) -> list[int]:
+        """Return the numbers of the rows that have a trait of their own."""
+        return sorted({number for rows in self.drawn.values() for number in rows})
+
+    def _forget_crowded(self) -> None:
+        words = Counter(trait[1] for trait in self.drawn if trait[0] in (WORD, LABEL))
+        self.crowded |= {column for column, n in words.items() if n > MOST_WORDS}
+        self.drawn = {
+            trait: rows
+            for trait, rows in self.drawn.items()
+            if trait[0] not in (WORD, LABEL) or trait[1] not in self.crowded
+        }
+
+
+def survey(frames: Iterable[Frame], start: int, question: Question) -> RowSurvey:
+    """Ask rows, of which the first has the number `start`."""
+    result = RowSurvey()
+    for frame in frames:
+        result.add(_survey_frame(frame, start + result.n_rows, question))
+    return result
+
+
+def lowest(rows: Drawn, n: int) -> Drawn:
+    """Return the n rows with the lowest keys."""
+    if len(rows) <= n:
+        return rows
+    return dict(sorted(rows.items(), key=lambda row: (row[1], row[0]))[:n])
+
+
+def codes_of(column: Series) -> tuple[NDArray[np.intp], list[str | None]]:
+    """Return the place of every cell in a list of different texts, -1 for gaps."""
+    codes, values = pandas().factorize(column)
+    return codes, texts(pandas().Series(values))
+
+
+def _survey_frame(frame: Frame, start: int, question: Question) -> RowSurvey:
+    require_known(frame, question.names())  # by the first rows: all of them may take hours
+    keys = row_keys(start, len(frame), question.seed)
+    found: dict[Trait, Any] = {}
+    result = RowSurvey(len(frame))
+    for name in map(str, frame.columns):
+        if name not in (*question.ignore, FILE):  # what is no feature depends on the cut
+            found.update(_traits(frame[name], name, question, result.crowded))
+    if question.group is not None:
+        codes, names = codes_of(frame[question.group])
+        counts = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
+        for group, n in zip(names, counts, strict=True):
+            result.groups[str(group)] += n
+    result.drawn = {
+        trait: _draw(np.flatnonzero(mask), keys, start, _most(trait))
+        for trait, mask in found.items()
+    }
+    return result
+
+
+def _traits(column: Series, name: str, question: Question, crowded: set[str]) -> dict[Trait, Any]:
+    """Return which rows have a trait, by the trait."""
+    gaps = column.isna().to_numpy(dtype=bool)
+    found: dict[Trait, Any] = {(GAP, name): gaps} if gaps.any() else {}
+    if is_number_type(column.dtype) and name != question.label:
+        infinite = np.isinf(column.to_numpy(np.float64, na_value=np.nan))
+        return found | ({(INFINITE, name): infinite} if infinite.any() else {})
+    if name == question.group or is_time_type(column.dtype) or odd_type(column):
+        return found
+    codes, words = codes_of(column)
+    if len(words) > MOST_WORDS:
+        crowded.add(name)
+        return found
+    kind = LABEL if name == question.label else WORD
+    masks: defaultdict[Trait, Any] = defaultdict(lambda: np.zeros(len(column), dtype=bool))
+    for code, word in enumerate(words):
+        masks[kind, name, str(word)] |= codes == code
+    return found | masks
+
+
+def _draw(numbers: NDArray[np.intp], keys: KeyArray, start: int, n: int) -> Drawn:
+    chosen = numbers[np.argsort(keys[numbers], kind="stable")[:n]]
+    return {start + int(i): int(keys[i]) for i in chosen}
+
+
+def _most(trait: Trait) -> int:
+    return LABELLED if trait[0] == LABEL else 1
 
 
 @dataclass(frozen=True)
@@ -39,7 +203,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplePlan:
     """Which rows to fetch.
 
     Attributes
@@ -147,7 +311,7 @@ def sample(
 
 def _drawn(data: Any, n: int, client: Client, question: Question) -> Frame:
     parts, starts = _parts(data, client)
-    known = Survey()
+    known = RowSurvey()
     for found in _everywhere(client, _survey_part, parts, starts, question):
         known.add(found)
     if not known.n_rows:
@@ -157,10 +321,10 @@ def _drawn(data: Any, n: int, client: Client, question: Question) -> Frame:
     return plan.cut(pandas().concat(fetched))
 
 
-def make_plan(known: Survey, question: Question, n: int) -> Plan:
+def make_plan(known: RowSurvey, question: Question, n: int) -> SamplePlan:
     """Share n rows out among all."""
     if question.group is None:
-        return Plan(question, Share(n, known.n_rows), {}, known.witnesses())
+        return SamplePlan(question, Share(n, known.n_rows), {}, known.witnesses())
     sizes = known.groups
     most = _level(sorted(sizes.values()), n)
     names = list(sizes)
@@ -170,7 +334,7 @@ def make_plan(known: Survey, question: Question, n: int) -> Plan:
         filled = np.cumsum([min(sizes[name], most) for name in names])
         names = names[: max(2, int(np.searchsorted(filled, n, "right")))]
     shares = {name: Share(min(sizes[name], most), sizes[name]) for name in names}
-    return Plan(question, None, shares, known.witnesses())
+    return SamplePlan(question, None, shares, known.witnesses())
 
 
 def _level(sizes: list[int], n: int) -> int:
@@ -226,13 +390,37 @@ def _index_of(part: Any, start: int) -> range:
     return range(start, start + len(part))
 
 
-def _survey_part(part: Any, start: int, question: Question) -> Survey:
+def _survey_part(part: Any, start: int, question: Question) -> RowSurvey:
     return survey(_frames(part), start, question)
 
 
-def _fetch_part(part: Any, start: int, plan: Plan) -> Frame:
+def _fetch_part(part: Any, start: int, plan: SamplePlan) -> Frame:
     return plan.fetch(_frames(part), start)
 
 
 def _frames(part: Any) -> Iterable[Frame]:
     return part.frames() if isinstance(part, Piece) else [as_frame(part)]
+
+
+def row_keys(start: int, n: int, seed: int) -> KeyArray:
+    """Return the keys of n rows from number `start` on."""
+    return keys_of(np.arange(start, start + n), seed)
+
+
+def keys_of(numbers: NDArray[np.integer], seed: int) -> KeyArray:
+    """Return the keys of the rows with these numbers."""
+    first = np.uint64(text_key("rows", seed))
+    places = numbers.astype(np.uint64) + np.uint64(1)
+    return _mixed(first + places * np.uint64(STEP))
+
+
+def text_key(text: str, seed: int) -> int:
+    """Return the key of a name, such as that of a group."""
+    digest = hashlib.blake2b(f"{seed} {text}".encode(), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")
+
+
+def _mixed(keys: KeyArray) -> KeyArray:
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(FIRST)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(SECOND)
+    return keys ^ (keys >> np.uint64(31))

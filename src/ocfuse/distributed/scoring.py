@@ -15,8 +15,6 @@ from typing import Any
 import joblib
 from sklearn.utils.validation import check_is_fitted
 
-from ocfuse.alone import alone_in
-from ocfuse.distributed.backend import same
 from ocfuse.distributed.cluster import (
     LOST,
     Client,
@@ -25,9 +23,9 @@ from ocfuse.distributed.cluster import (
     guarded,
     large_messages,
     naming_killers,
+    same,
 )
-from ocfuse.distributed.desk import at_desk, desk_in
-from ocfuse.distributed.pieces import PARQUET, Piece, pieces_of, unread_in
+from ocfuse.distributed.parquet import PARQUET, Piece, at_desk, desk_in, pieces_of, unread_in
 from ocfuse.exceptions import (
     FolderInUseError,
     InvalidInputError,
@@ -37,14 +35,12 @@ from ocfuse.exceptions import (
     TableError,
     TableWarning,
 )
-from ocfuse.files import naming, natural, replacing
-from ocfuse.optional import needed
-from ocfuse.streaming import StreamTable
+from ocfuse.system.files import folder_lock, naming, natural, replacing
+from ocfuse.system.packages import needed
 from ocfuse.tables import TableDetector
-from ocfuse.tables.arrow import to_frame
-from ocfuse.tables.frames import Frame, listed
-from ocfuse.tables.names import free_name
-from ocfuse.tables.writing import ParquetWriter
+from ocfuse.tables.dataframes import Frame, free_name, listed
+from ocfuse.tables.detector import RUNS
+from ocfuse.tables.source import ParquetWriter, to_frame
 
 #: Under this word the footer of a file of scores says what it was made from.
 STAMP = "ocfuse"
@@ -203,7 +199,7 @@ def score(
             "for a data frame of Dask, and model.score for what is in memory."
         )
     pieces, folder = pieces_of(data), _made(data, out)
-    with alone_in(folder) as holder, desk_in(folder, holder.token) as desk:
+    with folder_lock(folder) as holder, desk_in(folder, holder.token) as desk:
         order = partial(
             Order,
             folder=str(folder),
@@ -265,7 +261,7 @@ def _score_part(frame: Frame, model: TableDetector, keep_going: bool) -> Frame:
 
 
 def _require_table(model: Any) -> None:
-    if isinstance(model, StreamTable) or not isinstance(model, TableDetector):
+    if getattr(model, "kind", RUNS) == RUNS:
         raise InvalidTypeError(
             f"model must be a TableDetector. Got {type(model).__name__}. A stream has to be "
             "scored in its order: use `ocfuse score` without an engine, one stream at a time."

@@ -2,4 +2,6 @@
 
 from ocfuse.ensemble.detector import FusedDetector
 
-__all__ = ["FusedDetector"]
+__all__ = [
+    "FusedDetector",
+]

@@ -11,37 +11,34 @@ which case it is. Where equal rows are natural
 
 - a row that occurs twice mostly has others that differ from it in one or two columns
   only, and each of its values occurs elsewhere, too;
-- equal pairs are about as many as pairs that differ in one or two columns foretell. If
+- equal pairs are about as many as pairs that differ in one or two columns predict. If
   every column agreed by chance, independently, then of the numbers H_k of pairs that
   differ in k columns ``H_0 = H_1^2 / (2 H_2)``.
 
 Among 67 tables of normals with equal rows, from votes and censuses to wines and
 pictures, the share of rows with such neighbours was above 0.6 for every table of few
 values and below 0.2 for all tables of measurements but one of word counts. The ratio of
-H_0 to what is foretold was 0.3 to 1.8 for tables of few values, and 2 to 3 for two with
+H_0 to what is predicted was 0.3 to 1.8 for tables of few values, and 2 to 3 for two with
 hardly any equal rows.
 """
 
 import warnings
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.base import core_rows
-from ocfuse.ensemble.context import ContextScale
-from ocfuse.ensemble.labels import ANOMALY, NORMAL
-from ocfuse.ensemble.learning import Table
-from ocfuse.ensemble.rows import canonical_order, row_numbers
+from ocfuse.encoder import JUDGE, FeatureEncoder
+from ocfuse.ensemble.fit import Table
+from ocfuse.ensemble.rows import ContextScale, canonical_order, row_numbers
 from ocfuse.exceptions import CopiedRowsWarning
-from ocfuse.features import JUDGE, FeatureEncoder
-from ocfuse.optional import slow
-
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.intp]
+from ocfuse.system.packages import slow
+from ocfuse.validation import ANOMALY, NORMAL
 
 #: Share of copies among the rows from which on they are told.
 TOLD_SHARE = 0.02
@@ -52,7 +49,7 @@ FEWEST_DIFFERENT = 10
 FEW_COLUMNS = 2
 #: Share of the repeated rows that must have such a neighbour in a discrete table.
 DISCRETE_SHARE = 0.5
-#: More equal pairs than this, in units of what is foretold, are no chance.
+#: More equal pairs than this, in units of what is predicted, are no chance.
 MOST_EQUAL = 1.8
 #: A single column is discrete if its smallest gap is not below this share of the median gap.
 GRID_SHARE = 0.05

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,34 +13,25 @@ from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.context import ContextScale
+from ocfuse.arrays import FloatArray
+from ocfuse.detectors.pool import Pool
+from ocfuse.encoder import FeatureEncoder, check_table, make_encoder, tell_of
 from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
-from ocfuse.ensemble.explaining import explanation
-from ocfuse.ensemble.holdout import held_out_scores
-from ocfuse.ensemble.labels import ANOMALY, NORMAL, check_labels
-from ocfuse.ensemble.learning import Learned, Recipe, Table
-from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_room
-from ocfuse.ensemble.reading import read_table, warn_of_ignored
-from ocfuse.ensemble.reporting import report_data
-from ocfuse.ensemble.rows import check_groups, runs_of
+from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
+from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
+from ocfuse.ensemble.report import explanation, report_data
+from ocfuse.ensemble.rows import ContextScale, check_groups, runs_of
 from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
-from ocfuse.features import FeatureEncoder, check_table, make_encoder, tell_of
 from ocfuse.persistence import save
-from ocfuse.progress import current_progress
 from ocfuse.report import Report, make_report
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
-from ocfuse.scores.threshold import (
-    AlarmMixin,
-    check_rate,
-    warn_if_many_left_out,
-)
+from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
 from ocfuse.system.cache import remembering
+from ocfuse.system.progress import current_progress
 from ocfuse.tuning.search import Search, make_search
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from ocfuse.validation import ANOMALY, NORMAL, check_training_labels
 
 #: Labelled anomalies from which on probabilities are fitted to the labels.
 FEWEST_ANOMALIES = 5
@@ -257,7 +248,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             What else tells situations apart, such as time or the progress of a
             task. Members do not see it; a fusion whose weights depend on the place
             adds it to the squared distance between rows, `CompetenceFusion` only if that
-            helps to foretell scores of normals. Scoring then needs it too.
+            helps to predict scores of normals. Scoring then needs it too.
 
         Returns
         -------
@@ -266,7 +257,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         """
         check_rate(self.false_alarm_rate)
         table = read_table(X, y, groups, context)
-        require_room(self.plan(table.X, y, table.groups))
+        require_memory(self.plan(table.X, y, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, X, skip_check_array=True)
         fresh._fit(table)
@@ -423,7 +414,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             The detector.
         """
         scores = self.score_samples(X, context)
-        return self.set_threshold(offset=gmean_threshold(scores, check_labels(y, len(scores))))
+        return self.set_threshold(
+            offset=gmean_threshold(scores, check_training_labels(y, len(scores)))
+        )
 
     @property
     def n_groups_(self) -> int | None:

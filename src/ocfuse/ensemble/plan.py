@@ -1,4 +1,4 @@
-"""What a fit will take: bytes and seconds, before anything is learned.
+"""Memory and time of a fit, before anything is learned.
 
 Members and fusion tell their work and their bytes by kind (`ocfuse.cost`), and what is done
 around them is counted here. `RATES` has what one of each kind takes, as it was measured.
@@ -13,18 +13,18 @@ import numpy as np
 from ocfuse.cost import NUMBER, Amounts, Cost, Shape
 from ocfuse.detectors.base import N_FOLDS
 from ocfuse.detectors.members import Members
-from ocfuse.detectors.pools import Pool
+from ocfuse.detectors.pool import Pool
 from ocfuse.detectors.training import cost_of
-from ocfuse.ensemble.holdout import N_REFITS, is_refitted
-from ocfuse.ensemble.labels import ANOMALY, check_labels
+from ocfuse.encoder import check_table, make_encoder, take_rows
+from ocfuse.ensemble.fit import N_REFITS, is_refitted
 from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.explain import html_table
-from ocfuse.features import check_table, make_encoder, take_rows
 from ocfuse.fusion import make_fusion
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.system.memory import available_bytes
 from ocfuse.tuning.search import make_search
+from ocfuse.validation import ANOMALY, check_training_labels
 
 #: Rows that the categories of a data frame are counted in.
 ROWS_TO_COUNT = 1000
@@ -40,29 +40,29 @@ PLAIN = {"seconds", "bytes"}
 #: on 2026-11-17, one thread of AMD EPYC; do not edit.
 RATES: dict[str, dict[str, float]] = {
     "fit": {
-        "cell": 4.07e-07,
-        "directions": 1.28e-10,
-        "factor": 3.54e-11,
-        "fusion": 1.49e-09,
-        "fusion of many": 0,
+        "cell": 2.32e-07,
+        "directions": 1.47e-10,
+        "factor": 3.55e-11,
+        "fusion": 7.13e-10,
+        "fusion of many": 2.94e-11,
         "gaussian": 0,
-        "gaussians": 1.63e-09,
-        "landmark cube": 3.53e-10,
+        "gaussians": 1.45e-09,
+        "landmark cube": 3.77e-10,
         "landmark distances": 0,
-        "landmark products": 8.07e-11,
-        "member": 0.00193,
+        "landmark products": 7.59e-11,
+        "member": 0,
         "paths": 0,
-        "score": 6.22e-06,
-        "search": 6.8e-12,
-        "spectrum": 1.23e-10,
+        "score": 6.63e-06,
+        "search": 5.82e-12,
+        "spectrum": 1.62e-10,
         "sphere": 6.47e-09,
-        "square": 2.78e-10,
-        "start": 0.282,
-        "tails": 6.88e-09,
-        "trees": 0.142,
-        "tried": 3.1e-06,
-        "view": 1.39e-07,
-        "whitening": 3.54e-11,
+        "square": 2.61e-10,
+        "start": 0.354,
+        "tails": 6.83e-09,
+        "trees": 0.0497,
+        "tried": 3.01e-06,
+        "view": 1.4e-07,
+        "whitening": 3.49e-11,
     },
     "score": {
         "cell": 0,
@@ -84,39 +84,39 @@ RATES: dict[str, dict[str, float]] = {
         "whitening": 2.32e-10,
     },
     "peak": {
-        "cell": 1.6,
-        "column": 10.4,
-        "factor": 1.27,
-        "kernel": 1.67,
-        "landmark work": 1.43,
-        "landmarks": 3.3,
-        "neighbours": 25,
-        "outside": 0.816,
-        "reference": 0,
-        "rows": 0.938,
-        "score": 28.9,
-        "search": 0,
-        "spectrum": 4.04,
-        "sphere": 0.871,
-        "splits": 0.75,
-        "square": 1.01,
-        "start": 2.31e07,
-        "tails": 1.53,
-        "trees": 6.29e06,
-        "view": 0,
-        "wide": 5.28,
+        "cell": 1.42,
+        "column": 7.93,
+        "factor": 1,
+        "kernel": 2.07,
+        "landmark work": 1.37,
+        "landmarks": 3.32,
+        "neighbours": 1,
+        "outside": 1,
+        "reference": 1,
+        "rows": 1,
+        "score": 23.7,
+        "search": 1,
+        "spectrum": 3.49,
+        "sphere": 1,
+        "splits": 1,
+        "square": 1.09,
+        "start": 2.6e07,
+        "tails": 1.5,
+        "trees": 5.98e06,
+        "view": 1.02,
+        "wide": 7.4,
     },
     "model": {
         "cell": 1.54,
-        "kernel": 1.23,
-        "landmarks": 1.18,
-        "reference": 1.34,
-        "score": 6.95,
-        "start": 1.79e05,
-        "tails": 1.28,
-        "trees": 3.02e05,
-        "view": 0.753,
-        "wide": 1.67,
+        "kernel": 1.19,
+        "landmarks": 1.12,
+        "reference": 1.43,
+        "score": 6.44,
+        "start": 1.93e05,
+        "tails": 1.04,
+        "trees": 2.65e05,
+        "view": 1,
+        "wide": 1,
     },
 }
 
@@ -388,7 +388,7 @@ def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None, encoder:
         The numbers of all of them.
     """
     n, m = shape_of(X, encoder)
-    n_anomalies = int(np.sum(check_labels(y, n) == ANOMALY))
+    n_anomalies = int(np.sum(check_training_labels(y, n) == ANOMALY))
     search = make_search(tune)
     return Job(
         n_rows=n - n_anomalies,
@@ -444,7 +444,7 @@ def shape_of(X: Any, encoder: Any = None) -> tuple[int, int]:
         return n, m
 
 
-def require_room(plan: Plan) -> None:
+def require_memory(plan: Plan) -> None:
     """Refuse a fit for which there is not enough memory, and say what to do."""
     if not plan.is_possible:
         raise NotEnoughMemoryError(

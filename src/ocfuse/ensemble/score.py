@@ -12,26 +12,24 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from ocfuse.detectors.pools import Pool
-from ocfuse.ensemble.context import ContextScale, scaled_context
-from ocfuse.features import FeatureEncoder, check_table, take_rows
+from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.detectors.pool import Pool
+from ocfuse.encoder import FeatureEncoder, check_table, take_rows
+from ocfuse.ensemble.rows import ContextScale, scaled_context
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.optional import needed
-from ocfuse.threads import allowed_threads, few_threads, one_of_many
-from ocfuse.tuning.crossfit import fuse_scores
+from ocfuse.fusion.crossfit import fuse_scores
+from ocfuse.system.packages import needed
+from ocfuse.system.threads import allowed_threads, few_threads, one_of_many
 
 if TYPE_CHECKING:
     from ocfuse.ensemble.detector import FusedDetector
 
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.intp]
 T = TypeVar("T")
 
 #: Up to so many rows are one chunk.

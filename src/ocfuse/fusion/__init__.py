@@ -3,7 +3,7 @@
 from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.labelled import LabelledFusion
-from ocfuse.fusion.local import LocalLpFusion
+from ocfuse.fusion.local_lp import LocalLpFusion
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.named import make_fusion
 from ocfuse.fusion.rules import (
@@ -13,10 +13,10 @@ from ocfuse.fusion.rules import (
     MedianRule,
     MinRule,
     ProductRule,
+    SingleBest,
     SumRule,
     TrimmedMean,
 )
-from ocfuse.fusion.single import SingleBest
 
 __all__ = [
     "AverageOfMaximum",

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.inputs import FloatArray, check_number
-from ocfuse.fusion.tails import logistic_scale, tail_knots, tail_log_odds, weighted_quantile
+from ocfuse.fusion.labelled import logistic_scale, tail_knots, tail_log_odds, weighted_quantile
+from ocfuse.validation import check_number
 
 
 class CascadeFusion(BaseFusion):

@@ -3,16 +3,15 @@
 import numpy as np
 from sklearn.base import clone
 
+from ocfuse.arrays import FloatArray
 from ocfuse.cost import Cost, Shape
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.evidence import LEAST, Evidence, auc_of
-from ocfuse.fusion.inputs import FloatArray, Kinship, check_number
+from ocfuse.fusion.base import LEAST, BaseFusion, Evidence, auc_of
+from ocfuse.fusion.local_scale import LocalScale, learned_scale
 from ocfuse.fusion.locality import Locality, representative_rows
-from ocfuse.fusion.situation import learned_scale
-from ocfuse.fusion.surroundings import LocalScale
-from ocfuse.optional import slow
 from ocfuse.solvers.ball import LpBall
+from ocfuse.system.packages import slow
+from ocfuse.validation import GroupsLike, check_number
 
 #: Normals whose scores are correlated, at most.
 MOST_CORRELATED = 5000
@@ -59,7 +58,7 @@ class CompetenceFusion(BaseFusion):
         same everywhere, which was measured to be as good.
     context_weight : float, optional
         How far rows are apart in context, if there is one, against all features
-        together. By default 1 if context helps normals to foretell the scores of others,
+        together. By default 1 if context helps normals to predict the scores of others,
         of other groups if there are groups, and else 0 (see `learned_scale`).
 
     Attributes
@@ -121,7 +120,7 @@ class CompetenceFusion(BaseFusion):
         X: FloatArray,
         c: FloatArray,
         evidence: Evidence | None,
-        groups: Kinship | None,
+        groups: GroupsLike | None,
     ) -> None:
         self._check_parameters()
         # Normals mostly come first: then no copy of X is needed.
@@ -145,7 +144,7 @@ class CompetenceFusion(BaseFusion):
         if self.locality is not None:
             self.locality_ = clone(self.locality).fit(X[chosen], standard)
 
-    def _local_scale(self, X: FloatArray, Z: FloatArray, groups: Kinship | None) -> LocalScale:
+    def _local_scale(self, X: FloatArray, Z: FloatArray, groups: GroupsLike | None) -> LocalScale:
         priors = self.n_neighbors, self.shift_prior, self.scale_prior
         if self.n_context_ and self.context_weight is None:
             return learned_scale(X, Z, *priors, self.n_context_, groups)

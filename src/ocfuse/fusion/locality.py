@@ -8,10 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from ocfuse.arrays import FloatArray
 from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.fusion.inputs import (
-    FloatArray,
+from ocfuse.nearest.exact import without_self
+from ocfuse.nearest.index import NeighbourIndex
+from ocfuse.system.cache import remembered
+from ocfuse.system.packages import slow
+from ocfuse.system.threads import one_thread
+from ocfuse.validation import (
     check_choice,
     check_count,
     check_number,
@@ -19,11 +24,6 @@ from ocfuse.fusion.inputs import (
     check_table,
     check_width,
 )
-from ocfuse.nearest.exact import without_self
-from ocfuse.nearest.search import Search
-from ocfuse.optional import slow
-from ocfuse.system.cache import remembered
-from ocfuse.threads import one_thread
 
 #: Limits of a local norm; the grid of norms in use lies between them.
 SMALLEST_P, LARGEST_P = 1.0 + 1.0 / 31.0, 100.0
@@ -36,7 +36,7 @@ _BLOCK = 500_000
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class NearNormals:
     """The nearest normals of some points, with what the measures need of them.
 
     Parameters
@@ -60,21 +60,21 @@ class Surroundings:
     radii: FloatArray
 
 
-Variability = Callable[[Surroundings], FloatArray]
+Variability = Callable[[NearNormals], FloatArray]
 
 
-def score_variance(near: Surroundings) -> FloatArray:
+def score_variance(near: NearNormals) -> FloatArray:
     """Return the variance of the scores nearby, averaged over the members."""
     return np.asarray(_spread(near.Z, near.index) / near.Z.shape[1])
 
 
-def trace_ratio(near: Surroundings) -> FloatArray:
+def trace_ratio(near: NearNormals) -> FloatArray:
     """Return the total variance of the features nearby, as a share of the whole."""
     whole = near.X.var(axis=0).sum()
     return _spread(near.X, near.index) / whole if whole > 0 else np.zeros(len(near.index))
 
 
-def density_ratio(near: Surroundings) -> FloatArray:
+def density_ratio(near: NearNormals) -> FloatArray:
     """Return the mean distance to the neighbours over theirs to their own."""
     own = near.distances.mean(axis=1)
     theirs = near.radii[near.index].mean(axis=1)
@@ -85,7 +85,7 @@ def density_ratio(near: Surroundings) -> FloatArray:
     return np.asarray(np.minimum(ratio, largest))
 
 
-def local_dimension(near: Surroundings) -> FloatArray:
+def local_dimension(near: NearNormals) -> FloatArray:
     """Return the maximum-likelihood intrinsic dimension; 0 where it is degenerate.
 
     ``count / sum_j ln(r_k / r_j)`` over the distances that are not zero
@@ -124,7 +124,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
     variability : {"score-variance", "density-ratio", "lid", "trace-ratio"} or callable
         The measure: variance of the members' scores nearby; distance to the
         neighbours against theirs; local intrinsic dimension; variance of the
-        features nearby. Or a function from `Surroundings` to an array of shape (q,).
+        features nearby. Or a function from `NearNormals` to an array of shape (q,).
     n_neighbors : int, optional
         Normals that are nearby; by default ``max(5, ceil(2.5 ln n))``.
 
@@ -275,7 +275,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         )
 
     def _measure(self, distances: FloatArray, index: NDArray[np.intp]) -> FloatArray:
-        near = Surroundings(distances, index, self.X_, self.Z_, self.radii_)
+        near = NearNormals(distances, index, self.X_, self.Z_, self.radii_)
         if callable(self.variability):
             return np.asarray(self.variability(near), dtype=np.float64)
         return VARIABILITIES[self.variability](near)
@@ -294,7 +294,9 @@ def representative_rows(n: int, most: int) -> NDArray[np.intp]:
 
 
 @remembered
-def found_nearest(points: FloatArray, rows: Search, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
+def found_nearest(
+    points: FloatArray, rows: NeighbourIndex, k: int
+) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return distances and indices of the k rows nearest to each point."""
     squares, index = rows.of(points, k)
     return np.sqrt(squares), index
@@ -302,7 +304,7 @@ def found_nearest(points: FloatArray, rows: Search, k: int) -> tuple[FloatArray,
 
 @remembered
 def found_nearest_own(
-    rows: Search, some: NDArray[np.intp], k: int
+    rows: NeighbourIndex, some: NDArray[np.intp], k: int
 ) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return distances and indices of the k nearest other rows of some of the rows."""
     squares, index = without_self(rows.of(rows.X[some], k + 1), some)

@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import EqualWeightsWarning
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.inputs import FloatArray
-from ocfuse.solvers.dispatch import Solver, solve
+from ocfuse.solvers.solve import Solver, solve
 
 
 class LpFusion(BaseFusion):

@@ -8,7 +8,7 @@ from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.labelled import LabelledFusion
-from ocfuse.fusion.local import LocalLpFusion
+from ocfuse.fusion.local_lp import LocalLpFusion
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.rules import (
     AverageOfMaximum,
@@ -17,10 +17,10 @@ from ocfuse.fusion.rules import (
     MedianRule,
     MinRule,
     ProductRule,
+    SingleBest,
     SumRule,
     TrimmedMean,
 )
-from ocfuse.fusion.single import SingleBest
 from ocfuse.fusion.stacking import StackedFusion
 
 _NAMED: dict[str, Callable[[], BaseFusion]] = {

@@ -1,4 +1,6 @@
-"""Fixed rules: no weight is learned, every member is trusted alike.
+"""Fixed rules: sum, max, vote and others, and the single best member.
+
+Fixed rules: no weight is learned, every member is trusted alike.
 
 All of them are non-decreasing in each member. All but the product and the vote
 share one form: the fused score is a weighted mean of the members, whose weights
@@ -6,16 +8,22 @@ depend on the order of the scores in the row.
 """
 
 from abc import abstractmethod
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit
 from sklearn.utils import check_random_state
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.inputs import FloatArray, check_count, check_number
-from ocfuse.fusion.tails import logistic_scale, weighted_quantile
+from ocfuse.fusion.labelled import logistic_scale, weighted_quantile
+from ocfuse.system.packages import slow
+from ocfuse.validation import check_choice, check_count, check_number
+
+#: What scikit-learn calls them.
+_CRITERIA = {"auc": "roc_auc_score", "average-precision": "average_precision_score"}
 
 
 class _OrderRule(BaseFusion):
@@ -279,3 +287,49 @@ def _middle(Z: FloatArray, n_trimmed: int) -> FloatArray:
     rank = Z.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
     kept = (rank >= n_trimmed) & (rank < d - n_trimmed)
     return np.asarray(kept / float(d - 2 * n_trimmed))
+
+
+class SingleBest(BaseFusion):
+    """Take the member that tells normals from anomalies best, alone.
+
+    The anomalies may be known or generated; of equal members the first is taken.
+
+    Parameters
+    ----------
+    criterion : {"auc", "average-precision"}, default="auc"
+        Area under the ROC curve, or average precision of the anomalies.
+
+    Attributes
+    ----------
+    quality_ : ndarray of shape (d,)
+        Criterion of each member.
+    best_ : int
+        The member that is taken.
+
+    Examples
+    --------
+    >>> from ocfuse.fusion import SingleBest
+    >>> best = SingleBest().fit([[0.9, 0.2], [0.8, 0.9], [0.1, 0.5]], y=[1, 1, -1])
+    >>> best.best_, best.fuse([[0.3, 0.7]])
+    (0, array([0.3]))
+    """
+
+    needs_anomalies = True
+
+    def __init__(self, criterion: Literal["auc", "average-precision"] = "auc") -> None:
+        self.criterion = criterion
+
+    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        name = _CRITERIA[check_choice(self.criterion, "criterion", tuple(_CRITERIA))]
+        criterion = getattr(slow("sklearn.metrics"), name)
+        self.quality_ = np.array([criterion(y < 0, -z, sample_weight=c) for z in Z.T])
+        self.best_ = int(self.quality_.argmax())
+
+    def _trust(self) -> FloatArray:
+        return np.asarray(np.arange(self.n_members_) == self.best_, dtype=np.float64)
+
+    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        return Z[:, self.best_].copy()
+
+    def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(Z)), Z * self._trust()

@@ -8,10 +8,10 @@ from scipy.special import logit
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidTypeError, OcfuseWarning
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.inputs import FloatArray
-from ocfuse.optional import slow
+from ocfuse.system.packages import slow
 
 #: Probabilities of 0 and 1 are kept this far from the ends.
 _MARGIN = 1e-12

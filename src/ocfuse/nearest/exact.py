@@ -9,12 +9,10 @@ the same distance come in the order of their numbers.
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ocfuse.compiled.native import kernel, thread_count
+from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.kernels import kernel, thread_count
 
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.intp]
 #: (squared distances, row numbers), both (q, k), nearest first
 Nearest: TypeAlias = tuple[FloatArray, IntArray]
 

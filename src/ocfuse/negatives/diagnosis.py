@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
-
-FloatArray = NDArray[np.float64]
 
 #: Every member this good: there is nothing left to learn from the kind.
 SATURATED = 0.99

@@ -15,14 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ocfuse.optional import slow
-from ocfuse.persistence.integrity import (
-    are_below,
-    check_categories,
-    is_tree,
-    n_columns,
-    require,
-)
+from ocfuse.persistence.integrity import are_below, check_categories, is_tree, n_columns, require
+from ocfuse.system.packages import slow
 
 #: Sides of arrays that have been seen, by the letters of `FITTED`: all of a letter are equal.
 #: "c" is the number of columns of training, "n" of its rows.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.optional import slow
+from ocfuse.system.packages import slow
 
 #: Numbers in the state of the Mersenne twister.
 TWISTER = 624

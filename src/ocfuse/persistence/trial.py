@@ -1,6 +1,6 @@
 """Load a model in a process of its own first: what a file does there, it does to nobody else.
 
-A load has a budget (`ocfuse.persistence.budget`), and what compiled code follows is checked
+A load has a budget (`ocfuse.persistence.archive`), and what compiled code follows is checked
 (`ocfuse.persistence.integrity`). This is for programs that must go on whatever a file holds:
 the process has limits of the operating system, and may crash.
 """
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ocfuse.exceptions import ModelFileError, OcfuseError
+from ocfuse.persistence.file import load
 from ocfuse.persistence.header import read_header
-from ocfuse.persistence.model import load
 
 if sys.platform != "win32":
     import resource

@@ -4,8 +4,12 @@ The page is complete in itself: no network, no font or script from elsewhere. It
 draws plain data, gathered by `FusedDetector.report`.
 """
 
-from ocfuse.explain import Reading
 from ocfuse.report.data import Embedding, ReportData
 from ocfuse.report.page import Report, make_report
 
-__all__ = ["Embedding", "Reading", "Report", "ReportData", "make_report"]
+__all__ = [
+    "Embedding",
+    "Report",
+    "ReportData",
+    "make_report",
+]

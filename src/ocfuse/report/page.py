@@ -1,8 +1,11 @@
-"""The page itself: templates filled with data, as one HTML file."""
+"""The page of a report: templates filled with data, as one HTML file or as PDF."""
 
 import base64
 import hashlib
 import os
+import shutil
+import subprocess
+import tempfile
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -11,18 +14,30 @@ from typing import Any
 
 import numpy as np
 
-from ocfuse.files import write_atomically
-from ocfuse.optional import needed
+from ocfuse.exceptions import MissingPackageError, OcfuseError
 from ocfuse.report import words
 from ocfuse.report.data import ReportData
 from ocfuse.report.payload import to_json
-from ocfuse.report.printing import print_pdf
-from ocfuse.report.timeline import MOST_POINTS, Event
+from ocfuse.report.timeline import MOST_POINTS, TimelineEvent
+from ocfuse.system.files import write_atomically
+from ocfuse.system.packages import needed
 
 #: Parts of the script; the first draws for the others, the last starts them.
 SCRIPTS = ("tools", "scores", "time", "rows", "map", "members", "trust", "page")
 #: Events listed on the page; the others are only drawn.
 MOST_EVENTS = 50
+
+#: Programs that can print a page without a window, in the order in which they are tried.
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+)
+#: Seconds after which a browser that has not printed is given up.
+PATIENCE = 120
 
 
 @dataclass(frozen=True)
@@ -152,7 +167,7 @@ def _ranked(data: ReportData) -> list[dict[str, Any]]:
     ]
 
 
-def _event(data: ReportData, i: int, event: Event) -> dict[str, Any]:
+def _event(data: ReportData, i: int, event: TimelineEvent) -> dict[str, Any]:
     start, end = _when(data, event.start), _when(data, event.end)
     day, _, clock = end.partition(" ")
     return {
@@ -190,3 +205,57 @@ def _script() -> str:
 def _read(name: str) -> str:
     """Return a file of the templates."""
     return (files("ocfuse.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def find_browser() -> str:
+    """Return the path of a browser that can print, or say what to do without one."""
+    for name in BROWSERS:
+        path = shutil.which(name)
+        if path is not None:
+            return path
+    raise MissingPackageError(
+        f"A browser is needed to write a report as PDF. None of {', '.join(BROWSERS)} is on the "
+        "PATH. Install Chromium, or write an .html file and print it from any browser."
+    )
+
+
+def print_pdf(html: str) -> bytes:
+    """Return a page as the content of a PDF file."""
+    browser = find_browser()
+    # a browser that closes late may still write into its folder
+    with tempfile.TemporaryDirectory(prefix="ocfuse-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        page, printed = folder / "report.html", folder / "report.pdf"
+        page.write_bytes(html.encode("utf-8", "replace"))
+        said = _run([browser, *_flags(folder / "profile", printed), page.as_uri()])
+        if not printed.is_file():
+            raise OcfuseError(
+                f"{browser} printed no PDF. It said: {said or 'nothing'}. Write an .html file "
+                "and print it from any browser."
+            )
+        return printed.read_bytes()
+
+
+def _flags(profile: Path, printed: Path) -> list[str]:
+    flags = [
+        "--headless",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--no-first-run",
+        "--no-pdf-header-footer",
+        f"--user-data-dir={profile}",
+        f"--print-to-pdf={printed}",
+    ]
+    # it refuses to run in its sandbox as root; the page itself can load nothing
+    if getattr(os, "geteuid", lambda: 1)() == 0:
+        flags.append("--no-sandbox")
+    return flags
+
+
+def _run(command: list[str]) -> str:
+    """Run a browser; return the end of what it said."""
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        return f"nothing within {PATIENCE} s"
+    return done.stderr.decode("utf-8", "replace").strip()[-300:]

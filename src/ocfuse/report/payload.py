@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.arrays import FloatArray
 from ocfuse.explain import Reading
-from ocfuse.optional import slow
-from ocfuse.report.data import Embedding, FloatArray, ReportData
-from ocfuse.report.thresholds import tabulate
+from ocfuse.report.data import Embedding, ReportData, compare_rates, count_p_values, tabulate, whose
 from ocfuse.report.timeline import find_runs, find_sections, thin_out
-from ocfuse.report.trust import compare_rates, count_p_values, whose
 from ocfuse.report.words import events
 from ocfuse.scores.axis import ScoreAxis
+from ocfuse.system.packages import slow
 
 #: Events, and runs of labelled anomalies, that are drawn.
 MOST_EVENTS = 3000

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.report.data import FloatArray, IntArray
 
 #: Alarms with at most so many quiet rows between them are one event.
 LARGEST_GAP = 3
@@ -20,7 +20,7 @@ MOST_POINTS = 5000
 
 
 @dataclass(frozen=True)
-class Event:
+class TimelineEvent:
     """Alarms that follow each other.
 
     Attributes
@@ -39,12 +39,14 @@ class Event:
     row: int
 
 
-def find_events(times: FloatArray, scores: FloatArray, is_alarm: NDArray[np.bool_]) -> list[Event]:
+def find_events(
+    times: FloatArray, scores: FloatArray, is_alarm: NDArray[np.bool_]
+) -> list[TimelineEvent]:
     """Merge alarms that follow each other in time, over at most 3 quiet rows and no pause."""
     events = []
     for run in find_runs(times, is_alarm, LARGEST_GAP):
         lowest = int(run[np.argmin(scores[run])])
-        events.append(Event(float(times[run[0]]), float(times[run[-1]]), len(run), lowest))
+        events.append(TimelineEvent(float(times[run[0]]), float(times[run[-1]]), len(run), lowest))
     return events
 
 

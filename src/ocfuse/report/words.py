@@ -3,9 +3,9 @@
 import numpy as np
 
 from ocfuse.explain import Reading
-from ocfuse.optional import slow
 from ocfuse.report.data import ReportData
-from ocfuse.report.timeline import Event, find_events
+from ocfuse.report.timeline import TimelineEvent, find_events
+from ocfuse.system.packages import slow
 
 #: As many alarms that normal rows raise more rarely than this are no chance.
 RARE = 0.05
@@ -191,7 +191,7 @@ def notes(data: ReportData) -> list[str]:
     return lines
 
 
-def events(data: ReportData) -> list[Event]:
+def events(data: ReportData) -> list[TimelineEvent]:
     """Return the events at the detector's threshold, the lowest score first."""
     if data.times is None:
         return []

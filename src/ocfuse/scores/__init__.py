@@ -2,13 +2,13 @@
 
 from ocfuse.scores.calibrate import LabelCalibrator, TailCalibrator
 from ocfuse.scores.conformal import ConformalCalibrator, conformal_threshold
-from ocfuse.scores.join import join_lowest
 from ocfuse.scores.normalise import (
     MinMax,
     Normaliser,
     RobustZ,
     TailProbability,
     ZScore,
+    join_lowest,
     make_normaliser,
 )
 from ocfuse.scores.threshold import gmean_threshold, prediction_limit, quantile_threshold

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ocfuse.scores.checks import FloatArray
+from ocfuse.arrays import FloatArray
 
 #: Bars of a histogram, and most of its ticks.
 N_BINS = 60

@@ -9,17 +9,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.optional import slow
-from ocfuse.scores.checks import (
-    FloatArray,
-    label_vector,
-    rate_in_open_interval,
-    require_rows,
-    score_vector,
-)
-from ocfuse.scores.sample import WeightedSample
-from ocfuse.scores.tail import SmoothTail
+from ocfuse.scores.distribution import SmoothTail, WeightedSample
+from ocfuse.system.packages import slow
+from ocfuse.validation import label_vector, rate_in_open_interval, require_rows, score_vector
 
 #: Rows of the rarer class from which "auto" takes isotonic. Measured on four kinds
 #: of scores: at 50 it loses at most 0.015 of log loss where Platt's form is right,

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.scores.checks import FloatArray, rate_in_open_interval, require_rows, score_vector
+from ocfuse.validation import rate_in_open_interval, require_rows, score_vector
 
 
 def whole_part(number: float) -> int:

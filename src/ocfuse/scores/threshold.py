@@ -1,26 +1,32 @@
-"""Thresholds of a score, and what detectors do with theirs: an alarm is score < offset.
+"""Thresholds: offsets from observed scores, limits from few runs, and warnings about them.
 
 `ThresholdMixin`, `InnerThresholdMixin` and `AlarmMixin` are the methods that all detectors share.
 The functions return offsets of given scores.
 """
 
 import warnings
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, ThresholdWarning
-from ocfuse.optional import slow
-from ocfuse.scores.checks import label_vector, rate_in_open_interval, require_rows, score_vector
 from ocfuse.scores.conformal import ConformalCalibrator, whole_part
+from ocfuse.system.packages import slow
+from ocfuse.validation import (
+    ANOMALY,
+    NORMAL,
+    label_vector,
+    rate_in_open_interval,
+    require_rows,
+    score_vector,
+)
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Self = TypeVar("Self", bound="ThresholdMixin")
 Outer = TypeVar("Outer", bound="InnerThresholdMixin")
 
-NORMAL, ANOMALY = 1, -1
 #: Standard deviation of a Gaussian in units of its median absolute deviation.
 SD_PER_MAD = 1.482602218505602
 #: What else can be done where groups are too few.
@@ -123,18 +129,13 @@ class AlarmMixin(ThresholdMixin):
         return scores - self.offset_
 
     def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
-        """Return +1 for normal rows and -1 for alarms."""
-        return alarms_of(self.decision_function(X, context))
+        """Return +1 for normal rows and -1 for alarms; a row without a score is not normal."""
+        return np.where(self.decision_function(X, context) >= 0, NORMAL, ANOMALY)
 
     def p_values(self, X: Any, context: Any = None) -> FloatArray:
         """Return conformal p-values: how rarely a normal row scores this low."""
         scores = self.score_samples(X, context)
         return p_values_of(scores, self.conformal_)
-
-
-def alarms_of(decisions: FloatArray) -> NDArray[np.int64]:
-    """Return -1 where a score minus its threshold is negative, else +1; NaN raises no alarm."""
-    return np.where(decisions < 0, ANOMALY, NORMAL)
 
 
 def p_values_of(scores: FloatArray, conformal: ConformalCalibrator) -> FloatArray:

@@ -15,16 +15,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ocfuse import __version__
 from ocfuse.serve.dashboard import dashboard_router
 from ocfuse.serve.errors import ServeError, answer, internal
-from ocfuse.serve.events import EventStore
-from ocfuse.serve.feeds import Batchers
-from ocfuse.serve.guard import Guard, refuse_stream
-from ocfuse.serve.live import Live
-from ocfuse.serve.metrics import Metrics
-from ocfuse.serve.models import Shelf
-from ocfuse.serve.observed import Observed
-from ocfuse.serve.routes import Desk, api_router
+from ocfuse.serve.event_store import EventStore
+from ocfuse.serve.middleware import Guard, Observed, refuse_stream
+from ocfuse.serve.models import ModelRegistry
+from ocfuse.serve.routes import RequestHandler, api_router
+from ocfuse.serve.samples import Live
 from ocfuse.serve.settings import Settings
-from ocfuse.serve.stream import Stream, Streams, Surroundings
+from ocfuse.serve.stream import Batchers, Stream, Streams, StreamServices
+from ocfuse.serve.telemetry import Metrics
 from ocfuse.serve.workers import Workers
 
 DESCRIPTION = """
@@ -54,7 +52,7 @@ class Service:
     ----------
     app : FastAPI
         The routes, without the door before them.
-    shelf : Shelf
+    registry : ModelRegistry
         The models.
     live : Live
         Samples for those who look on.
@@ -69,8 +67,10 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.metrics = settings, Metrics()
         self.workers = Workers(settings.threads, settings.limits.explanations)
-        self.shelf = Shelf(settings, self.workers.loading, self.workers.blocks, self.metrics)
-        self.shelf.load()
+        self.registry = ModelRegistry(
+            settings, self.workers.loading, self.workers.blocks, self.metrics
+        )
+        self.registry.load()
         self.live, self.events = Live(), EventStore(settings.events, settings.keep)
         self.metrics.watch_events(lambda: self.events.n_unwritten)
         self.streams = Streams()
@@ -88,7 +88,7 @@ class Service:
 
     def close(self) -> None:
         """Close the file of events, and score nothing more."""
-        self.shelf.close()
+        self.registry.close()
         self.workers.close()
         self.events.close()
 
@@ -96,7 +96,7 @@ class Service:
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         watching = None
         if self.settings.reload_seconds:
-            watching = asyncio.create_task(self.shelf.watch())
+            watching = asyncio.create_task(self.registry.watch())
         try:
             yield
         finally:
@@ -119,8 +119,8 @@ class Service:
         )
         _answer_errors(app)
         settings = self.settings
-        desk = Desk(
-            self.shelf,
+        desk = RequestHandler(
+            self.registry,
             settings.limits,
             self.workers,
             self.metrics,
@@ -134,7 +134,7 @@ class Service:
     def _add_stream(self, app: FastAPI) -> None:
         settings = self.settings
         batchers = Batchers(self.workers.streams, settings.batch_rows, settings.batch_seconds)
-        around = Surroundings(
+        around = StreamServices(
             self.live, self.events, self.metrics, settings.limits, self.workers, batchers
         )
         names = iter(range(1, 2**63))
@@ -147,7 +147,7 @@ class Service:
             min_rows: Annotated[int | None, Query(ge=1, le=10_000)] = None,
         ) -> None:
             try:
-                served = self.shelf.get(model)
+                served = self.registry.get(model)
             except ServeError as error:
                 await refuse_stream(error, socket.scope, socket.receive, socket.send)
                 return

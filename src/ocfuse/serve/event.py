@@ -1,7 +1,7 @@
-"""One event, and how it is told: as JSON and as a line of a CSV file."""
+"""One event as JSON and as a line of CSV, and events that are not yet written."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -17,6 +17,9 @@ COLUMNS = (
     *("p_value", "local_p", "n_samples", "members", "acknowledged_by", "acknowledged_at"),
     "comments",
 )
+
+#: Events and bytes of pictures that are kept while nothing can be written.
+MOST_EVENTS, MOST_BYTES = 10_000, 16 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Event:
+class StoredEvent:
     """An alarm from its first sample to its last, and what was said about it.
 
     Parameters
@@ -179,3 +182,46 @@ def strongest(contributions: Mapping[str, float] | None) -> dict[str, float]:
     known = {name: float(value) for name, value in (contributions or {}).items()}
     order = sorted(known, key=known.__getitem__)
     return {name: known[name] for name in order[:MOST_MEMBERS]}
+
+
+class Unwritten:
+    """Events and pictures that wait to be written; bounded.
+
+    Attributes
+    ----------
+    events : dict from int to Event
+        By number, in the order of their last change.
+    pictures : dict from int to bytes
+        By number of the event.
+    n_lost : int
+        Events that had to go, the oldest first.
+    """
+
+    def __init__(self) -> None:
+        self.events: dict[int, StoredEvent] = {}
+        self.pictures: dict[int, bytes] = {}
+        self.n_lost = 0
+
+    def put(self, event: StoredEvent) -> None:
+        """Let an event wait; what is too much goes."""
+        self.events.pop(event.id, None)
+        self.events[event.id] = event
+        if len(self.events) > MOST_EVENTS:
+            oldest = next((old for old in self.events.values() if old.state != "open"), event)
+            del self.events[oldest.id]
+            self.pictures.pop(oldest.id, None)
+            self.n_lost += 1
+
+    def put_picture(self, event: int, picture: bytes) -> None:
+        """Let a picture wait; what is too much goes."""
+        self.pictures[event] = picture
+        while sum(map(len, self.pictures.values())) > MOST_BYTES:
+            oldest = next(iter(self.pictures))
+            del self.pictures[oldest]
+            if oldest in self.events:
+                self.events[oldest] = replace(self.events[oldest], media=None)
+
+    def clear(self) -> None:
+        """Forget what has been written."""
+        self.events.clear()
+        self.pictures.clear()

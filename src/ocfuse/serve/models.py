@@ -11,14 +11,12 @@ from typing import Any, TypeAlias
 from ocfuse.exceptions import OcfuseError
 from ocfuse.persistence import load, read_header
 from ocfuse.persistence.trial import try_load
-from ocfuse.serve.batching import Batcher
 from ocfuse.serve.errors import ServeError
-from ocfuse.serve.logs import fault, tell
-from ocfuse.serve.metrics import Metrics
-from ocfuse.serve.notes import noted
-from ocfuse.serve.scorers import RowScorer, Scorer, scorer_of
+from ocfuse.serve.scoring import Batcher, Scorer, scorer_of
 from ocfuse.serve.settings import Settings
-from ocfuse.tables.column import CATEGORY
+from ocfuse.serve.telemetry import Metrics, fault, noted, tell
+from ocfuse.tables.cells import CATEGORY
+from ocfuse.tables.detector import RUNS
 
 #: What tells a file from the one that was there before.
 Mark: TypeAlias = tuple[int, int, int]
@@ -54,7 +52,7 @@ class Served:
     loaded: float = 0.0
 
 
-class Shelf:
+class ModelRegistry:
     """The models by name.
 
     Parameters
@@ -184,7 +182,7 @@ class Shelf:
         )
 
     def _batcher(self, name: str, scorer: Scorer) -> Batcher | None:
-        if not isinstance(scorer, RowScorer):
+        if scorer.kind == RUNS:
             return None
         rows = self._metrics.batch_rows.labels(name)
         requests = self._metrics.batch_requests.labels(name)
@@ -215,11 +213,7 @@ def score_a_row(model: Any) -> None:
         name: columns[name].categories[0] if columns[name].kind == CATEGORY else 0.0
         for name in scorer.names
     }
-    if isinstance(scorer, RowScorer):
-        scorer.score_cells([tuple(row.values())])
-    else:
-        context = scorer.model.context
-        scorer.score([row if context is None else row | {context: 0.0}])
+    scorer.try_row(row)
 
 
 def batcher_of(served: Served) -> Batcher:

@@ -10,23 +10,24 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation
-from ocfuse.serve import forms
+from ocfuse.serve import schemas
 from ocfuse.serve.decoding import JSON, Rows, decode
 from ocfuse.serve.errors import JSONAnswer, ServeError, unusable
-from ocfuse.serve.events import EventStore
-from ocfuse.serve.forms import responses
-from ocfuse.serve.live import Live, Sample
-from ocfuse.serve.metrics import CONTENT_TYPE_LATEST, Metrics
-from ocfuse.serve.models import Served, Shelf, batcher_of
-from ocfuse.serve.notes import noted
-from ocfuse.serve.scorers import RowScorer, RunScorer, Scores, features_of
+from ocfuse.serve.event_store import EventStore
+from ocfuse.serve.models import ModelRegistry, Served, batcher_of
+from ocfuse.serve.samples import Live, Sample
+from ocfuse.serve.schemas import responses
+from ocfuse.serve.scoring import RowScorer, RunScorer, Scores, features_of
 from ocfuse.serve.settings import Limits
+from ocfuse.serve.telemetry import Metrics, noted
 from ocfuse.serve.workers import Workers
-from ocfuse.tables.frames import Frame
+from ocfuse.tables.dataframes import Frame
+from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ REQUESTS = "requests"
 Name = Annotated[
     str | None,
     Query(
-        pattern=forms.NAME_PATTERN,
+        pattern=schemas.NAME_PATTERN,
         description="Name of the model; by default the first one.",
         openapi_examples={"the first": {"value": None}},
     ),
@@ -55,12 +56,12 @@ At = Annotated[
 ]
 
 
-class Desk:
+class RequestHandler:
     """Answer requests.
 
     Parameters
     ----------
-    shelf : Shelf
+    registry : ModelRegistry
         The models.
     limits : Limits
         What is refused.
@@ -74,13 +75,13 @@ class Desk:
 
     def __init__(
         self,
-        shelf: Shelf,
+        registry: ModelRegistry,
         limits: Limits,
         workers: Workers,
         metrics: Metrics,
         live: Live | None = None,
     ) -> None:
-        self.shelf, self.limits, self.metrics, self.live = shelf, limits, metrics, live
+        self.registry, self.limits, self.metrics, self.live = registry, limits, metrics, live
         self._workers = workers
         self._n_shown = 0
 
@@ -118,14 +119,14 @@ class Desk:
     async def _rows(self, request: Request, name: str | None) -> tuple[Served, Rows]:
         body = await request.body()
         kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-        served = self.shelf.get(name)
+        served = self.registry.get(name)
         if kind == JSON and len(body) < LARGE_BODY:
             return served, decode(body, kind, self.limits)
         return served, await self._elsewhere(partial(_decoded, body, kind, self.limits))
 
     async def _scores(self, served: Served, rows: Rows) -> Scores:
         scorer = served.scorer
-        if isinstance(scorer, RunScorer):
+        if scorer.kind == RUNS:
             return await self._elsewhere(partial(_scored_runs, scorer, rows))
         batcher = batcher_of(served)
         notes: list[str] = []
@@ -195,12 +196,12 @@ async def _left(request: Request) -> None:
         pass
 
 
-def api_router(desk: Desk, events: EventStore) -> APIRouter:
+def api_router(desk: RequestHandler, events: EventStore) -> APIRouter:
     """Return the routes for programs.
 
     Parameters
     ----------
-    desk : Desk
+    desk : RequestHandler
         Answers.
     events : EventStore
         What is asked whether events can be written.
@@ -218,8 +219,8 @@ def api_router(desk: Desk, events: EventStore) -> APIRouter:
         "/v1/score",
         summary="Score rows",
         tags=["rows"],
-        responses=responses(forms.SCORES, *refused),
-        openapi_extra={"requestBody": forms.BODY},
+        responses=responses(schemas.SCORES, *refused),
+        openapi_extra={"requestBody": schemas.BODY},
     )
     async def score(request: Request, model: Name = None) -> Response:
         """Return score, p-value and verdict of every row, in the order of the rows."""
@@ -229,8 +230,8 @@ def api_router(desk: Desk, events: EventStore) -> APIRouter:
         "/v1/explain",
         summary="Explain rows",
         tags=["rows"],
-        responses=responses(forms.EXPLANATIONS, *refused),
-        openapi_extra={"requestBody": forms.BODY},
+        responses=responses(schemas.EXPLANATIONS, *refused),
+        openapi_extra={"requestBody": schemas.BODY},
     )
     async def explain(request: Request, model: Name = None, at: At = None) -> Response:
         """Return what members and features add to the score of every row."""
@@ -240,27 +241,29 @@ def api_router(desk: Desk, events: EventStore) -> APIRouter:
         "/v1/model",
         summary="Describe a model",
         tags=["models"],
-        responses=responses(forms.MODEL, 404, 422),
+        responses=responses(schemas.MODEL, 404, 422),
     )
     async def model(model: Name = None) -> Response:
         """Return the columns, members, threshold and training of a model."""
-        return JSONAnswer(_described(desk.shelf, desk.shelf.get(model)))
+        return JSONAnswer(_described(desk.registry, desk.registry.get(model)))
 
     @router.get(
-        "/v1/models", summary="List models", tags=["models"], responses=responses(forms.MODELS)
+        "/v1/models", summary="List models", tags=["models"], responses=responses(schemas.MODELS)
     )
     async def models() -> Response:
         """Return all models, the one that is used by default first."""
-        shelf = desk.shelf
-        return JSONAnswer({"models": [_described(shelf, shelf.get(n)) for n in shelf.names]})
+        registry = desk.registry
+        return JSONAnswer(
+            {"models": [_described(registry, registry.get(n)) for n in registry.names]}
+        )
 
     _add_health(router, desk, events)
     return router
 
 
-def _add_health(router: APIRouter, desk: Desk, events: EventStore) -> None:
+def _add_health(router: APIRouter, desk: RequestHandler, events: EventStore) -> None:
     @router.get(
-        "/healthz", summary="Tell that the service lives", responses=responses(forms.STATUS)
+        "/healthz", summary="Tell that the service lives", responses=responses(schemas.STATUS)
     )
     async def healthz() -> Response:
         """Answer, as long as the service can."""
@@ -269,11 +272,11 @@ def _add_health(router: APIRouter, desk: Desk, events: EventStore) -> None:
     @router.get(
         "/readyz",
         summary="Tell whether requests are taken",
-        responses=responses(forms.READY, 503),
+        responses=responses(schemas.READY, 503),
     )
     async def readyz(request: Request) -> Response:
         """Answer 200 once all models are loaded, and 503 when the service is to stop."""
-        if not desk.shelf.is_ready or getattr(request.app.state, "is_closing", False):
+        if not desk.registry.is_ready or getattr(request.app.state, "is_closing", False):
             raise ServeError(503, "not_ready", "The service starts or stops.")
         return JSONAnswer({"status": "ready", "events": events.state})
 
@@ -281,7 +284,7 @@ def _add_health(router: APIRouter, desk: Desk, events: EventStore) -> None:
         "/metrics",
         summary="Counters for Prometheus",
         responses={
-            **responses(forms.STATUS),
+            **responses(schemas.STATUS),
             200: {"description": "Counters.", "content": {"text/plain": {}}},
         },
     )
@@ -317,7 +320,7 @@ def _explanations(
     with noted() as notes:
         if not len(rows) or at == []:
             return results, notes
-        if isinstance(scorer, RunScorer):
+        if scorer.kind == RUNS:
             return _explained_all(scorer.explain(rows, at)), notes
         features = scorer.read(rows)
         chosen = features if at is None else features.iloc[list(at)]
@@ -361,13 +364,13 @@ def _about(served: Served) -> dict[str, Any]:
     return {"model": served.name, "version": served.version, "offset": served.scorer.offset}
 
 
-def _described(shelf: Shelf, served: Served) -> dict[str, Any]:
+def _described(registry: ModelRegistry, served: Served) -> dict[str, Any]:
     scorer = served.scorer
     return _about(served) | {
-        "kind": "runs" if isinstance(scorer, RunScorer) else "rows",
+        "kind": scorer.kind,
         "false_alarm_rate": float(scorer.detector.threshold_rate_),
         "loaded": served.loaded,
-        "newer_file_failed": shelf.has_failed(served.name),
+        "newer_file_failed": registry.has_failed(served.name),
         "columns": [
             {
                 "name": column.name,

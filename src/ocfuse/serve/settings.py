@@ -1,14 +1,13 @@
-"""What a service is told: addresses, secrets and limits."""
+"""Settings of a service: addresses, secrets, limits, and names of models."""
 
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve.keeping import Keep
-from ocfuse.serve.names import check_name
+from ocfuse.serve.database import Retention
 
 #: Where the token is looked for, unless a file is named.
 TOKEN_VARIABLE = "OCFUSE_TOKEN"
@@ -16,6 +15,10 @@ TOKEN_VARIABLE = "OCFUSE_TOKEN"
 SHORTEST_TOKEN = 16
 #: Characters that a token may consist of; what headers and cookies carry without quotes.
 TOKEN_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F)))
+
+#: Characters of the name of a model.
+NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+LONGEST_NAME = 64
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Settings:
         How long what is under way may take once the service is to stop.
     events : Path or None
         File of the events of streams; None keeps them in memory.
-    keep : Keep
+    keep : Retention
         How many events, and for how long.
     publish_scores : bool
         Whether the dashboard also shows rows that came by ``/v1/score``.
@@ -117,7 +120,7 @@ class Settings:
     reload_seconds: float = 1.0
     drain_seconds: float = 10.0
     events: Path | None = None
-    keep: Keep = field(default_factory=Keep)
+    keep: Retention = field(default_factory=Retention)
     publish_scores: bool = False
 
     def __post_init__(self) -> None:
@@ -171,4 +174,40 @@ def _check_token(token: str) -> None:
             f"The token must have at least {SHORTEST_TOKEN} letters, digits and signs of ASCII, "
             "without spaces. Make one with: python -c 'import secrets; "
             "print(secrets.token_urlsafe(32))'"
+        )
+
+
+def named_models(words: Iterable[str]) -> dict[str, Path]:
+    """Return files by name, from words such as ``pump=models/pump.ocf`` or ``pump.ocf``.
+
+    Parameters
+    ----------
+    words : iterable of str
+        One per model; without a name a file has that of its own without the ending.
+
+    Returns
+    -------
+    dict
+        Paths by name, in this order.
+    """
+    found: dict[str, Path] = {}
+    for word in words:
+        name, equals, rest = word.partition("=")
+        path = Path(rest if equals else word)
+        name = name if equals else path.stem
+        check_name(name)
+        if name in found:
+            raise InvalidInputError(
+                f"Two models are called {name!r}. Give one of them another name: other={path}."
+            )
+        found[name] = path
+    return found
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of a model that cannot stand in an address."""
+    if not 0 < len(name) <= LONGEST_NAME or not NAME_CHARACTERS.issuperset(name):
+        raise InvalidInputError(
+            f"A model may be called by letters, digits, '.', '_' and '-', at most {LONGEST_NAME}. "
+            f"Got {name!r}. Name it so: pump=path/to/the/file.ocf."
         )

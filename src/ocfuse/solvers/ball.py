@@ -6,12 +6,11 @@ wrong answer, and the two ends need no special case.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+from ocfuse.arrays import FloatArray
 
 #: A norm of one may come out larger by this much.
 ROUNDING = 1e-9

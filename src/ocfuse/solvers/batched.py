@@ -3,14 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.solvers.ball import FloatArray, LpBall
+from ocfuse.arrays import FloatArray
+from ocfuse.solvers.ball import LpBall
 from ocfuse.solvers.frank_wolfe import frank_wolfe
 from ocfuse.solvers.interior_point import interior_point
-from ocfuse.solvers.method import Method, Settings
-from ocfuse.solvers.outcome import Outcome
-from ocfuse.solvers.presolve import MANY_SAMPLES, Forecast, patience
+from ocfuse.solvers.method import MANY_SAMPLES, Forecast, Method, SolverSettings, patience
 from ocfuse.solvers.problem import Problem
-from ocfuse.solvers.solution import BatchSolution, Status
+from ocfuse.solvers.solution import BatchSolution, BestPairs, Status
 
 #: A sample whose hinge can never exceed this share of the weight is left out. It
 #: changes nothing, and would still shorten the steps of the interior point.
@@ -19,7 +18,7 @@ NEGLIGIBLE = 1e-30
 BLOCK_BYTES = 2**24
 
 
-def solve_numpy(problem: Problem, settings: Settings) -> BatchSolution:
+def solve_numpy(problem: Problem, settings: SolverSettings) -> BatchSolution:
     """Solve every problem, block by block."""
     m, k, d = problem.n_problems, problem.n_samples, problem.n_columns
     answer = BatchSolution.empty(m, k, d)
@@ -31,7 +30,7 @@ def solve_numpy(problem: Problem, settings: Settings) -> BatchSolution:
 
 
 def _solve_block(
-    block: Problem, rows: NDArray[np.intp], settings: Settings, answer: BatchSolution
+    block: Problem, rows: NDArray[np.intp], settings: SolverSettings, answer: BatchSolution
 ) -> None:
     A = block.gather()
     scale = np.where(block.total > 0, block.total, 1.0)
@@ -52,8 +51,8 @@ def _solve_block(
 
 
 def _run(
-    A: FloatArray, c: FloatArray, ball: LpBall, settings: Settings
-) -> tuple[Outcome, NDArray[np.int8]]:
+    A: FloatArray, c: FloatArray, ball: LpBall, settings: SolverSettings
+) -> tuple[BestPairs, NDArray[np.int8]]:
     tol, limit = settings.tol, settings.frank_wolfe_limit
     method = np.full(A.shape[0], settings.method, dtype=np.int8)
     if settings.method is Method.INTERIOR_POINT:

@@ -26,11 +26,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.solvers.ball import FloatArray, LpBall
-from ocfuse.solvers.certificate import PRIMAL_FLOOR
-from ocfuse.solvers.outcome import Outcome, Pair
-from ocfuse.solvers.presolve import Forecast
-from ocfuse.solvers.solution import Status
+from ocfuse.arrays import FloatArray
+from ocfuse.solvers.ball import LpBall
+from ocfuse.solvers.method import Forecast
+from ocfuse.solvers.solution import PRIMAL_FLOOR, BestPairs, Pair, Status
 
 #: The smoothing never falls below this, so that it can be divided by.
 SHARPEST = 1e-12
@@ -160,7 +159,7 @@ def frank_wolfe(
     *,
     paper: bool = False,
     forecast: Forecast | None = None,
-) -> Outcome:
+) -> BestPairs:
     """Solve a block of problems whose sample weights sum to one.
 
     Parameters
@@ -186,7 +185,7 @@ def frank_wolfe(
         The best pair found for every problem, and how it ended.
     """
     at = Segment.start(A, c)
-    outcome = Outcome.nothing(A, c, ball)
+    outcome = BestPairs.nothing(A, c, ball)
     active = np.arange(A.shape[0])
     for n_iter in range(max_iter):
         with np.errstate(all="ignore"):  # a lost problem shows as NaN and is dropped

@@ -15,6 +15,13 @@ With ``w >= 0`` the slack s- is w itself and z- leaves the last line. Eliminatin
 everything but w leaves one d x d positive definite system per iteration. Arrays
 carry the problems on their first axis: A is (m, k, d), the rest (m, k), (m, d)
 or (m, 1).
+
+Cholesky factorisation of many small matrices at once.
+
+NumPy offers a batched factorisation that raises if one matrix of the batch is
+indefinite to rounding, and no batched substitution. Here a pivot that rounding
+made tiny is replaced by a huge one, which sets that component of the solution
+to zero and leaves the other problems alone.
 """
 
 from dataclasses import dataclass, fields
@@ -23,11 +30,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.solvers.ball import FloatArray, LpBall
-from ocfuse.solvers.certificate import PRIMAL_FLOOR
-from ocfuse.solvers.cholesky import factorise, substitute
-from ocfuse.solvers.outcome import Outcome, Pair
-from ocfuse.solvers.solution import Status
+from ocfuse.arrays import FloatArray
+from ocfuse.solvers.ball import LpBall
+from ocfuse.solvers.solution import PRIMAL_FLOOR, BestPairs, Pair, Status
 
 #: Share of the way to the boundary that one step may go.
 STEP_TO_BOUNDARY = 0.995
@@ -44,6 +49,10 @@ CERTIFY_BELOW = 4.0
 ORDINARY = 10.0
 #: Steps shorter than this make no progress.
 SHORTEST_STEP = 1e-12
+
+#: Pivots below this share of the matrix's largest diagonal entry are noise.
+PIVOT_FLOOR = 1e-30
+HUGE_PIVOT = 1e128
 
 
 @dataclass
@@ -137,7 +146,7 @@ class Iterate:
         return np.asarray(hinge + slack.sum(axis=1) + (self.lam * self.sg)[:, 0])[:, np.newaxis]
 
 
-class Products(NamedTuple):
+class ComplementarityTargets(NamedTuple):
     """Targets of the linearised complementarity equations."""
 
     tau: FloatArray
@@ -182,7 +191,7 @@ class NewtonSystem:
         x = x / self.e
         return np.asarray(x - self.kp * x.sum(axis=1, keepdims=True) / self.e)
 
-    def direction(self, r: Products) -> Iterate:
+    def direction(self, r: ComplementarityTargets) -> Iterate:
         """Return the Newton direction for the given complementarity targets."""
         it, nu, lifted = self.it, self.lifted.signed, self.lifted
         pull = self.hinge * (r.tau / it.a - r.xi / (1.0 - it.a))
@@ -203,9 +212,9 @@ class NewtonSystem:
         )  # fmt: skip
 
 
-def predictor_targets(it: Iterate) -> Products:
+def predictor_targets(it: Iterate) -> ComplementarityTargets:
     """Aim at mu = 0."""
-    return Products(
+    return ComplementarityTargets(
         -it.a * it.tau, -(1.0 - it.a) * it.xi,
         -it.z_plus * it.s_plus, -it.z_minus * it.s_minus, -it.y * it.t, -it.lam * it.sg,
     )  # fmt: skip
@@ -213,10 +222,10 @@ def predictor_targets(it: Iterate) -> Products:
 
 def corrector_targets(
     lifted: Lifted, it: Iterate, aff: Iterate, mu: FloatArray, bend: FloatArray
-) -> Products:
+) -> ComplementarityTargets:
     """Aim at mu, less the second-order terms of the predictor and of the radius."""
     r, om = predictor_targets(it), lifted.om
-    return Products(
+    return ComplementarityTargets(
         r.tau + mu - aff.a * aff.tau,
         r.xi + mu + aff.a * aff.xi,
         r.s_plus + mu * om - aff.z_plus * aff.s_plus - it.z_plus * bend,
@@ -317,7 +326,7 @@ def best_pair(lifted: Lifted, it: Iterate) -> Pair:
 
 def interior_point(
     A: FloatArray, c: FloatArray, ball: LpBall, tol: float, max_iter: int
-) -> Outcome:
+) -> BestPairs:
     """Solve a block of problems whose sample weights sum to one.
 
     Parameters
@@ -340,7 +349,7 @@ def interior_point(
     """
     lifted = Lifted.of(A, c, ball)
     it = Iterate.start(lifted)
-    outcome = Outcome.nothing(A, c, ball)
+    outcome = BestPairs.nothing(A, c, ball)
     active = np.arange(A.shape[0])
     for n_iter in range(1, max_iter + 1):
         with np.errstate(all="ignore"):  # a lost problem shows as NaN and is dropped
@@ -364,3 +373,29 @@ def interior_point(
         if not active.size:
             break
     return outcome
+
+
+def factorise(K: FloatArray) -> FloatArray:
+    """Return L with L L' = K, shape (m, d, d); the upper triangle is undefined."""
+    L = K.copy()
+    floor = PIVOT_FLOOR * np.einsum("mii->mi", K).max(axis=1)
+    for j in range(K.shape[1]):
+        pivot = np.where(L[:, j, j] > floor, L[:, j, j], HUGE_PIVOT)
+        L[:, j:, j] /= np.sqrt(pivot)[:, np.newaxis]
+        L[:, j, j] = np.sqrt(pivot)
+        below = L[:, j + 1 :, j]
+        L[:, j + 1 :, j + 1 :] -= below[:, :, np.newaxis] * below[:, np.newaxis, :]
+    return L
+
+
+def substitute(L: FloatArray, r: FloatArray) -> FloatArray:
+    """Return x with L L' x = r, shape (m, d)."""
+    x = r.copy()
+    d = r.shape[1]
+    for j in range(d):
+        x[:, j] /= L[:, j, j]
+        x[:, j + 1 :] -= L[:, j + 1 :, j] * x[:, j : j + 1]
+    for j in range(d - 1, -1, -1):
+        x[:, j] /= L[:, j, j]
+        x[:, :j] -= L[:, j, :j] * x[:, j : j + 1]
+    return x

@@ -6,14 +6,13 @@ from types import ModuleType
 import numpy as np
 
 from ocfuse.solvers.batched import solve_numpy
-from ocfuse.solvers.certificate import relative_gap
-from ocfuse.solvers.method import Settings
-from ocfuse.solvers.presolve import MANY_SAMPLES, patience
+from ocfuse.solvers.method import MANY_SAMPLES, SolverSettings, patience
 from ocfuse.solvers.problem import Problem
-from ocfuse.solvers.solution import BatchSolution, Status
-from ocfuse.threads import allowed_threads
+from ocfuse.solvers.solution import BatchSolution, Status, relative_gap
+from ocfuse.system.threads import allowed_threads
 
 kernel: ModuleType | None
+
 reason = "not built"
 try:
     kernel = import_module("ocfuse.solvers._native")
@@ -67,7 +66,7 @@ def rides_together(problem: Problem) -> bool:
 
 
 def solve_native(
-    problem: Problem, settings: Settings, n_threads: int | None, together: bool
+    problem: Problem, settings: SolverSettings, n_threads: int | None, together: bool
 ) -> BatchSolution:
     """Solve every problem in the compiled kernel; what it cannot, NumPy tries again."""
     assert kernel is not None

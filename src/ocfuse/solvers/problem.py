@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.solvers.ball import FloatArray, LpBall
+from ocfuse.solvers.ball import LpBall
 
 #: Below this the gap drowns in rounding.
 SMALLEST_TOL = 1e-12

@@ -4,11 +4,18 @@ One rule for every table: data sets in rows, systems in columns, higher is
 better, NaN for a gap. Rank 1 is the best.
 """
 
-from ocfuse.stats.complete import Friedman, friedman
-from ocfuse.stats.omnibus import SkillingsMack, skillings_mack
-from ocfuse.stats.paired import Comparison, compare, wins
-from ocfuse.stats.pairs import PairComparison, wilcoxon_holm
 from ocfuse.stats.ranks import critical_difference, mean_ranks
+from ocfuse.stats.tests import (
+    Comparison,
+    Friedman,
+    PairComparison,
+    SkillingsMack,
+    compare,
+    friedman,
+    skillings_mack,
+    wilcoxon_holm,
+    wins,
+)
 
 __all__ = [
     "Comparison",

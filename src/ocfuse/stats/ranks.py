@@ -1,17 +1,19 @@
-"""Ranks of systems within data sets, and how far apart mean ranks must be."""
+"""Ranks of systems within data sets, ties, and rank correlation."""
 
 import math
 import numbers
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.optional import slow
-from ocfuse.stats.ties import steps
+from ocfuse.system.packages import slow
 
-FloatArray: TypeAlias = NDArray[np.float64]
+#: Results that differ by no more than this share of the largest are level: 0.1 + 0.2
+#: and 0.3 are not the same number in binary.
+ROUNDING = 1e-12
 
 
 def result_table(table: ArrayLike) -> FloatArray:
@@ -119,3 +121,53 @@ def _require_level(alpha: Any) -> None:
         raise InvalidTypeError(f"alpha must be a number. Got alpha={alpha!r}. Use 0.05.")
     if not 0.0 < float(alpha) < 1.0:
         raise InvalidInputError(f"alpha must be in (0, 1). Got alpha={alpha!r}. Use 0.05.")
+
+
+def steps(values: ArrayLike, unit: float | None = None) -> NDArray[np.float64]:
+    """Return the place of each value along the last axis, from 0 upwards; level ones share it.
+
+    Values are level if no gap between neighbours, in their order, exceeds
+    `ROUNDING` of the unit: by default the largest absolute value of the row.
+    NaN has no place, and stays NaN.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    known = np.where(np.isnan(table), 0.0, np.abs(table))
+    units = known.max(axis=-1, keepdims=True) if unit is None else np.asarray(unit)
+    scaled = table / np.where(units > 0.0, units, 1.0)
+    order = np.argsort(scaled, axis=-1)  # NaN last
+    is_higher = np.diff(np.take_along_axis(scaled, order, axis=-1), axis=-1) > ROUNDING
+    places = np.zeros_like(table)
+    places[..., 1:] = np.cumsum(is_higher, axis=-1)
+    found = np.empty_like(table)
+    np.put_along_axis(found, order, places, axis=-1)
+    found[np.isnan(table)] = np.nan
+    return found
+
+
+def rank_correlation(S: ArrayLike) -> FloatArray:
+    """Return Spearman's correlation of every pair of columns.
+
+    Parameters
+    ----------
+    S : array_like of shape (n, d)
+        Scores of n rows by d members.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        From -1 to 1; NaN for a column that is constant.
+
+    Examples
+    --------
+    >>> from ocfuse.stats.ranks import rank_correlation
+    >>> rank_correlation([[1.0, 30.0], [2.0, 20.0], [3.0, 10.0]])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    ranks = slow("scipy.stats").rankdata(np.asarray(S, dtype=np.float64), axis=0)
+    ranks -= ranks.mean(axis=0)
+    length = np.sqrt((ranks**2).sum(axis=0))
+    with np.errstate(invalid="ignore"):
+        R: FloatArray = (ranks.T @ ranks) / np.outer(length, length)
+    np.fill_diagonal(R, np.where(length > 0, 1.0, np.nan))
+    return np.clip(R, -1.0, 1.0)

@@ -1,6 +1,14 @@
-"""The clock of a stream: which samples come in order, and when a new clock is believed."""
+"""Order and times of samples, the slow mean, and the state of a stream."""
 
 import math
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.system.packages import slow
 
 #: Usual steps that a clock may jump ahead before a second sample must confirm it.
 FARTHEST = 1000.0
@@ -12,6 +20,13 @@ RESTARTS = frozenset({"gap", "new_clock"})
 #: What is counted of a stream, and what of it is left out.
 COUNTED = ("repeated", "late", "clock", "gap", "new_clock")
 LEFT_OUT = ("repeated", "late", "clock")
+
+#: Spreads of the slow mean that it may be away from training.
+FAR = 6.0
+#: Spreads of a channel by which one value pulls its mean at most: sensors glitch.
+STRONGEST = 10.0
+#: Fewest blocks that tell how means vary, and the doubt that their variance is allowed for.
+FEWEST_BLOCKS, DOUBT = 4, 0.05
 
 
 class Clock:
@@ -82,3 +97,248 @@ class Clock:
 
     def _take(self, time: float) -> None:
         self.time, self.other, self.n_forward = time, math.nan, 0
+
+
+def to_seconds(time: Any) -> FloatArray:
+    """Return times as numbers; dates as seconds."""
+    values = np.asarray(time)
+    if values.dtype.kind == "O":  # dates of Python or pandas
+        with suppress(TypeError, ValueError):
+            values = values.astype("datetime64[us]")
+    if values.dtype.kind == "M":
+        return np.asarray((values - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"time must hold numbers or dates. Got an array of {values.dtype}."
+        ) from None
+
+
+def check_times(time: Any, n: int) -> FloatArray | None:
+    """Return n times as numbers, or None; those of a live stream may be bad (NaN, inf)."""
+    if time is None:
+        return None
+    times = to_seconds(time)
+    if times.shape != (n,):
+        raise InvalidInputError(
+            f"time must hold a time for each of {n} samples. Got shape {times.shape}."
+        )
+    return times
+
+
+def require_finite(times: FloatArray | None) -> None:
+    """Refuse to learn from times that are none."""
+    bad = 0 if times is None else int((~np.isfinite(times)).sum())
+    if bad:
+        raise InvalidInputError(
+            f"time must be finite to learn from. Got {bad} that are not. Leave these samples out."
+        )
+
+
+def require_rising(times: FloatArray | None, slices: list[slice]) -> None:
+    """Refuse to learn from runs of which most samples come before the one in front of them."""
+    if times is None:
+        return
+    steps = np.concatenate([np.diff(times[part]) for part in slices])
+    if 2 * int((steps < 0).sum()) > len(steps):
+        raise InvalidInputError(
+            "time must rise within a run. It falls in "
+            f"{int((steps < 0).sum())} of {len(steps)} steps: is the newest sample the first? "
+            "Sort each run by time."
+        )
+
+
+def usual_step(times: FloatArray | None, slices: list[slice]) -> float:
+    """Return the median step between samples; inf if it is not known."""
+    if times is None:
+        return np.inf
+    steps = np.concatenate([np.diff(times[part]) for part in slices])
+    steps = steps[steps > 0]
+    return float(np.median(steps)) if len(steps) else np.inf
+
+
+class Rest:
+    """Where the channels rest in training, and how much their means wander.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n, c)
+        Training samples, NaN for gaps.
+    slices : list of slice
+        Their runs.
+
+    Attributes
+    ----------
+    centre, spread : ndarray of shape (c,)
+        Mean and standard deviation.
+    unrest : ndarray of shape (c,)
+        Variance of a mean of m values, times m, for large m. Neighbouring samples are
+        alike, so this is more than the variance of the samples: the highest that means of
+        1, 2, 4, ... neighbours tell. Blocks are few, so that each is an upper bound (95 %).
+    """
+
+    def __init__(self, samples: FloatArray, slices: list[slice]) -> None:
+        self.centre, self.spread = np.nanmean(samples, axis=0), np.nanstd(samples, axis=0)
+        self.unrest = self.spread**2
+        away = samples - self.centre
+        length = 1
+        while True:
+            means = np.vstack([_block_means(away[part], length) for part in slices])
+            n = (~np.isnan(means)).sum(axis=0)
+            if n.max(initial=0) < FEWEST_BLOCKS:
+                return
+            doubt = slow("scipy.stats").chi2.ppf(DOUBT, np.maximum(n - 1, 1))
+            bound = np.nansum(means**2, axis=0) / doubt
+            enough = n >= FEWEST_BLOCKS
+            self.unrest = np.where(enough, np.maximum(self.unrest, length * bound), self.unrest)
+            length *= 2
+
+
+class SlowMean:
+    """A mean of every channel that forgets by halves.
+
+    While it is young all values count alike. A value further away than ten standard
+    deviations of training counts as one that is so far away.
+
+    Parameters
+    ----------
+    half_life : float
+        Samples after which a value counts half.
+    spread : ndarray of shape (c,)
+        Standard deviations in training.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (c,)
+        The mean; NaN before the first value.
+    n_behind : ndarray of shape (c,)
+        Number of values that count alike whose mean would be as sure.
+    """
+
+    def __init__(self, half_life: float, spread: FloatArray) -> None:
+        self.half_life = float(half_life)
+        self.rate = 1.0 - 0.5 ** (1.0 / self.half_life)
+        self.reach = np.where(spread > 0, STRONGEST * spread, np.inf)
+        self.mean: FloatArray = np.full(len(spread), np.nan)
+        self.n_behind: FloatArray = np.zeros(len(spread))
+
+    def follow(self, sample: FloatArray) -> FloatArray:
+        """Take a sample in, NaN for gaps; return the mean before it, or itself if first."""
+        present = ~np.isnan(sample)
+        n = self.n_behind
+        before = np.where(n > 0, self.mean, sample)
+        share = np.maximum(self.rate, 1.0 / (n + 1.0))
+        step = np.clip(sample - before, -self.reach, self.reach)
+        self.mean = np.where(present, before + share * step, self.mean)
+        # the first value has share 1, whatever it is divided by
+        sure = 1.0 / ((1.0 - share) ** 2 / np.maximum(n, 1.0) + share**2)
+        self.n_behind = np.where(present, sure, n)
+        return before
+
+    def has_left(self, rest: Rest) -> BoolArray:
+        """Tell which channels are further from training than chance explains."""
+        away = np.abs(self.mean - rest.centre) > self._limit(rest)
+        return np.asarray(away & (self.n_behind >= self.half_life))
+
+    def distance(self, rest: Rest) -> FloatArray:
+        """Return how far channels are from training; above 1 is more than chance explains."""
+        away, limit = np.abs(self.mean - rest.centre), self._limit(rest)
+        ratio: FloatArray = np.where(away > 0, np.inf, 0.0)
+        np.divide(away, limit, out=ratio, where=limit > 0)
+        return ratio
+
+    def _limit(self, rest: Rest) -> FloatArray:
+        n = np.maximum(self.n_behind, 1.0)
+        return np.asarray(FAR * np.sqrt(rest.unrest / n) + 1e-9 * np.abs(rest.centre))
+
+
+def _block_means(samples: FloatArray, length: int) -> FloatArray:
+    """Return the means of blocks of neighbours; NaN where less than half is present."""
+    n = len(samples) // length
+    blocks = samples[: n * length].reshape(n, length, samples.shape[1])
+    present = (~np.isnan(blocks)).sum(axis=1)
+    means = np.nansum(blocks, axis=1) / np.maximum(present, 1)
+    return np.where(2 * present >= length, means, np.nan)
+
+
+class StreamState:
+    """The last samples of a stream, and what has happened in it.
+
+    Parameters
+    ----------
+    n_remembered, n_watched : int
+        Samples that windows need besides the present one, and the channels of these.
+    clock : Clock
+        The clock, which tells order and gaps.
+    slow : SlowMean
+        The slow mean of each channel.
+    model : str
+        Checksum of the view that it belongs to.
+
+    Attributes
+    ----------
+    samples : ndarray of shape (n_remembered, n_watched)
+        The last samples, NaN where there were none.
+    age : int
+        Samples since the stream began, or began again after a gap.
+    score : float
+        The last score; NaN before the first.
+    silent : int
+        Samples since the last score: 0 if the last sample has one.
+    features, context : ndarray or None
+        What the score of the last sample was made of; None if it has no score.
+    drifted : list of str
+        Channels whose slow mean has left training, in the order in which they did.
+    is_context_told : bool
+        That context is far beyond training has been told.
+    counts : dict
+        How many samples were "seen"; "repeated" or "late", or had a "clock" that was not
+        believed, and were left out; came after a "gap", or with a "new_clock", set back;
+        had channels "missing"; were "unscored".
+    """
+
+    def __init__(
+        self, n_remembered: int, n_watched: int, clock: Clock, slow: SlowMean, model: str = ""
+    ) -> None:
+        self.clock, self.slow, self.model = clock, slow, model
+        self.samples: FloatArray = np.full((n_remembered, n_watched), np.nan)
+        self.age = 0
+        self.score = np.nan
+        self.silent = 0
+        self.features: FloatArray | None = None
+        self.context: FloatArray | None = None
+        self.drifted: list[str] = []
+        self.is_context_told = False
+        self.counts = dict.fromkeys(("seen", *COUNTED, "missing", "unscored"), 0)
+
+    def restart(self) -> None:
+        """Forget the windows; the slow mean stays."""
+        self.samples = np.full_like(self.samples, np.nan)
+        self.age = 0
+
+    def read_clock(self, time: float | None) -> str:
+        """Tell what is to be done with the next sample (see `Clock.read`), and count it."""
+        verdict = "next" if time is None else self.clock.read(time)
+        self.counts["seen"] += 1
+        if verdict != "next":
+            self.counts[verdict] += 1
+        return verdict
+
+    def push(self, rows: FloatArray) -> FloatArray:
+        """Append samples; return them behind those remembered."""
+        joined = np.vstack([self.samples, rows])
+        self.samples = joined[len(rows) :]
+        self.age += len(rows)
+        return joined
+
+    def note(self, scores: FloatArray, rows: FloatArray, context: FloatArray | None = None) -> None:
+        """Remember the last score, what it was made of, and how long ago it was."""
+        known = np.flatnonzero(~np.isnan(scores))
+        if len(known):
+            self.score, self.silent = float(scores[known[-1]]), 0
+        self.silent += len(scores) - (int(known[-1]) + 1 if len(known) else 0)
+        if len(scores):
+            is_scored = not np.isnan(scores[-1])
+            self.features = rows[-1:].copy() if is_scored else None
+            self.context = context[-1:] if is_scored and context is not None else None

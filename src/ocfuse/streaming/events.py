@@ -1,14 +1,18 @@
-"""From the scores of samples to events: hysteresis and least duration."""
+"""Events from scores, figures per run, and cumulative sums."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ocfuse.arrays import FloatArray
 from ocfuse.detectors.base import require_count
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.streaming.runs import one_run
+from ocfuse.streaming.clock import to_seconds
+from ocfuse.validation import check_number
 
 #: Samples without a score that an event outlasts.
 MAX_UNSCORED = 10
@@ -170,3 +174,153 @@ def _thresholds(enter: float, leave: float | None) -> tuple[float, float]:
             f"Got enter={enter!r}, leave={leave!r}."
         )
     return float(enter), float(end)
+
+
+def run_score(scores: ArrayLike, quantile: float = 0.0) -> float:
+    """Return one score for a run, higher = more normal.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Scores of its samples; NaN where there is none.
+    quantile : float, default=0.0
+        0 is the lowest score: one bad moment spoils the run. A small share such as 0.02
+        forgives so many samples.
+
+    Returns
+    -------
+    float
+        The score of the run; NaN if no sample has one.
+
+    Examples
+    --------
+    >>> from ocfuse.streaming import run_score
+    >>> run_score([0.3, -2.0, float("nan"), 0.1])
+    -2.0
+    """
+    if not 0 <= quantile < 1:
+        raise InvalidInputError(f"quantile must be in [0, 1). Got {quantile!r}.")
+    values = one_run(scores)
+    values = values[~np.isnan(values)]
+    return float(np.quantile(values, quantile, method="lower")) if len(values) else np.nan
+
+
+def one_run(scores: ArrayLike) -> FloatArray:
+    """Return the scores of one run, in which NaN stands for none, or refuse them."""
+    with suppress(TypeError, ValueError):
+        values = np.asarray(scores, dtype=np.float64)
+        if values.ndim == 1:
+            return values
+    raise InvalidInputError(
+        "scores must be numbers of shape (n_samples,), those of one run. "
+        f"Got {type(scores).__name__} of shape {np.shape(np.asarray(scores, dtype=object))}."
+    )
+
+
+def time_to_detection(y: ArrayLike, alarms: ArrayLike, time: Any = None) -> FloatArray:
+    """Return how long each anomaly of a run lasted until an alarm was raised in it.
+
+    An alarm that was on before the anomaly began counts as found at once: `alarms`
+    must come from a detector with few false alarms for this to mean anything.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of the samples, +1 normal, -1 anomalous.
+    alarms : array-like of shape (n,)
+        True, or -1 as `predict` says, where an alarm is on.
+    time : array-like of shape (n,), optional
+        Numbers or dates; None counts samples.
+
+    Returns
+    -------
+    ndarray, one per anomaly
+        Samples, units of `time`, or seconds for dates; NaN for an anomaly without an alarm.
+
+    Examples
+    --------
+    >>> from ocfuse.streaming import time_to_detection
+    >>> time_to_detection([1, -1, -1, -1, 1, -1], [False, False, False, True, False, False])
+    array([ 2., nan])
+    """
+    anomalous = np.asarray(y) < 0
+    on = np.asarray(alarms)
+    on = on if on.dtype == bool else on < 0
+    times = np.arange(len(on), dtype=np.float64) if time is None else to_seconds(time)
+    if not len(anomalous) == len(on) == len(times):
+        raise InvalidInputError(
+            "y, alarms and time must have one entry per sample. "
+            f"Got {len(anomalous)}, {len(on)} and {len(times)}."
+        )
+    edges = np.flatnonzero(np.diff(np.r_[False, anomalous, False]))
+    delays = []
+    for start, stop in zip(edges[::2], edges[1::2], strict=True):
+        found = np.flatnonzero(on[start:stop])
+        delays.append(times[start + found[0]] - times[start] if len(found) else np.nan)
+    return np.array(delays, dtype=np.float64)
+
+
+class Cusum:
+    """Add small deviations of scores up, one after another, as they come.
+
+    ``s_t = min(0, s_{t-1} + z_t - centre + slack)``, and 0 at the start: as the scores,
+    it is lower for stranger samples. Scores around `centre` keep it near 0; scores that
+    stay more than `slack` below it pull it down further and further. NaN (no score)
+    changes nothing.
+
+    Parameters
+    ----------
+    centre : float
+        Usual score, such as the median of the held-out training scores.
+    slack : float, default=0.0
+        Deviation that is forgiven in every sample, such as half of their spread.
+
+    Attributes
+    ----------
+    total : float
+        The sum so far.
+
+    Examples
+    --------
+    >>> from ocfuse.streaming import Cusum
+    >>> sums = Cusum(centre=0.0, slack=0.5)
+    >>> [sums.update(score) for score in (1.0, -1.0, -1.0, 3.0)]
+    [0.0, -0.5, -1.0, 0.0]
+    """
+
+    def __init__(self, centre: float, slack: float = 0.0) -> None:
+        usual = "The median of normal scores is usual."
+        self.centre = check_number(centre, "centre", -math.inf, math.inf, usual)
+        self.slack = check_number(slack, "slack", 0.0, math.inf, "0 forgives nothing.")
+        self.total = 0.0
+
+    def update(self, score: float) -> float:
+        """Take the next score; return the sum."""
+        if not math.isnan(score):
+            self.total = min(0.0, self.total + float(score) - (self.centre - self.slack))
+        return self.total
+
+
+def cusum(scores: ArrayLike, centre: float, slack: float = 0.0) -> FloatArray:
+    """Return the sums of a run, as `Cusum` makes them.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Scores of a run in the order of time; NaN where there is none.
+    centre, slack : float
+        As in `Cusum`.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The sums; a threshold for `events` comes from those of normal runs.
+
+    Examples
+    --------
+    >>> from ocfuse.streaming import cusum
+    >>> cusum([1.0, -1.0, -1.0, 3.0], centre=0.0, slack=0.5)
+    array([ 0. , -0.5, -1. ,  0. ])
+    """
+    sums = Cusum(centre, slack)
+    return np.array([sums.update(score) for score in one_run(scores)])

@@ -1,38 +1,181 @@
 """StreamTable: a stream detector that knows the columns of its table."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import Trace, blocks
-from ocfuse.exceptions import DriftWarning, InvalidTypeError, TableError, TableWarning
+from ocfuse.exceptions import (
+    DriftWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    RowsWarning,
+    TableError,
+    TableWarning,
+)
 from ocfuse.explain import Explanation
 from ocfuse.report import Report
 from ocfuse.streaming.detector import StreamDetector
-from ocfuse.streaming.samples import Samples, as_times, read_samples, runs_of
+from ocfuse.streaming.view import MOST_MISSING
 from ocfuse.streaming.windows import run_slices
-from ocfuse.tables.card import make_card
-from ocfuse.tables.column import CATEGORY, EMPTY, GROUP, IGNORED, NUMBER, TIME
-from ocfuse.tables.detector import RESULTS, TableDetector, results_of
-from ocfuse.tables.frames import Frame, Series, as_frame, listed, pandas
+from ocfuse.tables.cells import CATEGORY, EMPTY, GROUP, IGNORED, NUMBER, TIME, numbers
+from ocfuse.tables.cells import NUMBER_FORMAT as TIME_NUMBER
+from ocfuse.tables.columns import shown_rows
+from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
+from ocfuse.tables.detector import RESULTS, RUNS, TableDetector, make_card, results_of
 from ocfuse.tables.labels import with_unknown
-from ocfuse.tables.names import FILE, free_name
 from ocfuse.tables.schema import Schema, require_known
-from ocfuse.tables.times import NUMBER as TIME_NUMBER
 
-FloatArray: TypeAlias = NDArray[np.float64]
-BoolArray: TypeAlias = NDArray[np.bool_]
-
+#: Why there is no column of reasons.
+NO_REASONS = (
+    "Reasons are given for rows of a table, not of a stream, where a row has its score by those "
+    "before it. Use ocfuse explain --row or --worst."
+)
 #: What the card tells of the stream beside the settings of its detector.
 SETTINGS = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
+
+#: Rows from which on a channel without any number is another column, and not a sensor that fails.
+SEVERAL = 20
+#: What is told of cells that a sensor wrote while it could not measure.
+UNREADABLE = "Rows with cells that are no numbers, which count as missing"
+#: What is told of rows that nobody knows where to compare.
+WITHOUT_CONTEXT = "Rows without a context, which have no score"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Rows of a table as a stream detector takes them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, c)
+        Values of the channels, NaN for gaps.
+    runs : list of str or None
+        Run of each row.
+    times : Series or None
+        Numbers or dates, as they are shown.
+    context : ndarray of shape (n,) or None
+        Context of each row, NaN where it is not known.
+    unreadable : int
+        Rows with cells that hold something, but no number.
+    """
+
+    X: FloatArray
+    runs: list[str] | None
+    times: Series | None
+    context: FloatArray | None
+    unreadable: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows with cells that are no numbers, with most channels empty, without a context."""
+        context = np.zeros(0) if self.context is None else self.context
+        empty = np.isnan(self.X).sum(axis=1) > MOST_MISSING * self.X.shape[1]
+        return {
+            "unreadable": self.unreadable,
+            "empty": int(np.sum(empty)),
+            "context": int(np.isnan(context).sum()),
+        }
+
+    @property
+    def time(self) -> Any:
+        """Times as an array."""
+        return as_times(self.times)
+
+    @property
+    def beside(self) -> tuple[Any, Any, Any]:
+        """Runs, times and context, in the order of `StreamDetector.fit`."""
+        return self.runs, self.time, self.context
+
+    def stretch(self, rows: slice) -> tuple[Any, Any, Any]:
+        """Return channels, times and context of some rows."""
+        time = self.time
+        return (
+            self.X[rows],
+            None if time is None else time[rows],
+            None if self.context is None else self.context[rows],
+        )
+
+
+def as_times(times: Series | None) -> Any:
+    """Return times as an array, dates in UTC; None if there are none."""
+    if times is None:
+        return None
+    is_tied = getattr(times.dtype, "tz", None) is not None
+    return (times.dt.tz_convert(None) if is_tied else times).to_numpy()
+
+
+def read_samples(
+    schema: Schema, context: str | None, table: Frame, *, to_learn: bool = False
+) -> Samples:
+    """Return the rows of a table; a cell that holds no number counts as missing."""
+    X, is_strange = _channels(schema, table)
+    _tell(UNREADABLE, table, is_strange)
+    return Samples(
+        X,
+        runs_of(schema, table),
+        schema.times_of(table),
+        None if context is None else _context_of(table, context, to_learn),
+        int(is_strange.sum()),
+    )
+
+
+def _tell(what: str, table: Frame, chosen: BoolArray) -> None:
+    if chosen.any():
+        first = f"row {table.index[int(np.flatnonzero(chosen)[0])]}"
+        warnings.warn(RowsWarning(what, int(chosen.sum()), first), stacklevel=4)
+
+
+def runs_of(schema: Schema, table: Frame) -> list[str] | None:
+    """Return the run of every row, or None if nothing tells it: then all are one."""
+    groups = schema.groups_of(table)
+    if groups is None and FILE in table.columns:
+        return [str(name) for name in table[FILE]]
+    return groups
+
+
+def _channels(schema: Schema, table: Frame) -> tuple[FloatArray, BoolArray]:
+    """Return the values of the channels, and which rows have cells that are no numbers."""
+    columns = table.columns.get_indexer(schema.features)
+    if (columns < 0).any():
+        schema.check(table.iloc[:0])  # says which are missing
+    try:
+        # at once: row by row, a column at a time would take longer than the score
+        X = table.to_numpy(object)[:, columns].astype(np.float64)
+        is_text = np.zeros(X.shape, dtype=bool)
+    except (TypeError, ValueError):
+        read = [numbers(table[name]) for name in schema.features]
+        X = np.column_stack([values for values, _ in read])
+        is_text = np.column_stack([text for _, text in read])
+        if len(X) >= SEVERAL and (is_text.any(axis=0) & np.isnan(X).all(axis=0)).any():
+            schema.check(table)  # says which columns are of another type
+    is_strange = is_text | np.isinf(X)
+    return np.where(is_strange, np.nan, X), is_strange.any(axis=1)
+
+
+def _context_of(table: Frame, name: str, to_learn: bool) -> FloatArray:
+    """Return the context of the rows; to learn from, every one needs it."""
+    if name not in table.columns:
+        raise TableError(
+            f"The column {name!r} is missing, which the model takes for the context of the rows."
+        )
+    values, _ = numbers(table[name])
+    gone = ~np.isfinite(values)
+    if to_learn and gone.any():
+        raise TableError(
+            f"Column {name!r} is the context of the rows, but holds no number in "
+            f"{shown_rows(table[name], gone)}. Every row that is learned from needs one."
+        )
+    _tell(WITHOUT_CONTEXT, table, gone)
+    return np.where(gone, np.nan, values)
 
 
 class StreamTable(TableDetector):
@@ -85,6 +228,8 @@ class StreamTable(TableDetector):
     >>> int(scores["score"].isna().sum()), bool(scores["is_anomaly"][105:120].all())
     (9, True)
     """
+
+    kind = RUNS
 
     stream_: StreamDetector
     run_: str | None
@@ -194,7 +339,14 @@ class StreamTable(TableDetector):
             warnings.simplefilter("ignore", DriftWarning)  # of a live stream
             return fresh.restart().score_rows(table)
 
-    def score_rows(self, frame: Any) -> Frame:
+    def score_rows(
+        self,
+        frame: Any,
+        *,
+        keep_going: bool = True,
+        why: bool | str = False,
+        most_explained: int | None = None,
+    ) -> Frame:
         """Judge the next rows of the live stream.
 
         Parameters
@@ -202,6 +354,12 @@ class StreamTable(TableDetector):
         frame : data frame
             The rows, one or more, in the order in which they came. Another name in the
             group column, if there is one, begins a new run.
+        keep_going : bool, default=True
+            Not used: a stream always goes on.
+        why : bool, default=False
+            Not for streams: `explain` gives reasons.
+        most_explained : int, default=None
+            Not used.
 
         Returns
         -------
@@ -209,6 +367,8 @@ class StreamTable(TableDetector):
             As of `score`.
         """
         check_is_fitted(self, "stream_")
+        if why:
+            raise InvalidInputError(NO_REASONS)
         table = as_frame(frame)
         samples = self._read(table)
         scores = np.full(len(table), np.nan)
@@ -281,7 +441,7 @@ class StreamTable(TableDetector):
         Returns
         -------
         ndarray of shape (q, number of channels)
-            Columns as `stream_.watched_` names them.
+            Columns as `channels` names them.
         """
         check_is_fitted(self, "stream_")
         costs, n = explanation.attributions, len(self.stream_.watched_)
@@ -353,6 +513,47 @@ class StreamTable(TableDetector):
         samples = self._read(as_frame(frame))
         self.stream_.calibrate(samples.X, *samples.beside)
         return self
+
+    def in_order(self, chunks: Iterable[Frame]) -> Iterator[Frame]:
+        """Yield chunks, unless rows of a recorded run do not follow each other."""
+        last, seen = None, set()
+        for chunk in chunks:
+            for i, run in enumerate(runs_of(self.schema_, chunk) or ()):
+                if run != last and run in seen:
+                    raise TableError(
+                        f"The rows of a run must follow each other, but row {chunk.index[i]} goes "
+                        f"on with {run!r} after rows of {last!r}. Sort the table by run, then by "
+                        "time."
+                    )
+                last = run
+                seen.add(run)
+            yield chunk
+
+    def n_unknown(self, n_without: int, n_rows: int) -> int:
+        """Return how many rows without a score may be anomalies: those that begin a run may not."""
+        return n_without if n_without == n_rows else 0
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is known of the stream: runs, windows, context, drift, channels."""
+        stream = self.stream_
+        ratios = zip(stream.channels_, stream.drift_ratio_.tolist(), strict=True)
+        known = {
+            "runs": self.card_["runs"],
+            "windows": list(stream.windows),
+            "context": self.context,
+            "drift": stream.drift,
+            "counts": stream.training_counts_,
+            "channels": [
+                {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
+                for name, ratio in ratios
+            ],
+        }
+        return {"stream": known}
+
+    @property
+    def channels(self) -> list[str]:
+        """Channels that are watched, in the order of `channel_costs`."""
+        return list(self.stream_.watched_)
 
     @property
     def run_column(self) -> str | None:

@@ -2,20 +2,14 @@
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.streaming.clock import RESTARTS, TAKEN, Clock
+from ocfuse.streaming.clock import RESTARTS, TAKEN, Clock, Rest, SlowMean, StreamState
 from ocfuse.streaming.course import Course
-from ocfuse.streaming.slow import Rest, SlowMean
-from ocfuse.streaming.state import StreamState
 from ocfuse.streaming.windows import Windows
-
-FloatArray: TypeAlias = NDArray[np.float64]
-BoolArray: TypeAlias = NDArray[np.bool_]
 
 #: Share of the channels that may be missing while samples are still scored.
 MOST_MISSING = 0.5

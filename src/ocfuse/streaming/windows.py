@@ -1,15 +1,16 @@
-"""Features of the last samples of a stream: level, slope and spread of every channel."""
+"""Features of the last samples: level, slope and spread; folds as blocks of time."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ocfuse.arrays import FloatArray
+from ocfuse.detectors.base import require_count
 from ocfuse.exceptions import InvalidInputError
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from ocfuse.groups import Groups
 
 #: What is taken of every window, in the order of the columns.
 KINDS = ("level", "slope", "spread")
@@ -176,3 +177,48 @@ def _level_slope_spread(
 def _total(values: FloatArray) -> FloatArray:
     """Add along the first axis one after another: `sum` adds in an order that depends on n."""
     return np.asarray(np.add.accumulate(values, axis=0)[-1])
+
+
+def blocks(runs: Any, n_blocks: int = 4, purge: int = 29) -> Groups:
+    """Cut every run into blocks of time, to be given to `fit` as `groups`.
+
+    Samples next to each other are alike, and windows over them overlap: scored by
+    a detector that has learned its neighbours, every sample looks normal. Here whole
+    blocks are held out, and the samples up to `purge` places before and after them
+    are not learned meanwhile. With several runs recorded apart, the runs themselves
+    are the better groups: they vary as new runs will.
+
+    Parameters
+    ----------
+    runs : int or array-like of shape (n,)
+        Number of samples of one run, or the run of each sample, in the order of time.
+    n_blocks : int, default=4
+        Blocks per run, of about equal length.
+    purge : int, default=29
+        Samples left out on either side: one less than the longest window.
+
+    Returns
+    -------
+    Groups
+        For `FusedDetector.fit(X, groups=...)`.
+
+    Examples
+    --------
+    >>> from ocfuse.streaming import blocks
+    >>> groups = blocks(8, n_blocks=2, purge=1)
+    >>> groups.label
+    array([0, 0, 0, 0, 1, 1, 1, 1])
+    >>> groups.withheld(groups.label)[:, 0]  # while the first block is held out
+    array([ True,  True,  True,  True,  True, False, False, False])
+    """
+    require_count("n_blocks", n_blocks, 2, "4 is usual.")
+    require_count("purge", purge, 0, "One less than the longest window is usual.")
+    is_count = isinstance(runs, int | np.integer)
+    n = int(runs) if is_count else len(runs)
+    label, place = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    for i, part in enumerate(run_slices(None if is_count else runs, n)):
+        length = part.stop - part.start
+        label[part] = i * n_blocks + np.arange(length) * n_blocks // length
+        # rows of different runs are farther apart than the purge
+        place[part] = np.arange(part.start, part.stop) + i * (int(purge) + 1)
+    return Groups(label, place, int(purge), are_folds=True)

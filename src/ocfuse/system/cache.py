@@ -1,4 +1,4 @@
-"""Results that several fits need, computed once."""
+"""Results of array functions, cached inside one fit."""
 
 import functools
 import hashlib

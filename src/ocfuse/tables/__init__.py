@@ -1,9 +1,15 @@
 """Tables as users have them: files, what their columns hold, and a detector for them."""
 
-from ocfuse.tables.column import Column
+from ocfuse.tables.cells import Column
 from ocfuse.tables.detector import TableDetector
-from ocfuse.tables.opening import open_source
+from ocfuse.tables.open import open_source
 from ocfuse.tables.schema import Schema
 from ocfuse.tables.source import Source
 
-__all__ = ["Column", "Schema", "Source", "TableDetector", "open_source"]
+__all__ = [
+    "Column",
+    "Schema",
+    "Source",
+    "TableDetector",
+    "open_source",
+]

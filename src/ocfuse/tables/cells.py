@@ -1,27 +1,174 @@
-"""What the cells of one column say: numbers or text.
+"""Cells of one column: numbers and how they are written, text, times.
+
+What the cells of one column say: numbers or text.
 
 Every function looks at one cell at a time, so that the result does not depend
 on how a table is cut into chunks.
+
+How numbers are written: with a unit, marks for thousands, or parentheses.
+
+A column is read as numbers only if all its cells are written in one way: one unit or none,
+one mark for thousands and one for decimals. That way is kept as a pattern, such as
+``$1,000.0``, and later tables are read by it.
+
+How times are written, and reading them.
+
+Every cell is read alone, so that the result does not depend on how a table is cut into chunks.
 """
 
 import math
-from typing import Any, TypeAlias
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ocfuse.columns import category, cell_text
-from ocfuse.optional import needed
-from ocfuse.tables.frames import Series, pandas
-from ocfuse.tables.notation import Notation
-
-FloatArray: TypeAlias = NDArray[np.float64]
-BoolArray: TypeAlias = NDArray[np.bool_]
+from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.column_kinds import UNITS, WRITTEN, category, cell_text
+from ocfuse.exceptions import TableError
+from ocfuse.system.packages import needed
+from ocfuse.tables.dataframes import Series, pandas
 
 #: Words that mean "no number here", in small letters.
 GAP_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"})
 #: What a spreadsheet would take for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+NUMBER, CATEGORY, TIME, ID = "number", "category", "time", "id"
+LABEL, GROUP, IGNORED, EMPTY = "label", "group", "ignored", "empty"
+#: Kinds that a detector is given: a value where training had none is a change.
+FEATURES = (NUMBER, CATEGORY, EMPTY)
+
+#: Marks for decimals; all but digits may mark thousands.
+DECIMALS = ".,"
+PATTERN = re.compile(
+    rf"(?P<before>[{UNITS}]?)1(?P<mark>\D?)000(?P<point>[.,])0(?P<after>[{UNITS}]?)"
+)
+
+#: Format of times that are numbers, and of those that begin with the year.
+NUMBER_FORMAT, ISO = "number", "ISO8601"
+DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+#: Ends of times that are tied to a time zone: Z, +02, +0200 or +02:00.
+OFFSET = re.compile(r"(?::\d\d|T(?:\d\d)+)(?:[.,]\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
+UTC_NAME = re.compile(r"(?<=\d)\s*(?:UTC|GMT|z)$")
+#: Cells that a format is tried on before it is tried on all, and letters that a time may have.
+FIRST_TRY = 50
+LONGEST_TIME = 100
+
+
+@dataclass(frozen=True)
+class Notation:
+    """One way of writing numbers.
+
+    Parameters
+    ----------
+    unit : str
+        The unit, such as "%" or "$"; may be empty.
+    mark : str
+        What stands between thousands; may be empty.
+    point : str
+        What stands before decimals.
+    """
+
+    unit: str
+    mark: str
+    point: str
+
+    @property
+    def pattern(self) -> str:
+        """The way to write one thousand."""
+        is_after = self.unit in "%‰€"
+        before, after = ("", self.unit) if is_after else (self.unit, "")
+        return f"{before}1{self.mark}000{self.point}0{after}"
+
+    @classmethod
+    def of(cls, pattern: str) -> "Notation":
+        """Return the notation that a pattern shows."""
+        found = PATTERN.fullmatch(pattern)
+        if found is None:
+            raise TableError(f"Numbers cannot be written as {pattern!r}. Use, say, '$1,000.0'.")
+        return cls(found["before"] or found["after"], found["mark"], found["point"])
+
+    def number(self, cell: str) -> float | None:
+        """Return the number that a cell says, None if it is written in another way."""
+        found = WRITTEN.fullmatch(cell)
+        if found is None or _unit(found) != self.unit:
+            return None
+        whole, point, decimals = found["digits"].partition(self.point)
+        if self.mark and self.mark in whole:
+            first, *groups = whole.split(self.mark)
+            if not 1 <= len(first) <= 3 or any(len(group) != 3 for group in groups):
+                return None
+            whole = whole.replace(self.mark, "")
+        if not whole.isdigit() or (point and not decimals.isdigit()):
+            return None
+        is_minus = found["open"] or "-" in (found["sign"], found["inner"])
+        return math.copysign(float(f"{whole}.{decimals or 0}"), -1.0 if is_minus else 1.0)
+
+
+def is_written(cell: str) -> bool:
+    """Tell whether a cell is a number in some notation."""
+    return WRITTEN.fullmatch(cell) is not None
+
+
+def settled_notation(cells: Iterable[str]) -> Notation | None:
+    """Return the one way in which all cells are written, or None; refuse what is not clear."""
+    matches = []
+    for cell in cells:
+        match = WRITTEN.fullmatch(cell)
+        if match is None:
+            return None
+        matches.append(match)
+    if not matches:
+        return None
+    units = {_unit(match) for match in matches}
+    if len(units) > 1 or any(match["before"] and match["after"] for match in matches):
+        return None
+    marks, points, is_open = _marks(match["digits"] for match in matches)
+    unit = units.pop()
+    if len(marks) > 1 or len(points) > 1 or marks & points:
+        return None
+    is_plain = not unit and not marks and not any(match["open"] for match in matches)
+    if is_plain:
+        return None  # decimal commas alone are for the reader of the file
+    if is_open and not marks and not points:
+        cell = next(m.group() for m in matches if set(DECIMALS) & set(m["digits"]))
+        raise TableError(
+            f"{cell!r} may mean thousands or decimals, and no other cell settles it. Write it "
+            "without marks for thousands, or with decimals."
+        )
+    mark = marks.pop() if marks else ""
+    point = points.pop() if points else ("," if mark == "." else ".")
+    notation = Notation(unit, mark, point)
+    is_read = all(notation.number(match.group()) is not None for match in matches)
+    return notation if is_read else None
+
+
+def _unit(found: re.Match[str]) -> str:
+    return found["before"] or found["after"] or ""
+
+
+def _marks(digits: Iterable[str]) -> tuple[set[str], set[str], bool]:
+    """Return what marks thousands, what decimals, and whether some mark may be either."""
+    marks, points, is_open = set(), set(), False
+    for number in digits:
+        used = re.sub(r"\d", "", number)
+        if not used:
+            continue
+        last = used[-1]
+        head, tail = number.rsplit(last, 1)
+        if len(set(used)) > 1:  # 1,234.5: the last one is the point
+            points.add(last)
+            marks |= set(used[:-1])
+        elif len(used) > 1 or last not in DECIMALS:  # 1,234,567 and 1 234
+            marks.add(last)
+        elif len(tail) == 3 and 1 <= len(head) <= 3 and not head.startswith("0"):
+            is_open = True  # 1,234
+        else:
+            points.add(last)
+    return marks, points, is_open
 
 
 def is_number_type(dtype: Any) -> bool:
@@ -138,3 +285,114 @@ def no_formula(text: str) -> str:
     ("'=1+1", 'pump')
     """
     return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, as training has found it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    kind : str
+        "number", "category", "time", "id", "label", "group", "ignored" or "empty".
+    reason : str
+        Why, in words to show.
+    has_gaps : bool
+        Whether training rows had no value here; if not, later gaps are told, and judged as the
+        encoder of the detector says.
+    categories : list of str
+        Values of a category that training has seen, sorted.
+    format : str
+        How times are written: "ISO8601", "number" or codes as of `strptime`. How numbers
+        are written that are text: such as "$1,000.0"; empty if they are plain.
+    utc : bool
+        Whether times are tied to a time zone; they are then given in UTC.
+    is_constant : bool
+        Whether all training rows had the same value.
+    """
+
+    name: str
+    kind: str
+    reason: str
+    has_gaps: bool = False
+    categories: list[str] = field(default_factory=list)
+    format: str = ""
+    utc: bool = False
+    is_constant: bool = False
+
+
+def times(column: Series, format: str, utc: bool) -> Series:
+    """Return the times of a column, NaT (or NaN) where a cell holds none."""
+    pd = pandas()
+    if format == NUMBER_FORMAT:
+        return pd.Series(numbers(column)[0], index=column.index, name=column.name)
+    if is_time_type(column.dtype):
+        parsed = pd.to_datetime(column, utc=True)
+    else:
+        parsed = _parsed(words(column), format)
+    # Always by way of UTC: the type must not depend on what the cells of a chunk look like.
+    try:
+        parsed = parsed.dt.as_unit("us")
+    except pd.errors.OutOfBoundsDatetime:
+        raise TableError(
+            f"Column {str(column.name)!r} holds times that are too far from now. Times may be up "
+            "to 290,000 years away: correct or empty such cells, or ignore the column."
+        ) from None
+    parsed = parsed if utc else parsed.dt.tz_localize(None)
+    return pd.Series(parsed.array, index=column.index, name=column.name)
+
+
+def time_formats(cells: list[str]) -> list[str]:
+    """Return the formats in which all cells are times: none, one, or two if days may be months."""
+    if any(len(cell) > LONGEST_TIME for cell in cells):
+        return []
+    if _is_format(cells, ISO):
+        return [ISO]
+    formats = [date + clock for date in DATES for clock in CLOCKS]
+    return [format for format in formats if _is_format(cells, format)]
+
+
+def settled_formats(cells: list[str]) -> list[str]:
+    """Return the formats of cells in the order of their rows, which may tell days from months."""
+    formats = time_formats(cells)
+    if len(formats) < 2:
+        return formats
+    day = pandas().Timedelta(days=1)
+    steps = {format: _parsed(cells, format).diff().iloc[1:] for format in formats}
+    rising = [format for format in formats if (steps[format] >= 0 * day).all()]
+    if len(rising) == 1:
+        return rising
+    # a recording that goes on over midnight; read otherwise, it would pause for months just there
+    dense = [format for format in rising if (steps[format] < day).all()]
+    return dense if len(dense) == 1 else formats
+
+
+def zones(column: Series) -> BoolArray:
+    """Tell which cells are tied to a time zone."""
+    if is_time_type(column.dtype):
+        return np.full(len(column), getattr(column.dtype, "tz", None) is not None)
+    return np.array([word is not None and has_zone(word) for word in words(column)], dtype=bool)
+
+
+def has_zone(cell: str) -> bool:
+    """Tell whether a time is tied to a time zone."""
+    return OFFSET.search(_plain(cell)) is not None
+
+
+def _parsed(cells: list[str | None] | list[str], format: str) -> Series:
+    pd = pandas()
+    plain = [cell if cell is None else _plain(cell) for cell in cells]
+    return pd.to_datetime(pd.Series(plain, dtype=object), format=format, errors="coerce", utc=True)
+
+
+def _plain(cell: str) -> str:
+    """Write the name of the zone as pandas reads it."""
+    return UTC_NAME.sub("Z", cell)
+
+
+def _is_format(cells: list[str], format: str) -> bool:
+    return bool(cells) and all(
+        bool(_parsed(part, format).notna().all()) for part in (cells[:FIRST_TRY], cells)
+    )

@@ -1,17 +1,24 @@
 """TableDetector: a detector that knows the columns of its table."""
 
+import hashlib
 import os
+import platform
 import warnings
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from scipy.special import betaincinv
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.arrays import BoolArray, FloatArray, Int64Array
+from ocfuse.encoder import JUDGE, REFUSE, already_told, make_encoder
 from ocfuse.ensemble import FusedDetector
-from ocfuse.ensemble.plan import require_room
+from ocfuse.ensemble.plan import require_memory
 from ocfuse.ensemble.score import Trace, score_in_blocks
 from ocfuse.exceptions import (
     FewSamplesWarning,
@@ -21,19 +28,18 @@ from ocfuse.exceptions import (
     TableError,
 )
 from ocfuse.explain import Explanation
-from ocfuse.features import JUDGE, REFUSE, already_told, make_encoder
 from ocfuse.persistence import save
 from ocfuse.report import Report
 from ocfuse.report.words import count
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.tables import cells
-from ocfuse.tables.card import make_card
-from ocfuse.tables.cells import BoolArray, FloatArray
-from ocfuse.tables.frames import Frame, Series, as_frame, pandas
+from ocfuse.tables.dataframes import Frame, Series, as_frame, free_name, pandas
 from ocfuse.tables.labels import with_unknown
-from ocfuse.tables.names import free_name
 from ocfuse.tables.schema import Schema
 
+#: What a model knows: rows that stand alone, or runs, in which a row depends on those before it.
+ROWS: Final = "rows"
+RUNS: Final = "runs"
 #: Columns of what `score` returns, after id and time.
 RESULTS = ("score", "p_value", "is_anomaly")
 #: Column with the reasons, if they are asked for.
@@ -52,6 +58,8 @@ UNUSABLE = "Rows without a score: text among numbers, infinity, or gaps that are
 FEWEST_ALARMS = 2
 #: Chance with which the rate that is told of few rows is not exceeded.
 SURE = 0.95
+
+PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn", "pandas")
 
 
 class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
@@ -107,6 +115,9 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     Name: is_anomaly, dtype: boolean
     """
 
+    #: `ROWS` or `RUNS`.
+    kind: ClassVar[str] = ROWS
+
     schema_: Schema
     detector_: FusedDetector
     card_: dict[str, Any]
@@ -159,7 +170,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         if self.label is None and len(table.columns) >= MANY_COLUMNS and len(table):
             # to look at every column takes its time, which is better not spent in vain
             n_numbers = sum(map(cells.is_number, table.iloc[0]))
-            require_room(detector.plan((len(table), max(n_numbers, 1))))
+            require_memory(detector.plan((len(table), max(n_numbers, 1))))
         schema = Schema.infer(
             *(table, self.label, self.ignore, self.id, self.time),
             normal=self.normal,
@@ -236,10 +247,24 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         """Rows that `score` explains unless it is told otherwise."""
         return max(MOST_SCORED // (2 * int(self.detector_.n_features_in_)), 1)
 
-    def explain(self, frame: Any) -> Explanation:
-        """Return what lies behind the score of every row (see `FusedDetector.explain`)."""
+    def explain(self, frame: Any, rows: Any = None) -> Explanation:
+        """Return what lies behind the scores of rows (see `FusedDetector.explain`).
+
+        Parameters
+        ----------
+        frame : data frame
+            Rows with the columns of training.
+        rows : sequence of int, default=None
+            Positions of the rows to explain. None is all.
+
+        Returns
+        -------
+        Explanation
+            One entry per row.
+        """
         check_is_fitted(self, "detector_")
-        features = self.schema_.features_of(frame, gaps=self.detector_.encoder_.gaps)
+        table = frame if rows is None else as_frame(frame).iloc[rows]
+        features = self.schema_.features_of(table, gaps=self.detector_.encoder_.gaps)
         with already_told():
             return self.detector_.explain(features)
 
@@ -309,6 +334,54 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         with already_told():
             self.detector_.calibrate(features, groups=groups)
         return self
+
+    # -- rows as they come, for who need not know whether they are of runs ----
+
+    @property
+    def counts(self) -> dict[str, int] | None:
+        """What has happened in a live stream; None for rows that stand alone."""
+        return None
+
+    @property
+    def needed(self) -> str:
+        """What a row needs to have a score beside its columns, in words."""
+        return ""
+
+    @property
+    def channels(self) -> list[str]:
+        """Channels of a stream whose windows are the features; none for rows that stand alone."""
+        return []
+
+    def restart(self) -> "TableDetector":
+        """Begin a new stream; rows that stand alone are not of any."""
+        return self
+
+    def score_rows(
+        self,
+        frame: Any,
+        *,
+        keep_going: bool = False,
+        why: bool | str = False,
+        most_explained: int | None = None,
+    ) -> Frame:
+        """Judge the next rows of a table or of a live stream; see `score`."""
+        return self.score(frame, keep_going=keep_going, why=why, most_explained=most_explained)
+
+    def in_order(self, chunks: Iterable[Frame]) -> Iterator[Frame]:
+        """Yield chunks of a recorded table, unless their rows do not follow each other."""
+        yield from chunks
+
+    def n_unknown(self, n_without: int, n_rows: int) -> int:
+        """Return how many of the rows without a score may be anomalies."""
+        return n_without
+
+    def channel_costs(self, explanation: Explanation) -> FloatArray:
+        """Return what each of the `channels` costs the explained rows."""
+        return np.zeros((len(explanation), 0))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is known of the model beside columns, detector and card."""
+        return {}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model to one file that `ocfuse.load` reads."""
@@ -414,3 +487,31 @@ def _warn_if_few(detector: FusedDetector) -> None:
         FewSamplesWarning,
         stacklevel=3,
     )
+
+
+def make_card(features: Frame, y: Int64Array | None, detector: FusedDetector) -> dict[str, Any]:
+    """Return rows, columns, versions, time, settings and a checksum of the training data."""
+    return {
+        "rows": len(features),
+        "columns": features.shape[1],
+        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": {"Python": platform.python_version()} | {p: version(p) for p in PACKAGES},
+        "settings": {
+            name: value if isinstance(value, str | int | float | None) else repr(value)
+            for name, value in detector.get_params(deep=False).items()
+        },
+        "sha256": data_checksum(features, y),
+    }
+
+
+def data_checksum(features: Frame, y: Int64Array | None) -> str:
+    """Return the SHA-256 of names, values and labels, in whatever format they were stored."""
+    digest = hashlib.sha256()
+    for name in features.columns:
+        values = features[name].to_numpy()
+        is_text = values.dtype == object
+        content = repr(values.tolist()).encode() if is_text else values.astype("<f8").tobytes()
+        digest.update(f"{len(name)} {name} {len(content)} ".encode() + content)
+    if y is not None:
+        digest.update(np.asarray(y).astype("<i8").tobytes())
+    return digest.hexdigest()

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.ensemble.labels import ANOMALY, NORMAL, UNKNOWN, LabelArray
+from ocfuse.arrays import Int64Array
 from ocfuse.exceptions import TableError
 from ocfuse.tables.cells import texts
-from ocfuse.tables.frames import Series, listed
+from ocfuse.tables.dataframes import Series, listed
+from ocfuse.validation import ANOMALY, NORMAL, UNKNOWN
 
 NORMAL_WORDS = frozenset(
     ("normal", "ok", "okay", "good", "healthy", "nominal", "fine", "inlier", "benign", "passed")
@@ -51,7 +52,7 @@ class LabelRule:
     unknown: list[str]
     anomalous: list[str] | None
 
-    def labels(self, column: Series) -> LabelArray:
+    def labels(self, column: Series) -> Int64Array:
         """Return +1 (normal), -1 (anomaly) or 0 (unknown, or strange) for every cell."""
         words = _words(column)
         codes = dict.fromkeys(words, UNKNOWN if self.anomalous is not None else ANOMALY)
@@ -72,7 +73,7 @@ def is_label_name(name: str) -> bool:
     return any(known.search(name.lower()) for known in (BAD_NAME, GOOD_NAME, OTHER_NAME))
 
 
-def with_unknown(labels: LabelArray | None) -> NDArray[np.float64] | None:
+def with_unknown(labels: Int64Array | None) -> NDArray[np.float64] | None:
     """Write unknown labels as NaN: without any -1, a detector would refuse 0 beside 1."""
     return None if labels is None else np.where(labels == UNKNOWN, np.nan, labels)
 

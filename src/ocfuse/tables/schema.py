@@ -7,50 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from ocfuse.columns import is_id_name
-from ocfuse.ensemble.labels import ANOMALY, NORMAL, LabelArray
-from ocfuse.exceptions import (
-    CellsWarning,
-    InvalidInputError,
-    RowsWarning,
-    TableError,
-    TableWarning,
-)
-from ocfuse.features import JUDGE, require_unicode
+from ocfuse.arrays import BoolArray, Int64Array
+from ocfuse.column_kinds import is_id_name
+from ocfuse.encoder import JUDGE, require_unicode
+from ocfuse.exceptions import CellsWarning, InvalidInputError, RowsWarning, TableError, TableWarning
 from ocfuse.tables import cells
-from ocfuse.tables.cells import BoolArray
-from ocfuse.tables.column import (
-    CATEGORY,
-    EMPTY,
-    FEATURES,
-    GROUP,
-    ID,
-    IGNORED,
-    LABEL,
-    TIME,
-    Column,
-)
-from ocfuse.tables.frames import Frame, Series, as_frame, listed, pandas
-from ocfuse.tables.kinds import (
-    category_column,
-    infer_column,
-    is_time_name,
-    shown_row,
-    shown_rows,
-    time_column,
-)
-from ocfuse.tables.labels import LabelRule, is_label_name, learn_rule
-from ocfuse.tables.names import FILE
-from ocfuse.tables.reading import (
+from ocfuse.tables.cells import CATEGORY, EMPTY, FEATURES, GROUP, ID, IGNORED, LABEL, TIME, Column
+from ocfuse.tables.columns import (
     LEAVE_OUT,
     ONE_COLUMN,
     about_cells,
+    category_column,
+    infer_column,
+    is_time_name,
     mismatch,
     new_gaps,
     read_cells,
     read_times,
+    shown_row,
+    shown_rows,
+    time_column,
     unusable,
 )
+from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, listed, pandas
+from ocfuse.tables.labels import LabelRule, is_label_name, learn_rule
+from ocfuse.validation import ANOMALY, NORMAL
 
 #: Most values of a column that may hold labels.
 MOST_LABELS = 10
@@ -227,7 +208,7 @@ class Schema:
                     names[i].append(column.name)
         return [listed(row) for row in names]
 
-    def labels_of(self, frame: Any) -> LabelArray | None:
+    def labels_of(self, frame: Any) -> Int64Array | None:
         """Return +1, -1 or 0 for every row, or None if there is no label column."""
         column = self._column_of(as_frame(frame), LABEL)
         if column is None or self.label_rule is None:

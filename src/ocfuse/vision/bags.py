@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.optional import needed
+from ocfuse.system.packages import needed
 from ocfuse.vision.frames import (
     CorruptFrameError,
     FrameSource,
     Picture,
     Undecoded,
     corrupt,
+    decode_picture,
     to_picture,
 )
-from ocfuse.vision.stills import decode_picture
 
 RAW, COMPRESSED = "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"
 #: Bytes per number, numbers per pixel, and the order that makes them red, green, blue.

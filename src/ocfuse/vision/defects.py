@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
-from ocfuse.vision.features import Features, IntArray
+from ocfuse.arrays import IntArray
+from ocfuse.vision.features import Features
 from ocfuse.vision.frames import Picture
 
 #: Share of the picture that a defect covers, at least and at most.

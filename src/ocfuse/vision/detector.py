@@ -12,29 +12,28 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.fusion.ranges import warn_if_far
+from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import save
 from ocfuse.scores import ConformalCalibrator
 from ocfuse.scores.threshold import AlarmMixin, check_rate
-from ocfuse.vision.backbone import Backbone
+from ocfuse.vision.backbone import Backbone, name_backbones
 from ocfuse.vision.explanation import PictureExplanation
-from ocfuse.vision.families import FamilyFusion
-from ocfuse.vision.features import FeatureArray, Features, FloatArray, IntArray
-from ocfuse.vision.frames import FrameSource
-from ocfuse.vision.learning import (
+from ocfuse.vision.extract import CHUNK, Batch, FeatureStore, PictureSample, read_all, read_batches
+from ocfuse.vision.features import FeatureArray, Features
+from ocfuse.vision.fit import (
     Family,
+    FamilyFusion,
     make_families,
     require_known,
     training_folds,
     warn_if_alike,
 )
-from ocfuse.vision.learning import learn as learn_families
-from ocfuse.vision.named import name_backbones
+from ocfuse.vision.fit import learn as learn_families
+from ocfuse.vision.frames import FrameSource
 from ocfuse.vision.patches import PatchMember
-from ocfuse.vision.reading import CHUNK, Batch, Sample, read_all, read_batches
 from ocfuse.vision.sources import open_frames
-from ocfuse.vision.stored import FeatureStore
 
 #: Fewest pictures that anything can be learned from.
 FEWEST_PICTURES = 10
@@ -123,7 +122,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
             included. Pictures of one group never judge each other, and the
             threshold holds for fresh groups. A video without groups is one run,
             which promises nothing for others: `FewSamplesWarning`. None for
-            what X itself knows (`ocfuse.vision.runs.Runs`).
+            what X itself knows (`ocfuse.vision.sources.Runs`).
         context : array-like of shape (n,), default=None
             Progress of the task at each frame, or time in it. Pictures are then
             compared with those of about the same progress. It needs several runs.
@@ -145,7 +144,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         self.backbones_ = {n: b.pinned() for n, b in name_backbones(self.backbone).items()}
         require_known(self.members, self.backbones_)
         largest = max(backbone.size for backbone in self.backbones_.values())
-        sample = Sample(SAMPLED, largest, np.random.default_rng(seed))
+        sample = PictureSample(SAMPLED, largest, np.random.default_rng(seed))
         source = self._opened(X)
         batch, count, is_sequence = self._read(source, sample)
         groups = getattr(source, "groups_", None) if groups is None else groups
@@ -264,7 +263,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- inside -----------------------------------------------------------
 
-    def _read(self, source: Batch | FrameSource, sample: Sample) -> tuple[Batch, int, bool]:
+    def _read(self, source: Batch | FrameSource, sample: PictureSample) -> tuple[Batch, int, bool]:
         """Return the features of all pictures, the number of frames, and if these are a video."""
         if isinstance(source, Batch):
             return source, len(source), False

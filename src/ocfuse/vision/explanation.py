@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.arrays import FloatArray, SingleArray
 from ocfuse.vision.backbone import resized
-from ocfuse.vision.features import Float32Array, FloatArray
 from ocfuse.vision.frames import Picture
 
 #: A place this many standard deviations above what is usual there is shown in full colour.
@@ -48,7 +48,7 @@ class PictureExplanation:
     normalised_scores: FloatArray
     weights: FloatArray
     contributions: FloatArray
-    maps: Float32Array
+    maps: SingleArray
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:

@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from ocfuse.exceptions import InvalidInputError
 
-FloatArray: TypeAlias = NDArray[np.float64]
-Float32Array: TypeAlias = NDArray[np.float32]
-IntArray: TypeAlias = NDArray[np.intp]
 #: Features have 32 bits, or 16 where many of them are held.
 FeatureArray: TypeAlias = NDArray[np.floating[Any]]
 

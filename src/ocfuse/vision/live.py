@@ -13,9 +13,8 @@ from time import monotonic
 from typing import Any
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.optional import needed
-from ocfuse.vision.frames import Frame, FrameWarning, Undecoded
-from ocfuse.vision.video import Video
+from ocfuse.system.packages import needed
+from ocfuse.vision.frames import Frame, FrameWarning, Undecoded, Video
 
 #: Stdin, as FFmpeg names it: it reads it without Python, so that nothing hangs at the end.
 STDIN = "pipe:0"

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.base import core_rows, require_count
-from ocfuse.detectors.groups import Groups
-from ocfuse.detectors.pools import make_pool
+from ocfuse.detectors.pool import make_pool
 from ocfuse.ensemble import FusedDetector
 from ocfuse.exceptions import FewSamplesWarning, PseudoNegativeWarning, ThresholdWarning
-from ocfuse.vision.features import Features, FloatArray, IntArray
-from ocfuse.vision.member import PictureMember, at
+from ocfuse.groups import Groups
+from ocfuse.vision.features import Features
+from ocfuse.vision.patches import PictureMember, at
 
 #: Principal components, at most, and pictures for each of them: with fewer pictures the
 #: components themselves follow the training pictures.

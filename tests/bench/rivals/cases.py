@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ocfuse.bench.rivals import BoostedSVM, DynamicEnsemble, FilteredEnsemble
+from ocfuse.lab.rivals import BoostedSVM, DynamicEnsemble, FilteredEnsemble
 
 DETECTORS = {
     "boosted": BoostedSVM(random_state=0),

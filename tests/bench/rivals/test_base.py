@@ -11,8 +11,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from benchmarks.estimator.tables import uci_task
-from ocfuse.bench.rivals import BoostedSVM, DynamicEnsemble, FilteredEnsemble
 from ocfuse.detectors import KNN
+from ocfuse.lab.rivals import BoostedSVM, DynamicEnsemble, FilteredEnsemble
 from tests.bench.rivals.cases import DETECTORS, islands
 
 LIGHT = [

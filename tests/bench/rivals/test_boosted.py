@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ocfuse.bench.rivals import BoostedSVM
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.rivals import BoostedSVM
 from tests.bench.rivals.cases import islands
 
 

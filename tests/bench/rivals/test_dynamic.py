@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare
 
-from ocfuse.bench.rivals import DynamicEnsemble
-from ocfuse.bench.rivals.dynamic import not_worse
 from ocfuse.detectors import KNN, SVDD
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.rivals import DynamicEnsemble
+from ocfuse.lab.rivals.dynamic import not_worse
 from ocfuse.stats import critical_difference
 from tests.bench.rivals.cases import islands
 

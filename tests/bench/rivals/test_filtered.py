@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from ocfuse.bench.rivals import FilteredEnsemble
 from ocfuse.detectors import KNN, LOF
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.rivals import FilteredEnsemble
 from tests.bench.rivals.cases import islands
 
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from ocfuse.bench.rivals.fitness import TIGHTNESS, Fitness
 from ocfuse.fusion import LpFusion
+from ocfuse.fusion.crossfit import ScoredRows, ballot_for
+from ocfuse.lab.rivals.swarm import TIGHTNESS, Fitness
 from ocfuse.tuning import RPAU
-from ocfuse.tuning.ballot import ballot_for
-from ocfuse.tuning.crossfit import ScoredRows
 from ocfuse.tuning.splits import fold_splits
 
 

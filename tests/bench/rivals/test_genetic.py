@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ocfuse.bench.rivals import GeneticAverage
-from ocfuse.bench.rivals.genetic import fittest_subset
+from ocfuse.lab.rivals import GeneticAverage
+from ocfuse.lab.rivals.swarm import fittest_subset
 
 
 @pytest.mark.parametrize("seed", range(5))

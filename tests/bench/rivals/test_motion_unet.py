@@ -6,11 +6,16 @@ import skops.io
 from scipy.ndimage import gaussian_filter, shift
 from sklearn.base import clone
 
-from ocfuse.bench.rivals.motion.film import film_of, shrunk, spliced
-from ocfuse.bench.rivals.motion.flow import optical_flow
-from ocfuse.bench.rivals.motion_unet import MotionRun, MotionUNet
 from ocfuse.exceptions import InvalidInputError, MissingPackageError
-from ocfuse.optional import needed
+from ocfuse.lab.rivals.motion_unet import (
+    MotionRun,
+    MotionUNet,
+    film_of,
+    optical_flow,
+    shrunk,
+    spliced,
+)
+from ocfuse.system.packages import needed
 
 #: Frame at which something happens, and frames in a run.
 EVENT, N = 14, 24
@@ -231,6 +236,6 @@ def test_without_torch_the_extra_is_named(monkeypatch):
     def absent(package, purpose, extra):
         return needed("no_such_torch", purpose, extra)
 
-    monkeypatch.setattr("ocfuse.bench.rivals.motion.network.needed", absent)
+    monkeypatch.setattr("ocfuse.lab.rivals.motion_unet.needed", absent)
     with pytest.raises(MissingPackageError, match=r"ocfuse\[rivals-torch\]"):
         MotionUNet(n_steps=1).fit(SHORT[:2])

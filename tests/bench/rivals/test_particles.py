@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from ocfuse.bench.rivals.particles import onto_simplex, pruned, swarm_minimum
+from ocfuse.lab.rivals.swarm import onto_simplex, pruned, swarm_minimum
 
 TABLES = arrays(
     np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(-1e3, 1e3)

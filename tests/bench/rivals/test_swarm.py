@@ -7,9 +7,9 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from ocfuse import FusedDetector
-from ocfuse.bench.rivals import GeneticAverage, SwarmAverage
-from ocfuse.bench.rivals.fitness import Fitness
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.lab.rivals import GeneticAverage, SwarmAverage
+from ocfuse.lab.rivals.swarm import Fitness
 from tests.bench.rivals.cases import islands
 
 both = pytest.mark.parametrize(

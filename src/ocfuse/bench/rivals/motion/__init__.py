@@ -1,1 +1,0 @@
-"""Parts of the rival that predicts motion: optical flow, film, networks, training."""

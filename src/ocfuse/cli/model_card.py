@@ -1,0 +1,205 @@
+"""Load the model that a command is given, and describe it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import typer
+from numpy.typing import NDArray
+
+from ocfuse.cli.output import print_fields, print_line, print_table
+from ocfuse.cli.watch_events import oddities
+from ocfuse.ensemble.score import Trace
+from ocfuse.exceptions import ModelFileError
+from ocfuse.persistence import load
+from ocfuse.report.page import find_browser
+from ocfuse.report.words import count
+from ocfuse.streaming.course import DRIFTING
+from ocfuse.tables import TableDetector
+from ocfuse.tables.detector import RUNS
+from ocfuse.vision import PictureDetector
+
+#: Columns that are listed; those that are left out are always told.
+MOST_COLUMNS = 40
+#: Kinds of columns that are learned from.
+LEARNED = ("number", "category")
+
+
+def facts(model: TableDetector) -> dict[str, Any]:
+    """Return what is known of a model, for JSON."""
+    detector = model.detector_
+    n_rows = len(detector.training_scores_)
+    # a copy of a row that is too far out is both
+    no_anomalies = {*detector.training_rows_, *detector.trimmed_rows_, *detector.copied_rows_}
+    return {
+        "card": model.card_,
+        "columns": [
+            {"name": column.name, "kind": column.kind, "reason": column.reason}
+            for column in model.schema_.columns
+        ],
+        "members": list(detector.pool_.names_),
+        "fusion": type(detector.fusion_).__name__,
+        "threshold": detector.offset_,
+        "false_alarms": detector.false_alarm_rate,
+        "false_alarms_reachable": detector.threshold_rate_,
+        "rows": n_rows,
+        "rows_learned": len(detector.training_rows_),
+        "groups": detector.n_groups_,
+        "rows_trimmed": len(detector.trimmed_rows_),
+        "rows_copied": len(detector.copied_rows_),
+        "anomalies_labelled": n_rows - len(no_anomalies),
+    } | model.facts()
+
+
+def print_columns(model: TableDetector) -> None:
+    """Print what every column is, and why some are left out."""
+    columns = model.schema_.columns
+    features = [column for column in columns if column.kind in LEARNED]
+    hidden = {column.name for column in features[MOST_COLUMNS:]}
+    rows = [(c.name, c.kind, c.reason) for c in columns if c.name not in hidden]
+    print_table(("column", "kind", "why"), rows)
+    if hidden:
+        print_line(f"... and {len(hidden)} more of {len(features)} columns that are learned from")
+
+
+def print_summary(model: TableDetector) -> None:
+    """Print rows, members, fusion and threshold."""
+    known = facts(model)
+    n_features = sum(column["kind"] in LEARNED for column in known["columns"])
+    of_stream = _stream_fields(known["stream"]) if "stream" in known else []
+    print_fields(
+        [
+            ("rows", _rows(known)),
+            *of_stream,
+            ("columns", f"{n_features} learned from, {len(known['columns']) - n_features} not"),
+            ("members", f"{len(known['members'])}: {', '.join(known['members'])}"),
+            ("fusion", known["fusion"]),
+            ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
+            ("false alarms", _rates(known)),
+        ]
+    )
+
+
+def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return runs, windows and channels, to show."""
+    channels = [
+        f"{channel['name']} {channel['drift_ratio']:.2g}"
+        + ("" if channel["is_watched"] else " (left out)")
+        for channel in stream["channels"]
+    ]
+    windows = ", ".join(map(str, stream["windows"]))
+    first = count(max(stream["windows"], default=1) - 1, "row")
+    return [
+        ("runs", f"{stream['runs']:,}"),
+        ("windows", f"{windows} rows; the first {first} of a run have no score"),
+        ("context", stream["context"]),
+        ("odd rows", ", ".join(oddities(stream["counts"]))),
+        ("drift ratios", f"{', '.join(channels)}; above {DRIFTING:g} a channel drifts"),
+    ]
+
+
+def _rows(known: dict[str, Any]) -> str:
+    """Return such as "200: 168 learned from, 10 copies, 2 too far out, 20 anomalies"."""
+    n_anomalies, n_trimmed = known["anomalies_labelled"], known["rows_trimmed"]
+    n_copies = known["rows"] - known["rows_learned"] - n_trimmed - n_anomalies
+    text = f"{known['rows']:,}"
+    if "stream" in known:  # many rows of a stream say the same
+        text = f"{known['card']['rows']:,}, of which {text} were taken"
+    text += f": {known['rows_learned']:,} learned from as normal"
+    text += f", {count(n_copies, 'copy', 'copies')} of others" if n_copies else ""
+    text += f", {n_trimmed:,} too far out to learn" if n_trimmed else ""
+    text += (
+        f", {count(n_anomalies, 'labelled anomaly', 'labelled anomalies')}" if n_anomalies else ""
+    )
+    is_told = not known["groups"] or "stream" in known  # of a stream they are the runs
+    return text if is_told else text + f"; {count(known['groups'], 'group')}"
+
+
+def _rates(known: dict[str, Any]) -> str:
+    stated, reachable = known["false_alarms"], known["false_alarms_reachable"]
+    text = f"{stated:.2%} stated, {reachable:.2%} reachable with these "
+    if "stream" not in known:
+        return text + "rows"
+    if known["groups"]:
+        return text + "runs"
+    rest = "this run" if known["stream"]["runs"] == 1 else "these runs"
+    return f"{stated:.2%} stated, {reachable:.2%} reachable for the rest of {rest}, not for others"
+
+
+def load_model(
+    path: Path,
+    threshold: float | None = None,
+    false_alarms: float | None = None,
+    gaps: str | None = None,
+) -> TableDetector:
+    """Return the model that `ocfuse fit` wrote, with what flags ask for."""
+    if threshold is not None and false_alarms is not None:
+        raise typer.BadParameter("give either --threshold or --false-alarms")
+    model = as_table(load(path), path)
+    if threshold is not None or false_alarms is not None:
+        model.set_threshold(false_alarms, offset=threshold)
+    if gaps is not None:
+        if model.kind == RUNS:
+            raise typer.BadParameter(
+                "--gaps is for rows that stand alone. Channels of a stream may be missing at any "
+                "time; rows for which too much is missing have no score, and are counted"
+            )
+        model.detector_.set_gaps(gaps)
+    return model
+
+
+def as_table(model: object, path: Path) -> TableDetector:
+    """Return a model that knows the columns of a table, or refuse what a file holds."""
+    if not isinstance(model, TableDetector):
+        raise ModelFileError(
+            f"{path.name} holds a {type(model).__name__}, which knows arrays and not the columns "
+            "of a table. Expected a model that `ocfuse fit` or TableDetector.save wrote. "
+            "A model of recordings is for ocfuse watch --video."
+        )
+    return model
+
+
+def load_detector(
+    path: Path, threshold: float | None = None, false_alarms: float | None = None
+) -> PictureDetector:
+    """Return the model that `ocfuse fit --video` wrote, with the threshold that flags ask for."""
+    if threshold is not None and false_alarms is not None:
+        raise typer.BadParameter("give either --threshold or --false-alarms")
+    model = load(path)
+    if not isinstance(model, PictureDetector):
+        raise ModelFileError(
+            f"{path.name} holds a {type(model).__name__}, which does not know pictures. "
+            "Expected a model that `ocfuse fit --video` or PictureDetector.save wrote."
+        )
+    if threshold is not None or false_alarms is not None:
+        model.set_threshold(false_alarms, offset=threshold)
+    return model
+
+
+def check_report(path: Path | None) -> None:
+    """Refuse before the work is done, not after."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise typer.BadParameter(
+            f"there is no folder {path.parent}. Create it first.", param_hint="--report"
+        )
+    if path.suffix.lower() not in (".html", ".htm", ".pdf"):
+        raise typer.BadParameter(
+            f"must end in .html or .pdf. Got {path.name}.", param_hint="--report"
+        )
+    if path.suffix.lower() == ".pdf":
+        find_browser()
+
+
+def write_report(
+    model: TableDetector,
+    frame: pd.DataFrame,
+    name: str,
+    path: Path,
+    trace: Trace | None = None,
+    has_score: NDArray[np.bool_] | None = None,
+) -> None:
+    """Write a page on the alarms among rows, and why they were raised; see `report`."""
+    model.report(frame, name=name, trace=trace, has_score=has_score).save(path)

@@ -1,0 +1,538 @@
+"""`ocfuse watch --video`: alarms as the frames come."""
+
+import datetime
+import sys
+from collections import deque
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import typer
+
+from ocfuse.cli.options import (
+    MIN_FRAMES,
+    Config,
+    FailOnAnomaly,
+    Json,
+    Model,
+    Quiet,
+    Threads,
+    Threshold,
+    Topic,
+    check_folder,
+    check_frame_rate,
+    check_place,
+    check_video,
+    help_or_value,
+    refuse_overwriting,
+)
+from ocfuse.cli.output import in_words, json_line, print_at_once, printable, warn
+from ocfuse.cli.runtime import ExitCode, wish_to_stop
+from ocfuse.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from ocfuse.cli.video_output import Thumbnails
+    from ocfuse.vision import FrameSource, PictureDetector
+    from ocfuse.vision.live import FrameQueue, StallError
+    from ocfuse.vision.watch import Alarm, FrameWatch, Moment, Seen
+
+#: Heading of what is written.
+FILES = "Files"
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+#: Frames whose latencies the summary is made of.
+REMEMBERED = 10_000
+#: Seconds that a camera or an address may be silent, unless somebody says otherwise.
+LIVE_TIMEOUT = 5.0
+#: Frames that the pace in the terminal is taken from.
+RECENT = 60
+
+
+@app.command("watch-video")
+def watch_video_command(
+    model: Model,
+    video: Annotated[
+        str,
+        typer.Option(
+            help="Video, bag, array, folder of pictures or trial folder; number of a camera; "
+            "address such as rtsp://...; - for a video on stdin.",
+            callback=help_or_value,
+            is_eager=True,
+            show_default=False,
+        ),
+    ],
+    topic: Topic = None,
+    progress: Annotated[
+        str | None,
+        typer.Option(
+            help="Progress of the task, for a model that learned with it: a file with a number "
+            "per frame, or - for numbers on stdin, of which the latest holds."
+        ),
+    ] = None,
+    threshold: Threshold = None,
+    false_alarms: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of normal frames below the threshold; by default the model's.",
+            callback=check_frame_rate,
+        ),
+    ] = None,
+    leave: Annotated[
+        float | None,
+        typer.Option(
+            help="Score that ends an event; by default a quarter of the way from the threshold "
+            "to the median of normal frames.",
+            show_default=False,
+        ),
+    ] = None,
+    min_frames: Annotated[
+        int, typer.Option(min=1, help="Frames in a row below the threshold that raise an event.")
+    ] = MIN_FRAMES,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            help="Seconds without a frame, or without a number of --progress -, after which to "
+            "give up with exit code 3; by default 5 for cameras and addresses, else never.",
+            show_default=False,
+        ),
+    ] = None,
+    show_all: Annotated[bool, typer.Option("--all/--no-all", help="Print every frame.")] = False,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            help="Append alarms, when they are raised, and events, when they have ended, to this "
+            "file, a line of JSON each.",
+            callback=check_place,
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    annotated: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the video with scores and unusual places drawn in: .mp4, .mkv, .avi, .mov.",
+            callback=check_video,
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    thumbnails: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for a picture of each event, its unusual places in red.",
+            callback=check_folder,
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    fail_on_anomaly: FailOnAnomaly = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
+    config: Config = None,
+) -> None:
+    """Score frames as they come, and tell the alarms at once."""
+    if video == "-" and progress == "-":
+        raise typer.BadParameter("stdin can give either the video or the progress")
+    refuse_overwriting(
+        {"--events": events, "--annotated": annotated},
+        {"model": model, "recording": video, "progress": progress},
+    )
+    from ocfuse.cli import model_card  # noqa: PLC0415
+
+    detector = model_card.load_detector(model, threshold, false_alarms)
+    source = open_watched(detector, video, topic, progress, timeout)
+    outputs = Outputs(events, annotated, thumbnails)
+    watch = make_watch(detector, leave, min_frames, threads)
+    flags = {"json": json, "show_all": show_all, "quiet": quiet}
+    code = watch_run(watch, source, outputs, **flags, timeout=timeout)
+    if code or (fail_on_anomaly and watch.n_events):
+        raise typer.Exit(code or ExitCode.ANOMALIES)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Figures of a run.
+
+    Parameters
+    ----------
+    frames, events : int
+        Frames that were scored, and the events among them.
+    dropped : int
+        Frames that came while older ones were scored and had to make room.
+    skipped : int
+        Frames that could not be decoded.
+    stale : int
+        Frames that were scored with the last progress told, after its source had ended.
+    garbled : int
+        Lines of the progress of the task that were no number.
+    seconds, frames_per_second : float
+        From the first frame to the end.
+    median_ms, p99_ms : float
+        Milliseconds from taking a frame up to having told of it.
+    cpu_ms : float
+        Processor time per frame of the whole program, decoding included.
+    """
+
+    frames: int
+    events: int
+    dropped: int
+    skipped: int
+    stale: int
+    garbled: int
+    seconds: float
+    frames_per_second: float
+    median_ms: float
+    p99_ms: float
+    cpu_ms: float
+
+    def __str__(self) -> str:
+        from ocfuse.report.words import count  # noqa: PLC0415
+
+        text = f"{count(self.frames, 'frame')}, {count(self.events, 'event')}"
+        if self.frames:
+            text += (
+                f", {self.frames_per_second:.1f} frames/s, latency {self.median_ms:.1f} ms "
+                f"(p99 {self.p99_ms:.1f} ms)"
+            )
+        if self.skipped:
+            text += f", {self.skipped:,} left out as damaged"
+        if self.stale:
+            text += f", {self.stale:,} scored after the progress of the task had ended"
+        if self.garbled:
+            text += f", {count(self.garbled, 'line')} of progress without a number"
+        if self.dropped:
+            text += f", {self.dropped:,} dropped as they came too fast"
+        return text
+
+
+class Records:
+    """What is said of frames and events.
+
+    Parameters
+    ----------
+    watch : FrameWatch
+        Where they come from.
+    thumbnails : Thumbnails or None
+        Where their pictures are.
+    is_live : bool
+        Say the time of day.
+    """
+
+    def __init__(self, watch: "FrameWatch", thumbnails: "Thumbnails | None", is_live: bool) -> None:
+        self.watch, self.thumbnails, self.is_live = watch, thumbnails, is_live
+        self.threshold = float(watch.detector.offset_)
+
+    def lines(self, moment: "Moment") -> list[str]:
+        """Return the line of an event that has ended, and that of one that is raised."""
+        found = [] if moment.ended is None else [self.event(moment.ended)]
+        found += [self.alarm(moment.alarm)] if moment.is_new and moment.alarm is not None else []
+        return [json_line(record) for record in found]
+
+    def frame(self, seen: "Seen", alarm: "Alarm | None") -> dict[str, Any]:
+        """Return what is said of a frame."""
+        return {
+            "kind": "frame",
+            "frame": seen.frame.index,
+            "time": seen.frame.time,
+            "score": seen.score,
+            "threshold": self.threshold,
+            "event": None if alarm is None else alarm.number,
+            "members": seen.members,
+        }
+
+    def alarm(self, alarm: "Alarm") -> dict[str, Any]:
+        """Return what is said when an event is raised."""
+        raised = self.frame(alarm.raised, alarm) | {"kind": "alarm"}
+        return raised | self._start(alarm) | self.now()
+
+    def event(self, alarm: "Alarm") -> dict[str, Any]:
+        """Return what is said when an event has ended."""
+        maps = self.watch.explain(alarm.worst)
+        return {
+            "kind": "event",
+            "event": alarm.number,
+            **self._start(alarm),
+            "stop": alarm.last.frame.index + 1,
+            "stop_time": alarm.last.frame.time,
+            "raised": alarm.raised.frame.index,
+            "raised_time": alarm.raised.frame.time,
+            "worst": alarm.worst.frame.index,
+            "score": alarm.worst.score,
+            "threshold": self.threshold,
+            "members": alarm.worst.members,
+            "place": maps.place() if maps.maps.size else None,
+            "thumbnail": None if self.thumbnails is None else str(self.thumbnails.path(alarm)),
+            **self.now(),
+        }
+
+    def _start(self, alarm: "Alarm") -> dict[str, Any]:
+        return {"start": alarm.start.frame.index, "start_time": alarm.start.frame.time}
+
+    def now(self) -> dict[str, Any]:
+        """Return the time of day, if frames are live."""
+        if not self.is_live:
+            return {}
+        return {"at": datetime.datetime.now().astimezone().isoformat(timespec="milliseconds")}
+
+
+class JsonReporter:
+    """Print alarms when they are raised, events when they have ended, and a summary.
+
+    Parameters
+    ----------
+    records : Records
+        What to say.
+    show_all : bool
+        Print every frame.
+    """
+
+    def __init__(self, records: Records, show_all: bool) -> None:
+        self.records, self.show_all = records, show_all
+
+    def see(self, moment: "Moment") -> None:
+        """Print what there is to tell."""
+        if self.show_all and moment.seen is not None:
+            print_at_once(json_line(self.records.frame(moment.seen, moment.alarm)))
+        for line in self.records.lines(moment):
+            print_at_once(printable(line))
+
+    def stall(self, error: "StallError") -> None:
+        """Print which input has died."""
+        print_at_once(json_line({"kind": "stall", "reason": in_words(error), **self.records.now()}))
+
+    def end(self, summary: Summary) -> None:
+        """Print the figures of the run."""
+        print_at_once(json_line({"kind": "summary", **asdict(summary)}))
+
+
+class EventFile:
+    """Append alarms and events to a file, a whole line at a time.
+
+    Parameters
+    ----------
+    records : Records
+        What to say.
+    path : Path
+        The file.
+    """
+
+    def __init__(self, records: Records, path: Path) -> None:
+        self.records, self.path = records, path
+
+    def __enter__(self) -> "EventFile":
+        from ocfuse.system.files import LineFile  # noqa: PLC0415
+
+        self.file = LineFile(self.path)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
+
+    def see(self, moment: "Moment") -> None:
+        """Write what is raised, too: a program that is killed leaves a trace of it."""
+        for line in self.records.lines(moment):
+            self.file.write(line.encode())
+
+
+class VideoObserver(Protocol):
+    """Who is told of every frame."""
+
+    def see(self, moment: "Moment") -> None:
+        """Take note of a frame."""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write.
+
+    Parameters
+    ----------
+    events : Path or None
+        Lines of JSON.
+    annotated : Path or None
+        Video.
+    thumbnails : Path or None
+        Folder.
+    """
+
+    events: Path | None = None
+    annotated: Path | None = None
+    thumbnails: Path | None = None
+
+
+def open_watched(
+    detector: "PictureDetector",
+    where: str,
+    topic: str | None,
+    progress: str | None,
+    timeout: float | None,
+) -> "FrameSource":
+    """Return what is to be watched, with the progress of the task if the detector needs it."""
+    from ocfuse.cli.video_runs import open_run, read_numbers  # noqa: PLC0415
+    from ocfuse.vision.live import LatestNumber  # noqa: PLC0415
+
+    source = open_run(where, topic)
+    if detector.context_range_ is None:
+        if progress is not None:
+            raise InvalidInputError(
+                "The model learned without the progress of the task. Leave --progress out."
+            )
+        return source.with_progress(None)
+    if progress == "-":
+        latest = LatestNumber(sys.stdin.fileno(), patience(source, timeout))
+        return source.with_progress(latest)
+    if progress is not None:
+        return source.with_progress(read_numbers(Path(progress)))
+    if source.progress is None:
+        raise InvalidInputError(
+            f"The model compares frames of the same progress of the task, which {source} does "
+            "not tell. Give it by --progress, or learn without it: ocfuse fit --video "
+            "... --no-progress."
+        )
+    return source
+
+
+def make_watch(
+    detector: "PictureDetector", leave: float | None, min_frames: int, threads: int | None = None
+) -> "FrameWatch":
+    """Return what turns frames into events, warmed up."""
+    import numpy as np  # noqa: PLC0415
+
+    from ocfuse.vision.watch import FrameWatch  # noqa: PLC0415
+
+    for backbone in detector.backbones_.values():
+        if threads is not None and "threads" in backbone.get_params():
+            backbone.set_params(threads=threads)  # not those of the machine that it was learned on
+        backbone.extract([np.zeros((8, 8, 3), dtype=np.uint8)])  # networks are opened late
+    return FrameWatch(detector, leave, min_frames)
+
+
+def patience(source: "FrameSource", timeout: float | None) -> float | None:
+    """Return the seconds of silence that are borne: of a camera few, of a file any."""
+    return LIVE_TIMEOUT if timeout is None and source.is_live else timeout
+
+
+def watch_run(
+    watch: "FrameWatch",
+    source: "FrameSource",
+    outputs: Outputs,
+    *,
+    json: bool,
+    show_all: bool,
+    quiet: bool,
+    timeout: float | None = None,
+) -> int:
+    """Score all frames, tell whom it concerns, and return the exit code of a signal."""
+    from ocfuse.cli.video_output import AnnotatedVideo, LiveView, Thumbnails  # noqa: PLC0415
+    from ocfuse.vision.live import FrameQueue, StallError  # noqa: PLC0415
+
+    queue = FrameQueue(source, patience(source, timeout))
+    meter = Meter(watch, source, queue)
+    is_seen = not json and not quiet and sys.stdout.isatty()
+    thumbnails = None if outputs.thumbnails is None else Thumbnails(watch, outputs.thumbnails)
+    records = Records(watch, thumbnails, source.is_live)
+    reporter = JsonReporter(records, show_all=show_all)
+    with wish_to_stop(queue.close) as stop, ExitStack() as stack:
+        stack.callback(_conclude, meter, None if is_seen else reporter, quiet)
+        view = stack.enter_context(LiveView(watch, str(source), meter.words)) if is_seen else None
+        observers: list[VideoObserver] = [reporter if view is None else view]
+        observers += [] if thumbnails is None else [thumbnails]
+        if outputs.events is not None:
+            observers.append(stack.enter_context(EventFile(records, outputs.events)))
+        if outputs.annotated is not None:
+            observers.append(stack.enter_context(AnnotatedVideo(watch, outputs.annotated)))
+        try:
+            _watch_all(watch, queue, observers, meter)
+        except StallError as error:
+            if view is None:
+                reporter.stall(error)
+            raise
+    return stop.code
+
+
+def _conclude(meter: "Meter", reporter: JsonReporter | None, quiet: bool) -> None:
+    """Say how it went, when all files are closed."""
+    summary = meter.summary()
+    if reporter is not None:
+        reporter.end(summary)
+    if not quiet:
+        warn(str(summary))
+
+
+class Meter:
+    """How fast frames are scored and told.
+
+    Parameters
+    ----------
+    watch : FrameWatch
+        Knows the events.
+    source : FrameSource
+        Knows frames that could not be decoded, and the progress of the task.
+    queue : FrameQueue
+        Knows frames that were dropped.
+    """
+
+    def __init__(self, watch: "FrameWatch", source: "FrameSource", queue: "FrameQueue") -> None:
+        self.watch, self.source, self.queue = watch, source, queue
+        self.n_frames = 0
+        self.start, self.cpu_start = perf_counter(), process_time()
+        self.latencies: deque[float] = deque(maxlen=REMEMBERED)
+        self.times: deque[float] = deque(maxlen=RECENT)
+
+    def add(self, taken: float) -> None:
+        """Take note of a frame that was taken up at a moment and has been told."""
+        self.n_frames += 1
+        self.latencies.append(perf_counter() - taken)
+        self.times.append(taken)
+
+    def words(self) -> str:
+        """Say how fast it goes."""
+        span = self.times[-1] - self.times[0] if self.times else 0.0
+        rate = (len(self.times) - 1) / span if span else 0.0
+        dropped = f"   {self.queue.n_dropped:,} frames dropped" if self.source.is_live else ""
+        return f"{rate:.1f} frames/s{dropped}"
+
+    def summary(self) -> Summary:
+        """Return the figures of the run so far."""
+        import numpy as np  # noqa: PLC0415
+
+        seconds, cpu = perf_counter() - self.start, process_time() - self.cpu_start
+        milliseconds = 1000 * np.array(self.latencies if self.latencies else [np.nan])
+        return Summary(
+            frames=self.n_frames,
+            events=self.watch.n_events,
+            dropped=self.queue.n_dropped,
+            skipped=len(getattr(self.source, "skipped_", [])),
+            stale=getattr(self.source.progress, "n_stale", 0),
+            garbled=getattr(self.source.progress, "n_bad", 0),
+            seconds=seconds,
+            frames_per_second=self.n_frames / seconds,
+            median_ms=float(np.median(milliseconds)),
+            p99_ms=float(np.percentile(milliseconds, 99)),
+            cpu_ms=1000 * cpu / max(self.n_frames, 1),
+        )
+
+
+def _watch_all(
+    watch: "FrameWatch", queue: "FrameQueue", observers: list[VideoObserver], meter: Meter
+) -> None:
+    try:
+        for frame in queue:
+            taken = perf_counter()
+            _tell(watch.take(frame), observers)
+            meter.add(taken)
+    except InvalidInputError:
+        _tell(watch.finish(), observers)  # what lasted when the camera was unplugged
+        raise
+    _tell(watch.finish(), observers)
+
+
+def _tell(moment: "Moment | None", observers: list[VideoObserver]) -> None:
+    if moment is not None:
+        for observer in observers:
+            observer.see(moment)

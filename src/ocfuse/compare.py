@@ -1,0 +1,607 @@
+"""Compare every member, rule and fusion on a user's own labelled rows."""
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from ocfuse.arrays import FloatArray, Int64Array, IntArray
+from ocfuse.encoder import check_table, take_rows
+from ocfuse.ensemble.detector import FusedDetector
+from ocfuse.ensemble.fit import Learned, Recipe, Table
+from ocfuse.ensemble.rows import check_groups
+from ocfuse.exceptions import (
+    FewSamplesWarning,
+    InconsistentMeasuresError,
+    InvalidInputError,
+    OcfuseWarning,
+)
+from ocfuse.explain import html_table
+from ocfuse.fusion.crossfit import fit_fusion, fuse_scores
+from ocfuse.groups import Groups
+from ocfuse.metrics import auc, false_alarm_rate, gmean
+from ocfuse.report.words import count
+from ocfuse.scores import conformal_threshold
+from ocfuse.scores.threshold import check_rate
+from ocfuse.stats.ranks import mean_ranks, require_count
+from ocfuse.system.progress import current_progress, show_progress, silent
+from ocfuse.tables.dataframes import Frame, pandas
+from ocfuse.validation import ANOMALY, NORMAL, check_training_labels
+
+#: The row of the detector as it comes.
+DEFAULT = "FusedDetector()"
+RULES = ("sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom")
+FUSIONS = ("competence", "local-lp", "lp", "cascade", "stacking", "single-best")
+MEASURES = ("auc", "gmean", "false_alarms", "seconds")
+#: Columns of the table that is shown: heading, and how a figure is written.
+SHOWN = {
+    "auc": ("AUC", ".3f"),
+    "auc_sd": ("sd", ".3f"),
+    "rank": ("rank", ".1f"),
+    "gmean": ("G-mean", ".3f"),
+    "false_alarms": ("false alarms", ".3f"),
+    "seconds": ("seconds", ".2f"),
+}
+
+#: Shares of the normals to learn from and to set thresholds by; the others are tested.
+TRAIN, VALIDATION = 0.6, 0.2
+#: Below these a comparison says nothing.
+FEWEST_NORMALS, FEWEST_ANOMALIES, FEWEST_GROUPS = 30, 5, 5
+#: Below this an AUC is coarse.
+FEW_ANOMALIES = 20
+Results = dict[str, dict[str, Any]]
+
+#: Longest reason that is kept of a failure.
+LONGEST_REASON = 160
+#: What says nothing about a system: the measuring is wrong, or the machine is at its end.
+NOT_ITS_FAULT = (InconsistentMeasuresError, MemoryError, OSError)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Row numbers of one split; no row is in two of them.
+
+    Parameters
+    ----------
+    train, validation : ndarray
+        Normals to learn from, and normals to set thresholds by.
+    test : ndarray
+        Rows to be told apart.
+    is_normal : ndarray of bool
+        The truth about the test.
+    """
+
+    train: IntArray
+    validation: IntArray
+    test: IntArray
+    is_normal: NDArray[np.bool_]
+
+
+class Draws:
+    """Splits of the rows; tested ones with gaps that training has not are counted.
+
+    Parameters
+    ----------
+    X : array or data frame
+        All rows.
+    y : ndarray
+        +1, 0 or -1 for each.
+    max_rows : int
+        Most normals, and most anomalies, of a split.
+    seed : int
+        Of all splits.
+    groups : ndarray, default=None
+        Number of the group of each row; normals of one group are all learned from, all
+        for the thresholds, or all tested.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Int64Array,
+        max_rows: int,
+        seed: int,
+        groups: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.normals, self.anomalies = np.flatnonzero(y == NORMAL), np.flatnonzero(y == ANOMALY)
+        _require(len(self.normals), len(self.anomalies))
+        self.groups = groups
+        if groups is not None:
+            _require_groups(len(np.unique(groups[self.normals])))
+        self.n_normals = min(len(self.normals), max_rows)
+        self.n_anomalies = min(len(self.anomalies), max_rows)
+        self.gaps = _gaps(X)
+        self.seed, self.n_judged = seed, 0
+        #: Normals and anomalies that each split has tested.
+        self.tested: list[tuple[int, int]] = []
+
+    def warn(self, rate: float) -> None:
+        """Tell if there are too few rows for the rate."""
+        n = round(VALIDATION * self.n_normals)
+        if n + 1 < 1 / rate:
+            warnings.warn(
+                f"{self.n_normals} normals leave {n} to set a threshold by, too few for "
+                f"false_alarm_rate={rate:g}: it stands for {1 / (n + 1):.3g}. Use at least "
+                f"{int(np.ceil((1 / rate - 1) / VALIDATION))} normals, or a higher rate.",
+                FewSamplesWarning,
+                stacklevel=3,
+            )
+
+    def warn_of_tests(self) -> None:
+        """Tell if too few anomalies were tested for differences to mean much."""
+        fewest = min(n_anomalies for _, n_anomalies in self.tested)
+        if fewest < FEW_ANOMALIES:
+            warnings.warn(
+                f"{count(fewest, 'tested anomaly is', 'tested anomalies are')} few: each is worth "
+                f"{1 / fewest:.2f} of an AUC. Take smaller differences for nothing.",
+                FewSamplesWarning,
+                stacklevel=3,
+            )
+
+    def draw(self, split: int) -> Rows:
+        """Return the rows of a split."""
+        rng = np.random.default_rng([self.seed, split])
+        normals = rng.permutation(self.normals)[: self.n_normals]
+        anomalies = rng.permutation(self.anomalies)[: self.n_anomalies]
+        train, validation, fresh = self._parts(normals)
+        test = np.concatenate([fresh, anomalies])
+        complete = ~self.gaps[train].any(axis=0)
+        self.n_judged += int((self.gaps[test] & complete).any(axis=1).sum())
+        self.tested.append((len(fresh), len(anomalies)))
+        is_normal = np.repeat([True, False], [len(fresh), len(anomalies)])
+        return Rows(train, validation, test, is_normal)
+
+    def _parts(self, normals: IntArray) -> list[IntArray]:
+        """Cut normals into three parts, between groups if there are some."""
+        if self.groups is None:
+            return np.split(normals, _cuts(len(normals)))
+        groups = self.groups[normals]
+        _, first, code = np.unique(groups, return_index=True, return_inverse=True)
+        place = np.argsort(np.argsort(first))[code]  # groups in the order in which they were drawn
+        part = np.searchsorted(_cuts(len(first)), place, side="right")
+        return [normals[part == i] for i in range(3)]
+
+
+def _cuts(n: int) -> list[int]:
+    return [round(TRAIN * n), round((TRAIN + VALIDATION) * n)]
+
+
+def _require_groups(n: int) -> None:
+    if n < FEWEST_GROUPS:
+        raise InvalidInputError(
+            f"At least {FEWEST_GROUPS} groups with normal rows are needed to compare systems. "
+            f"Got {n}. Compare without groups, knowing that it is too optimistic."
+        )
+
+
+def _gaps(X: Any) -> NDArray[np.bool_]:
+    """Tell which values of an array, or of a data frame of pandas or polars, are missing."""
+    table = X.to_pandas() if hasattr(X, "to_pandas") else X
+    return np.asarray(table.isna() if hasattr(table, "isna") else np.isnan(table))
+
+
+def _require(n_normals: int, n_anomalies: int) -> None:
+    if n_normals < FEWEST_NORMALS or n_anomalies < FEWEST_ANOMALIES:
+        raise InvalidInputError(
+            f"At least {FEWEST_NORMALS} rows labelled normal (+1) and {FEWEST_ANOMALIES} labelled "
+            f"anomaly (-1) are needed to compare systems. Got {n_normals} and {n_anomalies}."
+        )
+
+
+@dataclass(frozen=True)
+class SplitScores:
+    """Scores of the validation and of the test rows, and the CPU seconds that they took."""
+
+    validation: FloatArray
+    test: FloatArray
+    seconds: float
+
+
+class SharedFit:
+    """The members of a detector, fitted once on the training rows of a split.
+
+    Parameters
+    ----------
+    X : array or data frame
+        All rows.
+    rows : Rows
+        Which of them is for what.
+    detector : FusedDetector
+        Whose members, normaliser and pseudo-anomalies are used; it is not changed.
+    groups : Groups, default=None
+        Number of the group of each row.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        rows: Rows,
+        detector: FusedDetector,
+        groups: Groups | None = None,
+    ) -> None:
+        self.rows, self.detector = rows, detector
+        self.groups = None if groups is None else groups.take(rows.train)
+        self.train = take_rows(X, rows.train)
+        self.asked = take_rows(X, np.concatenate([rows.validation, rows.test]))
+
+    @cached_property
+    def _members(self) -> tuple[Learned, FloatArray, FloatArray, float]:
+        """Learned members, the encoded rows, what the members say of them, and seconds."""
+        begin = time.process_time()
+        y = np.zeros(len(self.rows.train), dtype=np.int64)
+        learned = Learned(Table(self.train, y, self.groups), _recipe(self.detector))
+        encoded = learned.encoder.transform(self.asked)
+        S = learned.pool.score_samples(encoded)
+        return learned, encoded, S, time.process_time() - begin
+
+    def members(self) -> dict[str, SplitScores]:
+        """Return what every member says; of the seconds each has an equal share."""
+        learned, _, S, seconds = self._members
+        names = learned.pool.names_
+        share = seconds / len(names)
+        return {name: self._parted(S[:, j], share) for j, name in enumerate(names)}
+
+    def fuse(self, fusion: Any) -> SplitScores:
+        """Return what a rule or a fusion makes of the members, their seconds included."""
+        learned, encoded, S, seconds = self._members
+        begin = time.process_time()
+        parts = replace(learned.recipe, fusion=fusion).parts(learned.scored)
+        _, fused = fuse_scores(S, encoded, None, *fit_fusion(learned.scored, *parts))
+        return self._parted(fused, seconds + time.process_time() - begin)
+
+    def whole(self) -> tuple[SplitScores, float]:
+        """Fit the detector as a user would; return its scores and its own threshold."""
+        detector = clone(self.detector)
+        begin = time.process_time()
+        scores = detector.fit(self.train, groups=self.groups).score_samples(self.asked)
+        return self._parted(scores, time.process_time() - begin), detector.offset_
+
+    def _parted(self, scores: FloatArray, seconds: float) -> SplitScores:
+        n = len(self.rows.validation)
+        return SplitScores(scores[:n], scores[n:], seconds)
+
+
+def _recipe(detector: FusedDetector) -> Recipe:
+    """Return how the detector would learn, with the rule that costs least in place of a fusion."""
+    seed = int(check_random_state(detector.random_state).randint(np.iinfo(np.int32).max))
+    return Recipe(
+        detector.members,
+        "sum",
+        detector.normaliser,
+        detector.negatives,
+        seed,
+        detector.n_jobs,
+        silent,
+    )
+
+
+@dataclass(frozen=True)
+class System:
+    """What is run on a cell.
+
+    Parameters
+    ----------
+    name : str
+        Unique within the experiment.
+    group : str
+        What kind of system it is.
+    key : str
+        Changes whenever the results may.
+    run : callable
+        Takes the context of a cell and returns measures by name: one result, or
+        several, as those of the members of a pool.
+    """
+
+    name: str
+    group: str
+    key: str
+    run: Callable[[Any], Results]
+
+
+def run_system(system: System, context: Any) -> Results:
+    """Return the results; a failure is kept, not raised, if it is one of the system.
+
+    Warnings are not kept: what they would tell of a result belongs in it.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return system.run(context)
+        except Exception as error:
+            if _is_not_its_fault(error):
+                raise
+            reason = f"{type(error).__name__}: {error}".splitlines()[0][:LONGEST_REASON]
+            return {system.name: {"failure": reason}}
+
+
+def _is_not_its_fault(error: BaseException | None) -> bool:
+    """Look for the reasons of an error too: a member that had no memory is a MemberError."""
+    while error is not None:
+        if isinstance(error, NOT_ITS_FAULT):
+            return True
+        error = error.__cause__
+    return False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How systems did on repeated splits of one table.
+
+    Parameters
+    ----------
+    records : list of dict
+        One per split and system: "split", "system", "kind", and "auc", "gmean",
+        "false_alarms" (shares) and CPU "seconds", or "failure".
+    n_normals, n_anomalies : int
+        Rows that were split, in each split.
+    n_splits : int
+        Number of splits.
+    false_alarm_rate : float
+        What thresholds were set for.
+    n_judged : int
+        Tested rows, over all splits, that have a gap where training had none: they were
+        judged by their other columns.
+    is_grouped : bool
+        Whether the normals of one group stayed together.
+    tested : list of (int, int)
+        Normals and anomalies that were tested, in each split.
+    """
+
+    records: list[dict[str, Any]]
+    n_normals: int
+    n_anomalies: int
+    n_splits: int
+    false_alarm_rate: float
+    n_judged: int = 0
+    is_grouped: bool = False
+    tested: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def systems(self) -> list[str]:
+        """Names of all systems: the whole detector, members, rules, fusions."""
+        return list(dict.fromkeys(record["system"] for record in self.records))
+
+    def values(self, measure: str) -> FloatArray:
+        """Return a measure of shape (n_splits, n_systems), NaN where a system failed."""
+        place = {name: j for j, name in enumerate(self.systems)}
+        table = np.full((self.n_splits, len(place)), np.nan)
+        for record in self.records:
+            table[record["split"], place[record["system"]]] = record.get(measure, np.nan)
+        return table
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a row per system, the best mean AUC first, those that failed last.
+
+        "auc", "gmean", "false_alarms" and "seconds" are means over the splits,
+        "auc_sd" the deviation of the AUC between splits, "rank" the mean rank by AUC
+        and "failed" the number of splits without a result, with the last "failure".
+        """
+        areas = self.values("auc")
+        ranks = mean_ranks(areas)
+        kinds = {record["system"]: record["kind"] for record in self.records}
+        reasons = {r["system"]: r["failure"] for r in self.records if "failure" in r}
+        means = {measure: _mean(self.values(measure)) for measure in MEASURES}
+        rows = [
+            {
+                "system": name,
+                "kind": kinds[name],
+                **{measure: means[measure][j] for measure in MEASURES},
+                "auc_sd": _deviation(areas[:, j]),
+                "rank": float(ranks[j]),
+                "failed": int(np.isnan(areas[:, j]).sum()),
+                "failure": reasons.get(name),
+            }
+            for j, name in enumerate(self.systems)
+        ]
+        return sorted(rows, key=lambda row: 0.0 if row["auc"] is None else -row["auc"])
+
+    def to_frame(self) -> Frame:
+        """Return the summary as a pandas data frame."""
+        return pandas().DataFrame(self.summary())
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return headings, and a row of text per system, the best mean AUC first."""
+        heads = ["system", "kind", *(heading for heading, _ in SHOWN.values())]
+        shown = [(key, form) for key, (_, form) in SHOWN.items()]
+        return heads, [
+            [row["system"], row["kind"], *(_figure(row[key], form) for key, form in shown)]
+            for row in self.summary()
+        ]
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks, with what can be concluded from it."""
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes())
+        return f"{html_table(*self.table())}<ul>{notes}</ul>"
+
+    def level(self) -> list[str]:
+        """Name the systems that these splits do not tell from the one with the best mean AUC.
+
+        Split by split, their distance from it is on average smaller than its own deviation.
+        """
+        areas = self.values("auc")
+        complete = ~np.isnan(areas).any(axis=0)
+        if not complete.any():
+            return []
+        best = int(np.argmax(np.where(complete, np.nan_to_num(areas).mean(axis=0), -np.inf)))
+        gaps = areas[:, [best]] - areas
+        close = complete & np.asarray(gaps.mean(axis=0) <= gaps.std(axis=0))
+        return [name for name, is_close in zip(self.systems, close, strict=True) if is_close]
+
+    def notes(self) -> list[str]:
+        """Say what can be concluded, and what cannot."""
+        notes = [
+            f"{count(self.n_splits, 'random split')} of the same rows: {TRAIN:.0%} of the "
+            f"{'groups' if self.is_grouped else f'{self.n_normals} normals'} to learn from, "
+            f"{VALIDATION:.0%} for the thresholds of members, rules and fusions; "
+            f"{self._tested()} tested. {DEFAULT} sets its own threshold. No label is learned from.",
+            "The splits share rows, so they are no independent trials: no test of significance "
+            "holds here. They say how much the split matters on this table, and nothing about "
+            "other data or other kinds of anomalies.",
+            "The figure of the best of many rows is too good: it was picked by these anomalies. "
+            f"Not told from the best here: {', '.join(self.level()) or 'none'}.",
+            "Normals of one group were never parted; anomalies were tested whatever their group."
+            if self.is_grouped
+            else "If rows come in runs or in time, random splits are too optimistic for all "
+            "systems: name the groups.",
+        ]
+        if self.n_judged:
+            notes.append(
+                f"{count(self.n_judged, 'tested row', 'tested rows')}, over all splits, had a gap "
+                "in a column that was complete in training, and were judged by the others."
+            )
+        return notes
+
+    def _tested(self) -> str:
+        """Say how many rows a split has tested."""
+        if not self.tested:
+            return "the other normals and the anomalies are"
+        normals, anomalies = (_range(numbers) for numbers in zip(*self.tested, strict=True))
+        return f"{normals} other normals and {anomalies} of {self.n_anomalies} anomalies are"
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def compare(
+    X: Any,
+    y: ArrayLike,
+    *,
+    members: Any = "default",
+    false_alarm_rate: float = 0.05,
+    n_splits: int = 10,
+    max_rows: int = 5000,
+    random_state: int = 0,
+    groups: Any = None,
+) -> Comparison:
+    """Compare the default detector, its members, all rules and all fusions on labelled rows.
+
+    All have the same splits. Members learn from the training normals of a split once, and
+    every rule and fusion is given what they say.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n, m)
+        Rows.
+    y : array-like of shape (n,)
+        +1 normal, -1 anomaly, 0 or NaN unknown: these are left out.
+    members : str, list or Pool, default="default"
+        Members, as of `FusedDetector`.
+    false_alarm_rate : float, default=0.05
+        Share of fresh normals that may raise an alarm, for G-mean and false alarms.
+    n_splits : int, default=10
+        Repetitions.
+    max_rows : int, default=5000
+        Most normals, and most anomalies, that a split uses; they are drawn anew for each.
+    random_state : int, default=0
+        Seed of splits and detectors.
+    groups : array-like of shape (n,), default=None
+        Run, part or tile of each row. The normals of one group stay together in every
+        split; anomalies are tested whatever their group is.
+
+    Returns
+    -------
+    Comparison
+        Measures of all systems in all splits.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from ocfuse.compare import compare
+    >>> X, species = load_iris(return_X_y=True)
+    >>> found = compare(X, species == 1, members="light", false_alarm_rate=0.1, n_splits=2)
+    >>> len(found.systems), len(found.records)
+    (19, 38)
+    >>> sorted(found.summary()[0])[:5]
+    ['auc', 'auc_sd', 'failed', 'failure', 'false_alarms']
+    """
+    check_rate(false_alarm_rate)
+    require_count("n_splits", n_splits, 1)
+    require_count("max_rows", max_rows, FEWEST_NORMALS)
+    require_count("random_state", random_state, 0)
+    table = check_table(X)
+    known = check_groups(groups, len(table))
+    label = None if known is None else known.label
+    draws = Draws(table, check_training_labels(y, len(table)), max_rows, random_state, label)
+    draws.warn(false_alarm_rate)
+    progress = current_progress()
+    records: list[dict[str, Any]] = []
+    for split in range(n_splits):
+        progress("compare", f"split {split + 1}", split, n_splits)
+        detector = FusedDetector(
+            members, false_alarm_rate=false_alarm_rate, random_state=random_state + split
+        )
+        with show_progress(silent):
+            records += _run(split, SharedFit(table, draws.draw(split), detector, known))
+    progress("compare", "done", n_splits, n_splits)
+    draws.warn_of_tests()
+    return Comparison(
+        records,
+        draws.n_normals,
+        draws.n_anomalies,
+        n_splits,
+        false_alarm_rate,
+        draws.n_judged,
+        is_grouped=known is not None,
+        tested=draws.tested,
+    )
+
+
+def _run(split: int, fit: SharedFit) -> list[dict[str, Any]]:
+    """Return the records of one split; without members there is nothing to compare."""
+    with warnings.catch_warnings():  # about each of many fits: the detector itself will say it
+        warnings.simplefilter("ignore", OcfuseWarning)
+        results: Results = {DEFAULT: {"kind": "detector", **_measured(fit, *fit.whole())}}
+        for name, scored in fit.members().items():
+            results[name] = {"kind": "member", **_measured(fit, scored)}
+    for kind, names in (("rule", RULES), ("fusion", FUSIONS)):
+        for name in names:
+            results[name] = {"kind": kind, **run_system(_fused(name, kind), fit)[name]}
+    return [{"split": split, "system": name, **found} for name, found in results.items()]
+
+
+def _fused(name: str, kind: str) -> System:
+    def run(fit: SharedFit) -> Results:
+        return {name: _measured(fit, fit.fuse(name))}
+
+    return System(name, kind, "", run)
+
+
+def _measured(fit: SharedFit, scored: SplitScores, offset: float | None = None) -> dict[str, float]:
+    """Return the measures; without a threshold of its own, it comes from validation normals."""
+    if offset is None:
+        offset, _ = conformal_threshold(scored.validation, fit.detector.false_alarm_rate)
+    y = np.where(fit.rows.is_normal, NORMAL, ANOMALY)
+    predicted = np.where(scored.test >= offset, NORMAL, ANOMALY)
+    return {
+        "auc": auc(y, scored.test),
+        "gmean": gmean(y, predicted),
+        "false_alarms": false_alarm_rate(y, predicted),
+        "seconds": scored.seconds,
+    }
+
+
+def _range(numbers: Sequence[int]) -> str:
+    """Return such as "40" or "36 to 40"."""
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _mean(values: FloatArray) -> list[float | None]:
+    """Return the mean of every column over what there is of it."""
+    kept = [column[~np.isnan(column)] for column in values.T]
+    return [float(column.mean()) if len(column) else None for column in kept]
+
+
+def _deviation(values: FloatArray) -> float | None:
+    """Return the standard deviation of a sample, if it has one."""
+    kept = values[~np.isnan(values)]
+    return float(kept.std(ddof=1)) if len(kept) > 1 else None

@@ -1,0 +1,644 @@
+"""Gaussian process, kernel PCA and SVDD in the coordinates of landmarks.
+
+What detectors learn from all rows in the coordinates of landmarks.
+
+Each class asks for rows left out block by block, see `Landmarks`.
+
+A Gaussian process of many rows: exact within blocks, by way of landmarks between them.
+
+The kernel K of two rows is taken as it is if both are in one block, and as
+``phi' phi`` if not (Snelson and Ghahramani 2007). Landmarks alone smooth away
+what single rows tell of their surroundings; blocks alone do not know each other.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
+
+from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.detectors.kernel_algebra import (
+    RANK_TOLERANCE,
+    SPARE,
+    eigenpairs,
+    excess,
+    heights,
+    resolution,
+)
+
+#: What a row has off its coordinates counts as at least this; it rounds the corner of the loss.
+LEAST_OWN = 0.01
+#: At first corners are rounded by this share of the spread, at every further step by less.
+FIRST_ROUNDING, FALL = 0.1, 0.2
+#: The end: a step would gain less than this share of the objective.
+TOLERANCE = 1e-12
+#: Newton's method takes 10 to 40 steps; after so many it ends at any rate.
+MOST_STEPS = 200
+#: Halvings of an interval, for the level and for the length of a step.
+LEVEL_HALVINGS, STEP_HALVINGS = 60, 20
+#: A point of feature space is at most so far, squared, from the span of others.
+LARGEST_SPAN = 2.0
+#: In single or double precision.
+KernelArray: TypeAlias = NDArray[np.floating[Any]]
+
+
+class SoftSphere:
+    """Minimise ``|w|^2 / 2 - rho + 1 / (nu n) sum_i loss_i(rho - w.phi_i)`` over w and rho.
+
+    That is the one-class SVM; as rows have length 1, it is the SVDD with the centre w.
+    What a row has off its coordinates, ``r_i = 1 - |phi_i|^2``, no other row has. In
+    the dual r_i is added to the diagonal of the kernel; here it rounds the corner of
+    the loss max(0, t), which is ``t^2 / (2 d_i)`` up to ``d_i = r_i / (nu n)``. Newton's
+    method starts with corners that are rounder.
+
+    Parameters
+    ----------
+    phi : ndarray of shape (n, m)
+        Coordinates of the rows.
+    nu : float
+        Share of the rows outside.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (m,)
+        w, the sum of the rows times their weights, which add up to 1.
+    level : float
+        rho, the product of w with a row on the border.
+    support : ndarray of shape (s,)
+        Rows on the border or outside.
+    factor : ndarray of shape (m, m)
+        Lower Cholesky factor of the Hessian, rho eliminated.
+    middle : ndarray of shape (m,)
+        Mean of the rows on the border.
+    """
+
+    def __init__(self, phi: KernelArray, nu: float) -> None:
+        self._n_outside = max(nu * len(phi), 1.0)
+        norms = np.einsum("nm,nm->n", phi, phi).astype(np.float64)
+        own = np.maximum(1.0 - norms, LEAST_OWN) / self._n_outside
+        self.centre: FloatArray = phi.mean(axis=0, dtype=np.float64)
+        self._reached = _product(phi, self.centre)
+        rounding = FIRST_ROUNDING * float(self._reached.std())
+        for _ in range(MOST_STEPS):
+            rounding = rounding if rounding > 0.1 * float(own.min()) else 0.0
+            step = self._newton_step(phi, own + rounding)
+            gain = float(np.sum((self.factor.T @ step) ** 2))
+            if rounding == 0.0 and gain <= TOLERANCE * float(self.centre @ self.centre):
+                break
+            self._move(phi, step, own + rounding)
+            rounding *= FALL
+        self.support = np.flatnonzero(self._shares)
+
+    def lost(self, support: slice, own: FloatArray, shared: FloatArray) -> FloatArray:
+        """Return how much support vectors are farther out if they are left out.
+
+        With fixed rows on the border a row that goes moves w and rho along its span.
+
+        Parameters
+        ----------
+        support : slice
+            Which support vectors.
+        own, shared : ndarray of shape (s,)
+            Their squared lengths from the middle in the inverse of the Hessian, and
+            their products with the same rows as if these were fresh.
+
+        Returns
+        -------
+        ndarray of shape (s,)
+            What the products with w, less rho, lose.
+        """
+        rows, along = self.support[support], 1.0 / float(self._stiffness.sum())
+        left = 1.0 - self._stiffness[rows] * (own + along)
+        span = np.maximum(shared + along, 0.0)
+        span = np.minimum(span, LARGEST_SPAN * left) / np.maximum(left, np.finfo(float).tiny)
+        lost: FloatArray = self._shares[rows] / self._n_outside * np.maximum(span, 0.0)
+        return lost
+
+    def _newton_step(self, phi: KernelArray, widths: FloatArray) -> FloatArray:
+        """Set rho for the present w, and all that depends on it; return the step of w."""
+        self.level = _level(self._reached, widths, self._n_outside)
+        excess = (self.level - self._reached) / widths
+        self._shares: FloatArray = np.clip(excess, 0.0, 1.0)
+        off_border = np.maximum(-excess, excess - 1.0)
+        # If the border runs between rows, the nearest one stands for it.
+        border = np.flatnonzero(off_border < max(0.0, np.nextafter(off_border.min(), np.inf)))
+        self._stiffness: FloatArray = np.zeros(len(phi))
+        stiffness = self._stiffness[border] = 1.0 / (self._n_outside * widths[border])
+        rows = phi[border].astype(np.float64)
+        self.middle: FloatArray = stiffness @ rows / stiffness.sum()
+        rows -= self.middle
+        rows *= np.sqrt(stiffness)[:, None]
+        hessian = rows.T @ rows
+        hessian.flat[:: len(hessian) + 1] += 1.0
+        self.factor: FloatArray = cholesky(
+            hessian, lower=True, overwrite_a=True, check_finite=False
+        )
+        support = np.flatnonzero(self._shares)
+        drawn = self._shares[support] @ phi[support].astype(np.float64) / self._n_outside
+        step: FloatArray = cho_solve((self.factor, True), drawn - self.centre)
+        return step
+
+    def _move(self, phi: KernelArray, step: FloatArray, widths: FloatArray) -> None:
+        """Go along the step of w, and the one of rho that belongs to it, as far as it gains."""
+        reached, up = _product(phi, step), float(self.middle @ step)
+        along, squared = float(self.centre @ step) - up, float(step @ step)
+
+        def slope(length: float) -> float:
+            level = self.level + length * up
+            shares = np.clip((level - self._reached - length * reached) / widths, 0.0, 1.0)
+            return along + length * squared + float(shares @ (up - reached)) / self._n_outside
+
+        length = 1.0 if slope(1.0) <= 0.0 else _root(slope, 0.0, 1.0, STEP_HALVINGS)
+        self.centre = self.centre + length * step
+        self._reached = self._reached + length * reached
+
+
+def _product(phi: KernelArray, w: FloatArray) -> FloatArray:
+    product: KernelArray = phi @ w.astype(phi.dtype)
+    return product.astype(np.float64)
+
+
+def _level(reached: FloatArray, widths: FloatArray, n_outside: float) -> float:
+    """Return rho: rows below it count 1, within their width of it a part, `n_outside` in all."""
+
+    def surplus(level: float) -> float:
+        return float(np.clip((level - reached) / widths, 0.0, 1.0).sum()) - n_outside
+
+    return _root(surplus, float(reached.min()), float((reached + widths).max()), LEVEL_HALVINGS)
+
+
+def _root(increasing: Callable[[float], float], low: float, high: float, halvings: int) -> float:
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        low, high = (middle, high) if increasing(middle) < 0.0 else (low, middle)
+    return (low + high) / 2
+
+
+@dataclass
+class Basis:
+    """The coordinates ``phi(x) = L^-1 k(x)`` that the landmarks give to a row.
+
+    Attributes
+    ----------
+    factor : ndarray of shape (m, m)
+        The lower triangular L.
+    """
+
+    factor: FloatArray
+
+    @property
+    def least_pivot(self) -> float:
+        """The least part of a landmark that those before it do not have, at most 1."""
+        return float(self.factor.diagonal().min()) ** 2
+
+    @cached_property
+    def predicted(self) -> FloatArray:
+        """The kernel of each landmark with itself as the others predict it, shape (m,)."""
+        half, _ = lapack.dtrtri(self.factor, lower=1)
+        predicted: FloatArray = 1.0 - 1.0 / np.einsum("ij,ij->j", half, half)
+        return predicted
+
+    def coordinates(self, K: KernelArray) -> KernelArray:
+        """Return phi of rows, given their kernel values, in the precision of these."""
+        factor = self.factor.astype(K.dtype, copy=False)
+        phi: KernelArray = solve_triangular(factor, K.T, lower=True, check_finite=False).T
+        return phi
+
+    def weights(self, on_phi: FloatArray) -> FloatArray:
+        """Return what multiplies kernel values, given what multiplies phi."""
+        weights: FloatArray = solve_triangular(
+            self.factor, on_phi, lower=True, trans=1, check_finite=False
+        )
+        return weights
+
+
+@dataclass
+class Moments:
+    """Sums over all training rows of phi and of phi phi'.
+
+    Attributes
+    ----------
+    basis : Basis
+        What phi is.
+    n : int
+        Number of training rows.
+    total : ndarray of shape (m,)
+        Sum of phi.
+    products : ndarray of shape (m, m)
+        Sum of phi phi'.
+    """
+
+    basis: Basis
+    n: int
+    total: FloatArray
+    products: FloatArray
+
+
+def moments(basis: Basis, blocks: Iterable[KernelArray]) -> Moments:
+    """Return the sums over all rows.
+
+    Parameters
+    ----------
+    basis : Basis
+        The coordinates.
+    blocks : iterable of ndarrays of shape (q, m)
+        Kernel values of all rows, block by block.
+
+    Returns
+    -------
+    Moments
+        The sums.
+    """
+    factor = basis.factor
+    n, total, products = 0, np.zeros(len(factor)), np.zeros(factor.shape)
+    for block in blocks:
+        # The sums themselves would lose too much in single precision.
+        K = block.astype(np.float64, copy=False)
+        n += len(K)
+        total += K.sum(axis=0)
+        products += K.T @ K
+    # L^-1 A L^-T of a symmetric A
+    half = solve_triangular(factor, products, lower=True, check_finite=False)
+    products = solve_triangular(factor, half.T, lower=True, check_finite=False)
+    total = solve_triangular(factor, total, lower=True, check_finite=False)
+    return Moments(basis, n, total, (products + products.T) / 2)
+
+
+@dataclass
+class LeftOutBlock:
+    """Kernel values of training rows at the landmarks, as if the rows were fresh.
+
+    A landmark, which knows itself, would look more normal than any fresh row. It
+    gets the value at itself that the other landmarks lead to expect.
+
+    Attributes
+    ----------
+    K : ndarray of shape (q, m)
+        Kernel values.
+    rows, columns : ndarray of shape (l,)
+        Which of the rows are landmarks, and which landmarks they are.
+    predicted : ndarray of shape (l,)
+        Their values at themselves, as expected.
+    """
+
+    K: KernelArray
+    rows: IntArray
+    columns: IntArray
+    predicted: FloatArray
+
+    def times(self, weights: FloatArray) -> FloatArray:
+        """Return the product of the values, as if the rows were fresh, with (m, r) weights."""
+        return self.as_fresh(self.times_seen(weights), weights)
+
+    def times_seen(self, weights: FloatArray) -> FloatArray:
+        """Return the product of the values as they are."""
+        product: KernelArray = self.K @ weights.astype(self.K.dtype, copy=False)
+        return product.astype(np.float64, copy=False)
+
+    def take(self, rows: IntArray) -> "LeftOutBlock":
+        """Return some of the rows, given in ascending order."""
+        here = np.flatnonzero(np.isin(self.rows, rows))
+        places = np.searchsorted(rows, self.rows[here])
+        return LeftOutBlock(self.K[rows], places, self.columns[here], self.predicted[here])
+
+    def fresh_landmarks(self) -> KernelArray:
+        """Return the values of those rows that are landmarks, as if they were fresh."""
+        K: KernelArray = self.K[self.rows]
+        K[np.arange(len(K)), self.columns] = self.predicted
+        return K
+
+    def as_fresh(self, product: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the first, given the second."""
+        fresh = product.copy()
+        lost = 1.0 - self.predicted
+        fresh[self.rows] -= (weights[self.columns].T * lost).T
+        return fresh
+
+
+LeftOutBlocks = Callable[[], Iterator[LeftOutBlock]]
+
+
+class LandmarkSpectrum:
+    """Principal directions of all rows in the space of the landmarks.
+
+    It is to `KPCA` what `Spectrum` is for the kernel of all rows.
+
+    Parameters
+    ----------
+    sums : Moments
+        Sums over the training rows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (m,)
+        Eigenvalues of the centred sum of phi phi', largest first, none below 0.
+    mean : float
+        Squared norm of the mean of phi, which is the mean of the kernel.
+    """
+
+    _blocks: LeftOutBlocks
+
+    def __init__(self, sums: Moments) -> None:
+        self._sums = sums
+        self._centre = sums.total / sums.n
+        self.mean = float(self._centre @ self._centre)
+        centred = sums.products - sums.n * np.outer(self._centre, self._centre)
+        values, vectors = eigenpairs(centred, overwrite=True)
+        self.values: FloatArray = np.maximum(values[::-1], 0.0)
+        self._vectors: FloatArray = vectors[:, ::-1]
+
+    def over(self, blocks: LeftOutBlocks) -> "LandmarkSpectrum":
+        """Return the same, to be asked of the rows of these blocks left out."""
+        other = copy(self)
+        other._blocks = blocks
+        return other
+
+    @property
+    def resolution(self) -> float:
+        """The reconstruction error that cannot be told from 0."""
+        return resolution(self.values)
+
+    @property
+    def _floor(self) -> float:
+        return max(RANK_TOLERANCE * float(self.values[0]), float(np.finfo(np.float64).tiny))
+
+    def size(self, subspace: int | float) -> int:
+        """Return the directions of a size or of an explained share, at most the rank."""
+        if isinstance(subspace, float):
+            # What the landmarks miss counts too: every row has length 1.
+            whole = self._sums.n * (1.0 - self.mean)
+            subspace = int(np.searchsorted(np.cumsum(self.values), subspace * whole)) + 1
+        return min(int(subspace), int(np.count_nonzero(self.values > self._floor)))
+
+    def projection(self, r: int) -> tuple[FloatArray, FloatArray]:
+        """Return kernel values to r projections and the product with the mean; its projections."""
+        on_phi = np.column_stack([self._vectors[:, :r], self._centre])
+        shift: FloatArray = self._centre @ self._vectors[:, :r]
+        return np.asfortranarray(self._sums.basis.weights(on_phi)), shift
+
+    def left_out_errors(self, size: int) -> FloatArray:
+        """Return the reconstruction error of every row had the others alone been learned from.
+
+        As `Spectrum.left_out_errors`; the landmarks stay. What a row has beyond the
+        first directions is partly in the others, spread over them as that of all
+        rows is, and partly off the landmarks, where no other row has a part.
+        """
+        size = min(size, self._sums.n - 2)
+        if size <= 0:
+            grow = self._sums.n / (self._sums.n - 1)
+            return np.concatenate([grow**2 * rest for _, rest in self._squares(0)])
+        known = min(len(self.values), size + SPARE)
+        crossing = max(self.values[size : size + 1].sum(), self._floor)
+        y, weights = heights(self.values[0])
+        gaps = self.values[:, None] - crossing
+        lengths = gaps * gaps + y * y
+        tail = self.values[known:]
+        beyond = self._sums.n * (1.0 - self.mean) - float(self.values[:known].sum())
+        # The sum of the tail is rounded too.
+        spread = tail / max(beyond, float(tail.sum()), self._floor)
+        poles = [
+            np.vstack([part[:known], spread @ part[known:]])
+            for part in (gaps / lengths, y / lengths)
+        ]
+        off = 1.0 - float(spread.sum())
+        grow = self._sums.n / (self._sums.n - 1)
+        errors = []
+        for z, rest in self._squares(known):
+            total = grow * (z.sum(axis=1) + (1.0 - off) * rest)
+            z = grow * np.column_stack([z, rest])
+            g = excess(z @ poles[0], z @ poles[1])
+            errors.append(grow * (total / 2 + g @ weights / np.pi) + off * rest)
+        return np.concatenate(errors)
+
+    def _squares(self, r: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Return block by block the squared projections of centred rows, and what is left."""
+        projection, shift = self.projection(r)
+        for block in self._blocks():
+            parts = block.times(projection)
+            squares = (parts[:, :-1] - shift) ** 2
+            rest = 1.0 + self.mean - 2.0 * parts[:, -1] - squares.sum(axis=1)
+            yield squares, np.maximum(rest, 0.0)
+
+
+class LandmarkInverse:
+    """The Gaussian process of all rows in the space of the landmarks.
+
+    It is the regression of the constant 1 on phi with the penalty `noise`.
+
+    Parameters
+    ----------
+    sums : Moments
+        Sums over the training rows.
+    noise : float
+        Variance of the noise.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (m,)
+        Kernel values to the mean of the prediction.
+    """
+
+    _blocks: LeftOutBlocks
+
+    def __init__(self, sums: Moments, noise: float) -> None:
+        self._noise = noise
+        values, vectors = eigenpairs(sums.products)
+        self._shares: FloatArray = 1.0 / (np.maximum(values, 0.0) + noise)
+        self._rotation = sums.basis.weights(vectors)
+        self.alpha: FloatArray = self._rotation @ (self._shares * (vectors.T @ sums.total))
+
+    def over(self, blocks: LeftOutBlocks) -> "LandmarkInverse":
+        """Return the same, to be asked of the rows of these blocks left out."""
+        other = copy(self)
+        other._blocks = blocks
+        return other
+
+    @property
+    def factor(self) -> FloatArray:
+        """H, shape (m, m), with the variance ``1 + noise - |H k(x)|^2``."""
+        factor: FloatArray = (self._rotation * np.sqrt(1.0 - self._noise * self._shares)).T
+        return factor
+
+    def left_out(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance for every row had the others alone been learned from."""
+        means, variances = [], []
+        for block in self._blocks():
+            seen = block.times_seen(self._rotation)
+            phi = block.as_fresh(seen, self._rotation)
+            leverage = (seen * seen) @ self._shares
+            shared = (seen * phi) @ self._shares
+            mean = block.times_seen(self.alpha)
+            miss = (mean - 1.0) / (1.0 - leverage)
+            means.append(block.as_fresh(mean, self.alpha) + shared * miss)
+            squares = phi * phi
+            spread = squares @ self._shares + shared * shared / (1.0 - leverage)
+            off = np.maximum(1.0 - squares.sum(axis=1), 0.0)
+            variances.append(off + self._noise * (1.0 + spread))
+        return np.concatenate(means), np.concatenate(variances)
+
+
+class LandmarkSphere:
+    """The smallest soft sphere around many rows in the space of the landmarks.
+
+    Parameters
+    ----------
+    basis : Basis
+        The coordinates.
+    sphere : SoftSphere
+        The sphere around some rows in them.
+    rows : ndarray of shape (c,)
+        Which of the training rows these are, ascending.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (m,)
+        Kernel values to the product with the centre.
+    level : float
+        This product on the border.
+    """
+
+    _blocks: LeftOutBlocks
+
+    def __init__(self, basis: Basis, sphere: SoftSphere, rows: IntArray) -> None:
+        self.weights = basis.weights(sphere.centre)
+        self.level = sphere.level
+        self._sphere = sphere
+        self._support = rows[sphere.support]
+        half = solve_triangular(sphere.factor, np.eye(len(self.weights)), lower=True).T
+        self._rotation = basis.weights(half)
+        self._shift: FloatArray = sphere.middle @ half
+
+    def over(self, blocks: LeftOutBlocks) -> "LandmarkSphere":
+        """Return the same, to be asked of the rows of these blocks left out."""
+        other = copy(self)
+        other._blocks = blocks
+        return other
+
+    def left_out(self) -> FloatArray:
+        """Return the position of every row, less the level, had the others alone been there.
+
+        The centre moves by the weight of the row along its span, as in `SVDD`.
+        """
+        positions, begin = [], 0
+        for block in self._blocks():
+            position = block.times(self.weights) - self.level
+            first, last = np.searchsorted(self._support, [begin, begin + len(position)])
+            rows = self._support[first:last] - begin
+            part = block.take(rows)
+            seen = part.times_seen(self._rotation)
+            fresh = part.as_fresh(seen, self._rotation) - self._shift
+            seen -= self._shift
+            own, shared = np.einsum("qm,qm->q", seen, seen), np.einsum("qm,qm->q", seen, fresh)
+            position[rows] -= self._sphere.lost(slice(first, last), own, shared)
+            positions.append(position)
+            begin += len(position)
+        return np.concatenate(positions)
+
+
+@dataclass
+class Block:
+    """Kernel values of the rows of a block.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (b,)
+        Which of the training rows these are.
+    near : ndarray of shape (b, b)
+        With each other.
+    far : LeftOutBlock
+        With the landmarks.
+    """
+
+    rows: IntArray
+    near: FloatArray
+    far: LeftOutBlock
+
+
+class BlockedRegression:
+    """The regression of the constant 1 on rows in blocks.
+
+    With Phi the coordinates of all rows and ``Lambda = K - Phi Phi' + noise I`` within
+    blocks, 0 between them, the kernel with noise is ``Kn = Lambda + Phi Phi'``. All that is
+    needed of its inverse follows from ``A = (I + Phi' Lambda^-1 Phi)^-1``, block by block.
+    Matrices of a block are computed each time they are needed, and none is kept.
+
+    Parameters
+    ----------
+    basis : Basis
+        The coordinates.
+    noise : float
+        Variance of the noise.
+    blocks : callable
+        Gives the kernel values of every block.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n,)
+        ``Kn^-1 1``, block by block: kernel values in the block of a row to their part of
+        its mean.
+    weights : ndarray of shape (number of blocks, m)
+        Kernel values at the landmarks to the part of all other blocks.
+    """
+
+    def __init__(self, basis: Basis, noise: float, blocks: Callable[[], Iterator[Block]]) -> None:
+        self._basis, self._noise, self._blocks = basis, noise, blocks
+        m = len(basis.factor)
+        products, total = np.eye(m), np.zeros(m)
+        for block in blocks():
+            phi, factor = self._solved(block)
+            half = solve_triangular(factor, phi, lower=True, check_finite=False)
+            ones = solve_triangular(factor, np.ones(len(phi)), lower=True, check_finite=False)
+            products += half.T @ half
+            total += half.T @ ones
+        self._joint: FloatArray = cholesky(
+            products, lower=True, overwrite_a=True, check_finite=False
+        )
+        #: Phi' alpha
+        self._whole: FloatArray = cho_solve((self._joint, True), total, check_finite=False)
+        alphas, others = [], []
+        for block in blocks():
+            phi, factor = self._solved(block)
+            missing = 1.0 - phi @ self._whole
+            alphas.append(cho_solve((factor, True), missing, check_finite=False))
+            others.append(self._whole - phi.T @ alphas[-1])
+        self.alpha: FloatArray = np.concatenate(alphas)
+        self.weights: FloatArray = basis.weights(np.column_stack(others)).T
+
+    def left_out(self) -> FloatArray:
+        """Return the mean at every row had the others alone been learned from.
+
+        Without row i, alpha loses ``alpha_i / [Kn^-1]_ii`` times column i of ``Kn^-1``, and
+        the mean there is ``1 - alpha_i / [Kn^-1]_ii``. That of a landmark is taken at the
+        coordinates that it would have as a fresh row, see `LeftOutBlock`.
+        """
+        means, begin = np.empty(len(self.alpha)), 0
+        for block in self._blocks():
+            phi, factor = self._solved(block)
+            inverse, _ = lapack.dpotri(factor, lower=1)
+            inverse += np.tril(inverse, -1).T
+            spread = inverse @ phi
+            joint = cho_solve((self._joint, True), spread.T, check_finite=False).T
+            alpha = self.alpha[begin : begin + len(phi)]
+            lost = alpha / (inverse.diagonal() - np.einsum("bm,bm->b", joint, spread))
+            mean = 1.0 - lost
+            own, new = block.far.rows, self._basis.coordinates(block.far.fresh_landmarks())
+            rest = block.near[own] - new @ phi.T
+            column = inverse[own] - joint[own] @ spread.T
+            share = np.einsum("lm,lm->l", new, joint[own]) + np.einsum("lb,lb->l", rest, column)
+            mean[own] = new @ self._whole + rest @ alpha - share * lost[own]
+            means[block.rows] = mean
+            begin += len(phi)
+        return means
+
+    def _solved(self, block: Block) -> tuple[FloatArray, FloatArray]:
+        """Return Phi of a block and the lower Cholesky factor of its Lambda."""
+        phi = self._basis.coordinates(block.far.K).astype(np.float64, copy=False)
+        rest = block.near - phi @ phi.T
+        rest.flat[:: len(rest) + 1] += self._noise
+        factor: FloatArray = cholesky(rest, lower=True, overwrite_a=True, check_finite=False)
+        return phi, factor

@@ -1,0 +1,436 @@
+"""Pools of members: named ones, and the class that fits and scores them together."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Literal, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ocfuse.arrays import FloatArray
+from ocfuse.detectors.base import MANY_ROWS, require_count
+from ocfuse.detectors.forest import Forest
+from ocfuse.detectors.gp import OneClassGP
+from ocfuse.detectors.kpca import KPCA
+from ocfuse.detectors.marginal import Marginal
+from ocfuse.detectors.members import (
+    Members,
+    check_scores,
+    copy_members,
+    finite_scores,
+    givers_first,
+    is_shared,
+    name_members,
+    own_scores,
+)
+from ocfuse.detectors.mixture import GMM
+from ocfuse.detectors.neighbours import KNN, LOF
+from ocfuse.detectors.svdd import SVDD
+from ocfuse.detectors.training import Progress, Training, blocks
+from ocfuse.detectors.views import Compressed, Mahalanobis, Whitened
+from ocfuse.exceptions import InvalidInputError, MemberError, did_you_mean
+from ocfuse.groups import Groups, group_folds
+from ocfuse.system.threads import few_threads
+
+#: Widths of the paper, as multiples of the mean squared distance.
+WIDTHS = (0.25, 0.5, 1.0)
+#: Multiplications per distance while a row is scored, roughly.
+WORK_PER_DISTANCE = 1024
+#: Of more training rows a new row is compared with some: blocks need not be smaller then.
+MOST_COMPARED = 4000
+#: Rows by way of which kernel members learn from all where there are many.
+LANDMARKS = 1000
+#: Training rows of a mixture of several Gaussians, which takes many passes.
+MIXTURE_SAMPLES = 5000
+#: Training rows of the light members whose cost grows with the square of n.
+LIGHT_SAMPLES = 2000
+#: Members that "large" leaves out: a whitening learned in every fold costs more than all others,
+#: and of many rows the fusion of the others is as good.
+ON_WHITENED = ("maha", "wknn-5", "wkpca-1", "wlof")
+
+
+def _kernel_members(*widths: float) -> Members:
+    families = {"svdd": SVDD, "gp": OneClassGP, "kpca": KPCA}
+    return [
+        (f"{name}-{width:g}", family(width=width, landmarks=LANDMARKS))
+        for name, family in families.items()
+        for width in widths
+    ]
+
+
+def _paper() -> Members:
+    return [*_kernel_members(1.0), ("gmm", GMM(max_samples=MIXTURE_SAMPLES))]
+
+
+def _paper_all() -> Members:
+    return [*_kernel_members(*WIDTHS), ("gmm", GMM(max_samples=MIXTURE_SAMPLES))]
+
+
+def _default() -> Members:
+    return [
+        ("kpca-1", KPCA(width=1.0, landmarks=LANDMARKS)),
+        ("knn-1", KNN(1)),
+        ("knn-5", KNN(5)),
+        ("gmm-1", GMM(1)),
+        ("gmm-3", GMM(3, max_samples=MIXTURE_SAMPLES)),
+        ("lof-30", LOF(30)),
+        ("maha", Mahalanobis()),
+        ("wknn-5", Whitened(KNN(5))),
+        ("wkpca-1", Whitened(KPCA(width=1.0, landmarks=LANDMARKS))),
+        ("wlof", Whitened(LOF((10, 20, 40)))),
+        ("ckpca-0.25", Compressed(KPCA(width=0.25, landmarks=LANDMARKS))),
+        ("ckpca-1", Compressed(KPCA(width=1.0, landmarks=LANDMARKS))),
+        ("cknn-1", Compressed(KNN(1))),
+        ("cknn-5", Compressed(KNN(5))),
+        ("marginal", Marginal()),
+        ("iforest", Forest()),
+    ]
+
+
+def _large() -> Members:
+    return [pair for pair in _default() if pair[0] not in ON_WHITENED]
+
+
+def _wide() -> Members:
+    return [
+        *_kernel_members(*WIDTHS),
+        ("gmm-1", GMM(1)),
+        ("gmm-3", GMM(3, max_samples=MIXTURE_SAMPLES)),
+        ("lof-10", LOF(10)),
+        ("lof-30", LOF(30)),
+        ("iforest", Forest()),
+        ("knn-5", KNN(5)),
+        ("maha", Mahalanobis()),
+        ("wknn-5", Whitened(KNN(5))),
+        ("wkpca-1", Whitened(KPCA(width=1.0, landmarks=LANDMARKS))),
+        ("wlof", Whitened(LOF((10, 20, 40)))),
+        ("knn-1", KNN(1)),
+    ]
+
+
+def _light() -> Members:
+    return [
+        ("gmm-1", GMM(1)),
+        ("gmm-3", GMM(3, max_samples=MIXTURE_SAMPLES)),
+        ("knn-5", KNN(5, max_samples=LIGHT_SAMPLES)),
+        ("lof-20", LOF(20, max_samples=LIGHT_SAMPLES)),
+    ]
+
+
+POOLS: dict[str, Callable[[], Members]] = {
+    "paper": _paper,
+    "paper-all": _paper_all,
+    "default": _default,
+    "large": _large,
+    "wide": _wide,
+    "light": _light,
+}
+
+
+def make_pool(name: str) -> Members:
+    """Return the members of a named pool, not fitted.
+
+    Parameters
+    ----------
+    name : {"paper", "paper-all", "default", "large", "wide", "light"} or str
+        "paper": SVDD, GP and KPCA of width 1, and GMM. "paper-all": the same
+        with the widths 0.25, 0.5 and 1. "default": 16 members, KPCA, KNN, LOF,
+        GMM, the Mahalanobis distance, an isolation forest and `Marginal`; KPCA,
+        KNN and LOF on whitened rows, KPCA and KNN on compressed ones. "large": the
+        12 of them that do not whiten, which a `Pool` takes for "default" where it
+        learns from more than 2,000 rows. "wide": 20 members, those of
+        "paper-all", GMM, KNN, LOF, an isolation forest, and the Mahalanobis
+        distance, KNN, KPCA and LOF on whitened rows.
+        "light": GMM, KNN and LOF, linear in the number of rows. Other text names members
+        of these pools, such as "knn-5,lof-30".
+
+    Returns
+    -------
+    list of (name, estimator)
+        New estimators at every call.
+
+    Examples
+    --------
+    >>> [name for name, _ in make_pool("light")]
+    ['gmm-1', 'gmm-3', 'knn-5', 'lof-20']
+    """
+    if isinstance(name, str) and name in POOLS:
+        return POOLS[name]()
+    known = dict(pair for members in POOLS.values() for pair in members())
+    names = [part.strip() for part in str(name).split(",")]
+    for part in names:
+        if part not in known:
+            advice = f"Members of them go by name too: {', '.join(known)}."
+            raise InvalidInputError(
+                f"A pool must be one of {', '.join(map(repr, POOLS))}. Got {name!r}. "
+                f"{did_you_mean(part, [*POOLS, *known]) or advice}"
+            )
+    return [(part, known[part]) for part in names]
+
+
+class Pool(BaseEstimator):  # type: ignore[misc]
+    """Fit members to one table and score rows by all of them.
+
+    Members of this package that learn from the same rows share distances,
+    kernels, factorisations and neighbours, in fitting, in out-of-fold scores and in
+    scoring. Any other estimator with `score_samples` or `decision_function`
+    (higher = more normal) can be a member too. Its -inf, said of a row out of
+    its reach, is taken as a finite score: 1,000 times the range of its honest
+    scores below the lowest of them. NaN and +inf are errors.
+
+    Parameters
+    ----------
+    members : str, list or dict, default "default"
+        The name of a pool (see `make_pool`), estimators, or (name, estimator)
+        pairs. "default" means the pool "large" where more than 2,000 rows are
+        learned from; ``make_pool("default")`` is all 16 at any size. Members are
+        cloned, never fitted. Their parameters can be reached by name:
+        ``set_params(**{"svdd-1__nu": 0.2})``.
+    n_folds : int, default 4
+        Number of folds of the members that have no closed form.
+    on_error : {"raise", "drop"}, default "raise"
+        Whether a member that fails, or scores that are not finite, raise a
+        `MemberError` or leave the member out with a `MemberWarning`. When new
+        rows are scored it is too late to leave a member out: it raises.
+
+    Attributes
+    ----------
+    pool_name_ : str or None
+        Name of the pool that the members are from; None if they were given.
+    names_ : list of str
+        Names of the members, in the order of the columns.
+    members_ : list of (name, estimator)
+        Fitted members.
+    honest_scores_ : ndarray of shape (n, d)
+        Scores of the training rows by members that have not seen them.
+    fold_ : ndarray of shape (n,)
+        Fold of each training row; rows of one group are in one fold.
+    dropped_ : dict
+        Why a member was left out, by name.
+    lowest_ : dict
+        What -inf counts as, by the name of each member not of this package.
+    n_features_in_ : int
+        Number of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> pool = Pool("light").fit(X, random_state=0)
+    >>> pool.honest_scores_.shape, pool.score_samples(X[:3]).shape
+    ((100, 4), (3, 4))
+    """
+
+    pool_name_: str | None = None
+
+    def __init__(
+        self,
+        members: Any = "default",
+        *,
+        n_folds: int = 4,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> None:
+        self.members = members
+        self.n_folds = n_folds
+        self.on_error = on_error
+
+    def fit(
+        self,
+        X: ArrayLike,
+        groups: ArrayLike | Groups | None = None,
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> "Pool":
+        """Fit clones of the members and compute their out-of-fold scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, m)
+            Rows of normal data, scaled and finite.
+        groups : array-like of shape (n,) or Groups, optional
+            Rows of one group are kept together: none is scored by a member
+            that has seen another, nor, with `Groups`, by one that has seen rows
+            next to it in time.
+        random_state : int, RandomState instance or None
+            Seeds the members that have a `random_state` and none set.
+        n_jobs : int, optional
+            Threads for members that are not of this package. The result does
+            not depend on it.
+        progress : callable, optional
+            Called as ``progress(stage, member, done, total)`` at every step.
+
+        Returns
+        -------
+        Pool
+            The pool itself.
+        """
+        self._check_parameters()
+        table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        self.pool_name_, named = self.chosen(len(table))
+        members = copy_members(named, random_state)
+        fold_of, withheld = None, None
+        if groups is not None:
+            labels = groups.label if isinstance(groups, Groups) else groups
+            fold_of = group_folds(labels, len(table), self.n_folds)
+            if isinstance(groups, Groups):
+                withheld = groups.withheld(fold_of)
+        self.fold_ = np.arange(len(table)) % self.n_folds if fold_of is None else fold_of
+        drop = self.on_error == "drop"
+        training = Training(members, table, self.n_folds, fold_of, drop, progress, withheld)
+        self.members_ = training.run(n_jobs)
+        self.names_ = [name for name, _ in self.members_]
+        self.honest_scores_ = np.column_stack([training.scores[name] for name in self.names_])
+        self.dropped_ = training.dropped
+        self.lowest_ = training.lowest
+        return self
+
+    def chosen(self, n: int) -> tuple[str | None, Members]:
+        """Return the name of the pool that learns from n rows, if it has one, and its members.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows to learn from.
+
+        Returns
+        -------
+        name : str or None
+            "large" for "default" and more than 2,000 rows, else the name that was given.
+        members : list of (name, estimator)
+            Members, not fitted.
+        """
+        if not isinstance(self.members, str):
+            return None, self._named()
+        name = "large" if self.members == "default" and n > MANY_ROWS else self.members
+        return name, make_pool(name)
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        """Score rows by every member.
+
+        Training rows get the scores of rows seen: each is among its own
+        neighbours, at distance 0. What the members say of them unseen is in
+        `honest_scores_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, m)
+            Rows to score, scaled and finite.
+
+        Returns
+        -------
+        ndarray of shape (q, d)
+            Higher is more normal; columns as in `names_`.
+        """
+        check_is_fitted(self, "members_")
+        # Of one row the full check takes longer than a member: what is plainly right passes.
+        table: FloatArray = (
+            X if self._is_plain(X) else validate_data(self, X, dtype=np.float64, reset=False)
+        )
+        columns = self._score_shared(table)
+        for name, member in self.members_:
+            if not is_shared(member):
+                scores = finite_scores(
+                    _attempt(name, own_scores, member, table), self.lowest_[name]
+                )
+                columns[name] = _attempt(name, check_scores, scores, len(table))
+        Z = np.column_stack([columns[name] for name in self.names_])
+        # One look at all is quicker than one at each, which is needed only to name the member.
+        if not np.isfinite(Z).all():
+            for name in self.names_:
+                _attempt(name, check_scores, columns[name], len(table))
+        return Z
+
+    @property
+    def is_own(self) -> bool:
+        """Whether all fitted members are of this package: each row on its own, in any thread."""
+        return all(is_shared(member) for _, member in self.members_)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; if `deep`, also the members and theirs, by name."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name, member in self._named():
+                params[name] = member
+                if hasattr(member, "get_params"):
+                    theirs = member.get_params(deep=True)
+                    params.update({f"{name}__{key}": value for key, value in theirs.items()})
+        return params
+
+    def set_params(self, **params: Any) -> "Pool":
+        """Set parameters, members by name, or their parameters by ``name__parameter``.
+
+        The members are then kept as a list of pairs; those given are not changed.
+        """
+        for name in self._get_param_names():
+            if name in params:
+                setattr(self, name, params.pop(name))
+        if not params:
+            return self
+        members = dict(self._named())
+        theirs: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        for key, value in params.items():
+            name, _, parameter = key.partition("__")
+            if name not in members:
+                known = ", ".join([*self._get_param_names(), *members])
+                raise InvalidInputError(f"A pool has no parameter {name!r}. It has {known}.")
+            if parameter:
+                theirs[name][parameter] = value
+            else:
+                members[name] = value
+        for name, values in theirs.items():
+            members[name] = clone(members[name]).set_params(**values)
+        self.members = list(members.items())
+        return self
+
+    def _is_plain(self, X: Any) -> TypeGuard[FloatArray]:
+        """Tell whether X is a finite array as in fit, without names that could differ."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and len(X) > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and bool(np.isfinite(X).all())
+        )
+
+    def _named(self) -> Members:
+        if isinstance(self.members, str):
+            return make_pool(self.members)
+        return name_members(self.members, self._get_param_names())
+
+    def _check_parameters(self) -> None:
+        require_count("n_folds", self.n_folds, 2, "Use 4.")
+        if self.on_error not in ("raise", "drop"):
+            raise InvalidInputError(
+                f"on_error must be 'raise' or 'drop'. Got on_error={self.on_error!r}."
+            )
+
+    def _score_shared(self, X: FloatArray) -> dict[str, FloatArray]:
+        """Score rows by our own members: one Query per set of training rows."""
+        families: defaultdict[int, Members] = defaultdict(list)
+        for name, member in self.members_:
+            if is_shared(member):
+                families[id(member.reference_)].append((name, member))
+        columns: dict[str, FloatArray] = {}
+        for members in families.values():
+            reference = members[0][1].reference_
+            members = givers_first(members)
+            columns.update({name: np.empty(len(X)) for name, _ in members})
+            for block in blocks(len(X), min(reference.n_rows, MOST_COMPARED)):
+                query = reference.query(X[block])
+                with few_threads(query.n_rows * reference.n_rows * WORK_PER_DISTANCE):
+                    for name, member in members:
+                        columns[name][block] = _attempt(name, member.score_query, query)
+        return columns
+
+
+def _attempt(name: str, function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return function(*args)
+    except Exception as error:
+        raise MemberError(f"Member {name!r} failed. {type(error).__name__}: {error}") from error

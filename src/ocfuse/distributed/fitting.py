@@ -1,0 +1,67 @@
+"""Learn from more rows than one machine holds."""
+
+from typing import Any
+
+from joblib import parallel_config
+
+from ocfuse.distributed.cluster import Client, SteadyBackend, guarded, large_messages
+from ocfuse.distributed.sampling import START_AGAIN, sample
+from ocfuse.exceptions import InvalidTypeError
+from ocfuse.system.threads import few_threads
+from ocfuse.tables import TableDetector
+from ocfuse.tables.detector import RUNS
+
+#: Rows that are learned from.
+ROWS = 20_000
+
+
+def fit(
+    model: TableDetector, data: Any, *, client: Client, rows: int = ROWS, seed: int = 0
+) -> TableDetector:
+    """Draw a sample of all rows on a cluster, and learn from it.
+
+    Members (those of this package from 2,000 rows on), folds and candidates of a search are tasks
+    of the cluster. The model is that of ``model.fit(sample(...))`` on one machine, to 1e-9; with
+    fusions that are solved for, such as "lp", if that one uses one thread (``OMP_NUM_THREADS=1``)
+    as workers do, and to the tolerance of their solver otherwise.
+
+    Parameters
+    ----------
+    model : TableDetector
+        What to fit; it is changed.
+    data : path-like or dask.dataframe.DataFrame
+        A folder of Parquet files, or a data frame of Dask, whose order of rows counts.
+    client : distributed.Client
+        The cluster (see `connected`).
+    rows : int, default=20000
+        How many rows to learn from (see `sample`).
+    seed : int, default=0
+        Which rows to draw.
+
+    Returns
+    -------
+    TableDetector
+        The fitted model.
+    """
+    if getattr(model, "kind", RUNS) == RUNS:
+        raise InvalidTypeError(
+            f"model must be a TableDetector. Got {type(model).__name__}. Use "
+            "TableDetector(FusedDetector(...)); streams are learned on one machine."
+        )
+    ignored = (model.ignore,) if isinstance(model.ignore, str) else tuple(model.ignore)
+    table = sample(
+        data,
+        rows,
+        client=client,
+        seed=seed,
+        group=model.group,
+        label=model.label,
+        ignore=ignored,
+    )
+    with (
+        guarded(client, START_AGAIN),
+        large_messages(),
+        parallel_config(backend=SteadyBackend(client)),
+        few_threads(0),  # as the workers: last bits, and what is solved for, depend on threads
+    ):
+        return model.fit(table)

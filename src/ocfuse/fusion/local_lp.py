@@ -1,0 +1,435 @@
+"""Local lp fusion: learned weights that change from place to place."""
+
+from dataclasses import replace
+from math import ceil, sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+
+from ocfuse.arrays import FloatArray
+from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.locality import Locality, neighbours, representative_rows
+from ocfuse.fusion.lp import trusted_weights, unit_weights
+from ocfuse.solvers.solution import Status
+from ocfuse.solvers.solve import Solver, solve_batch
+from ocfuse.system.cache import remembered
+from ocfuse.system.packages import slow
+from ocfuse.system.threads import one_thread
+from ocfuse.validation import check_choice, check_count, check_number
+
+Kernel = Literal["gaussian", "knn"]
+
+#: Rows that stand for all when the centres are looked for.
+_MOST_ROWS = 2000
+
+#: Rows of a class that carry the global floor.
+MOST_FLOOR_ROWS = 256
+#: Problems that are built and solved together.
+_AT_ONCE = 256
+
+
+class Neighbourhood(BaseEstimator):  # type: ignore[misc]
+    """Weigh training rows by their distance to an anchor, class by class.
+
+    Of the rows of one class, with weights b that add up to B::
+
+        c_j(a) = (1 - eta) B b_j K_j(a) / sum_i b_i K_i(a)  +  eta b_j
+
+    so that each class keeps its total weight B at every anchor: few anomalies,
+    even if far away, count as much as they do globally, the nearest ones most.
+    With eta = 1 the weights are b itself, the global problem; with eta > 0 no row
+    vanishes.
+
+    Parameters
+    ----------
+    kernel : {"gaussian", "knn"}, default="gaussian"
+        ``K = exp(-2 r^2 / r_k^2)`` with r_k the distance to the k-th neighbour of
+        the class, which is thus two standard deviations away; or 1 for the k
+        nearest (and all as near as the k-th), else 0.
+    n_neighbors : int, optional
+        The number k, at most the rows of the class; by default
+        ``max(10, ceil(sqrt(n)))`` with n the rows of the class.
+    """
+
+    def __init__(self, kernel: Kernel = "gaussian", n_neighbors: int | None = None) -> None:
+        self.kernel = kernel
+        self.n_neighbors = n_neighbors
+
+    def check(self) -> None:
+        """Refuse parameters that cannot be used."""
+        check_choice(self.kernel, "kernel", ("gaussian", "knn"))
+        if self.n_neighbors is not None:
+            check_count(self.n_neighbors, "n_neighbors", "None fits it to the number of rows.")
+
+    def count(self, n: int) -> int:
+        """Return the number of neighbours k in a class of n rows."""
+        wanted = max(10, ceil(sqrt(n))) if self.n_neighbors is None else self.n_neighbors
+        return min(wanted, n)
+
+    def support(self, n: int) -> int:
+        """Return how many nearest rows of n have all but a trifle of the weight."""
+        reach = 1 if self.kernel == "knn" else 4
+        return min(reach * self.count(n), n)
+
+    def weigh(self, distances: FloatArray, b: FloatArray, k: int, total: float) -> FloatArray:
+        """Share a total among the rows of one class by nearness times weight.
+
+        Parameters
+        ----------
+        distances : ndarray of shape (a, n)
+            Distances of the rows to the anchors.
+        b : ndarray of shape (n,) or (a, n)
+            Weights of the rows, positive.
+        k : int
+            The neighbour that sets the width.
+        total : float
+            What the weights of the class add up to.
+
+        Returns
+        -------
+        ndarray of shape (a, n)
+            Local weights; each row adds up to the total.
+        """
+        near = b * self._nearness(distances, np.partition(distances, k - 1, axis=1)[:, k - 1 : k])
+        return np.asarray(total * near / near.sum(axis=1, keepdims=True))
+
+    def _nearness(self, r: FloatArray, r_k: FloatArray) -> FloatArray:
+        if self.kernel == "knn":
+            return np.asarray(r <= r_k, dtype=np.float64)
+        # Among duplicates r_k may be zero: then the nearest row that differs sets the width.
+        other = np.where(r > 0, r, np.inf).min(axis=1, keepdims=True)
+        width = np.where(r_k > 0, r_k, np.where(np.isfinite(other), other, 1.0))
+        return np.asarray(np.exp(-2.0 * (r / width) ** 2))
+
+
+class LocalLpFusion(BaseFusion):
+    """Learn weights per region under a norm that depends on the region.
+
+    At an anchor a, with ``p_a = L(a, p)`` (see `Locality`)::
+
+        w(a) = argmin sum_j c_j(a) max(0, 1 - y_j z_j.w)   subject to  ||w||_{p_a} <= 1
+
+    The weights c_j(a) fall with the distance of row j to the anchor, down to a
+    global floor: a share eta of the objective is the global problem. Each class
+    keeps its total weight at every anchor. The weights at x are a softmax blend
+    over the anchors, and the score is ``z.w(x) / ||w(x)||_1``.
+
+    With eta = 1 and kappa = 1 every anchor has the solution of `LpFusion`.
+    Everything random has a fixed seed.
+
+    Parameters
+    ----------
+    p : float, default=2.0
+        Norm where the variability is at its median, from 1 to inf.
+    eta : float, default=0.3
+        Share of the global problem, from 0 (local only) to 1 (global).
+    kernel : {"gaussian", "knn"} or Neighbourhood, default="gaussian"
+        How the rows around an anchor count; an object sets the number of
+        neighbours too (`ocfuse.fusion.local_lp.Neighbourhood`).
+    anchors : int, "query" or None, default=None
+        Number of anchors, the k-means centres of the normals; by default one per
+        twenty normals, at most 16. "query" learns weights for every row that is
+        asked about, which takes milliseconds per row and keeps the training rows;
+        its problem has the nearest rows of each class and, for the floor, at most
+        256 rows of each class that stand for all.
+    locality : Locality, optional
+        The norm as a function of the place; by default ``Locality()``.
+    nonneg : bool, default=True
+        Ask for ``w >= 0``.
+    tol : float, default=1e-4
+        Relative gap to which the problems are solved.
+    solver : {"auto", "interior-point", "frank-wolfe", "frank-wolfe-paper"}
+        The method, as in `ocfuse.solvers.solve`.
+
+    Attributes
+    ----------
+    anchors_ : ndarray of shape (K, m)
+        Places of the anchors; K = 0 with ``anchors="query"``.
+    p_ : ndarray of shape (K,)
+        Norm at each anchor.
+    W_ : ndarray of shape (K, d)
+        Weights at each anchor, inside its ball.
+    gap_ : ndarray of shape (K,)
+        Proven relative gap at each anchor.
+    status_ : list of str
+        How the solver ended at each anchor.
+    n_iter_ : int
+        Iterations of the solver, most of all anchors.
+    width_ : float
+        Width h of the blend between anchors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.fusion import LocalLpFusion
+    >>> X = np.linspace(-1, 1, 80).reshape(-1, 1)
+    >>> Z = np.column_stack([1 - X[:, 0], 1 + X[:, 0]]) / 2  # each is sure on one side
+    >>> fusion = LocalLpFusion(p=1.1, anchors=2, eta=0.1).fit(Z, X=X)
+    >>> fusion.weights([[-1.0], [1.0]]).round(1)
+    array([[0.9, 0.1],
+           [0.1, 0.9]])
+    """
+
+    needs_X = True  # noqa: N815
+
+    def __init__(
+        self,
+        p: float = 2.0,
+        eta: float = 0.3,
+        kernel: Kernel | Neighbourhood = "gaussian",
+        anchors: int | Literal["query"] | None = None,
+        locality: Locality | None = None,
+        nonneg: bool = True,
+        tol: float = 1e-4,
+        solver: Solver = "auto",
+    ) -> None:
+        self.p = p
+        self.eta = eta
+        self.kernel = kernel
+        self.anchors = anchors
+        self.locality = locality
+        self.nonneg = nonneg
+        self.tol = tol
+        self.solver = solver
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to fuse one."""
+        n, m = shape.rows, shape.columns
+        norm = self.locality if isinstance(self.locality, Locality) else Locality()
+        locality = norm.cost(shape)
+        if self.anchors == "query":
+            return locality + Cost(
+                score_work={"fusion": n * (m + EXTRA)}, model_bytes={"bytes": NUMBER * n * m}
+            )
+        count = self.anchors if isinstance(self.anchors, int) else default_count(n)
+        # distances, weights and indices of all rows at all anchors
+        return replace(locality, score_work={}, model_bytes={}) + Cost(
+            scratch_bytes={"bytes": 3 * NUMBER * count * n}
+        )
+
+    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        check_number(self.p, "p", 1.0, np.inf, "2 is a round ball, near 1 selects few members.")
+        check_number(self.eta, "eta", 0.0, 1.0, "1 is the global problem, 0 the local one alone.")
+        neighbourhood = self._neighbourhood()
+        normal = y > 0
+        normals = X[normal]
+        locality = Locality() if self.locality is None else clone(self.locality)
+        locality.fit(normals, Z[normal])
+        self.anchors_ = self._places(normals, c[normal])
+        self.width_ = blend_width(self.anchors_)
+        self.p_ = locality.norms(self.anchors_, self.p)
+        self.problems_ = None
+        if len(self.anchors_):
+            C = self._local_weights(neighbourhood, y, X, c)
+            self._solve_anchors(Z, y, C)
+        else:
+            self.W_, self.gap_ = np.empty((0, Z.shape[1])), np.empty(0)
+            self.status_: list[str] = []
+            self.n_iter_ = 0
+            self.problems_ = QueryProblems(
+                Z, y, X, c, neighbourhood, locality, float(self.p), float(self.eta)
+            )
+
+    def _neighbourhood(self) -> Neighbourhood:
+        if isinstance(self.kernel, str):
+            neighbourhood = Neighbourhood(self.kernel)
+        elif isinstance(self.kernel, Neighbourhood):
+            neighbourhood = clone(self.kernel)
+        else:
+            raise InvalidTypeError(
+                f'kernel must be "gaussian", "knn" or a Neighbourhood. Got {self.kernel!r}.'
+            )
+        neighbourhood.check()
+        return neighbourhood
+
+    def _places(self, X: FloatArray, c: FloatArray) -> FloatArray:
+        if self.anchors is None:
+            return find_anchors(X, c, default_count(len(X)))
+        if isinstance(self.anchors, str):
+            if self.anchors != "query":
+                raise InvalidInputError(
+                    f'anchors must be a positive integer, "query" or None. Got {self.anchors!r}.'
+                )
+            return X[:0]
+        advice = 'Use "query" to learn weights for every row.'
+        return find_anchors(X, c, check_count(self.anchors, "anchors", advice))
+
+    def _local_weights(
+        self, neighbourhood: Neighbourhood, y: FloatArray, X: FloatArray, c: FloatArray
+    ) -> FloatArray:
+        """Return the weights of all rows at all anchors, shape (K, n)."""
+        C = np.empty((len(self.anchors_), len(X)))
+        for sign in np.unique(y):
+            rows = np.flatnonzero(y == sign)
+            b = c[rows]
+            distances = slow("scipy.spatial.distance").cdist(self.anchors_, X[rows])
+            near = neighbourhood.weigh(distances, b, neighbourhood.count(len(rows)), float(b.sum()))
+            C[:, rows] = (1.0 - self.eta) * near + self.eta * b
+        return C
+
+    def _solve_anchors(self, Z: FloatArray, y: FloatArray, C: FloatArray) -> None:
+        index = np.tile(np.arange(len(Z)), (len(C), 1))
+        answer = solve_batch(Z, y, index, C, self.p_, self.nonneg, self.tol, self.solver)
+        self.W_ = trusted_weights(answer.W, answer.primal, C.sum(axis=1), self.tol)
+        self.gap_ = answer.gap
+        self.status_ = [str(Status(int(code))) for code in answer.status]
+        self.n_iter_ = int(answer.n_iter.max())
+
+    def _weights(self, X: FloatArray) -> FloatArray:
+        if self.problems_ is None:
+            return unit_weights(blend(X, self.anchors_, self.width_) @ self.W_)
+        return unit_weights(self.problems_.solve(X, self.nonneg, self.tol, self.solver))
+
+    def _local_p(self, X: FloatArray) -> FloatArray:
+        if self.problems_ is not None:
+            return self.problems_.locality.norms(X, self.problems_.p)
+        if (self.p_ == self.p_[0]).all():
+            return np.full(len(X), self.p_[0])
+        return np.asarray(blend(X, self.anchors_, self.width_) @ self.p_)
+
+    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        return np.asarray((Z * self._weights(X)).sum(axis=1))
+
+    def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(Z)), Z * self._weights(X)
+
+
+def default_count(n: int) -> int:
+    """Return the number of anchors for n normals: one per twenty, at most 16."""
+    return min(16, max(1, n // 20))
+
+
+@remembered
+def find_anchors(X: FloatArray, c: FloatArray, n_anchors: int) -> FloatArray:
+    """Return weighted k-means centres, fewer if there are fewer distinct rows."""
+    if n_anchors == 1:
+        return np.average(X, axis=0, weights=c)[np.newaxis]
+    rows = representative_rows(len(X), max(_MOST_ROWS, n_anchors))
+    X, c = merge_duplicates(X[rows], c[rows])
+    if len(X) <= n_anchors:
+        return X
+    means = slow("sklearn.cluster").KMeans(n_anchors, n_init=1, max_iter=100, random_state=0)
+    # Threads add in the order in which they end, and the last bits would differ.
+    with one_thread():
+        means.fit(X, sample_weight=c)
+    return np.ascontiguousarray(means.cluster_centers_, dtype=np.float64)
+
+
+def merge_duplicates(X: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the distinct rows, ordered by their values, with their summed weights."""
+    distinct, place = np.unique(X, axis=0, return_inverse=True)
+    return distinct, np.bincount(place.ravel(), weights=c).astype(np.float64)
+
+
+def blend_width(A: FloatArray) -> float:
+    """Return h: half the median squared distance of an anchor to the nearest other.
+
+    At an anchor the nearest other one then has e^-2 of its weight, and halfway
+    between two both count alike.
+    """
+    if len(A) < 2:
+        return 1.0
+    D = slow("scipy.spatial.distance").cdist(A, A, "sqeuclidean")
+    np.fill_diagonal(D, np.inf)
+    nearest = D.min(axis=1)
+    return float(np.median(nearest) / 2.0) if nearest.all() else 1.0
+
+
+def blend(X: FloatArray, A: FloatArray, h: float) -> FloatArray:
+    """Return the softmax over the anchors of ``-||x - a||^2 / h``, shape (q, K).
+
+    The part ``||x||^2`` is common to all anchors and is left out before it can
+    drown their difference: ``(2 x.a - ||a||^2) / h`` holds far from all anchors.
+    """
+    centre = A.mean(axis=0)
+    B = A - centre
+    logits = (2.0 * ((X - centre) @ B.T) - (B**2).sum(axis=1)) / h
+    logits -= logits.max(axis=1, keepdims=True)
+    b = np.exp(logits)
+    return np.asarray(b / b.sum(axis=1, keepdims=True))
+
+
+class QueryProblems:
+    """The local problem of any point, built from stored training rows.
+
+    It has the nearest rows of each class, for the local part, and for the floor all
+    rows of the class or, of many, a fixed sample that carries their whole weight.
+
+    Parameters
+    ----------
+    Z, y, X, c : ndarray
+        Checked training rows and their weights; kept sorted by class.
+    neighbourhood : Neighbourhood
+        The kernel.
+    locality : Locality
+        The fitted norm.
+    p : float
+        Norm at median variability.
+    eta : float
+        Share of the floor.
+    """
+
+    def __init__(
+        self,
+        Z: FloatArray,
+        y: FloatArray,
+        X: FloatArray,
+        c: FloatArray,
+        neighbourhood: Neighbourhood,
+        locality: Locality,
+        p: float,
+        eta: float,
+    ) -> None:
+        # Class by class, so that the rows of a class are a slice and need no copy.
+        order = y.argsort(kind="stable")
+        self.Z, self.y, self.X, self.c = Z[order], y[order], X[order], c[order]
+        self.neighbourhood = neighbourhood
+        self.locality = locality
+        self.p = float(p)
+        self.eta = float(eta)
+
+    def solve(self, X: FloatArray, nonneg: bool, tol: float, solver: Solver) -> FloatArray:
+        """Return the weights at each row, some hundred problems at a time."""
+        W = np.empty((len(X), self.Z.shape[1]))
+        primal = np.empty(len(X))
+        for start in range(0, len(X), _AT_ONCE):
+            block = slice(start, start + _AT_ONCE)
+            index, weight = self._rows(X[block])
+            p = self.locality.norms(X[block], self.p)
+            answer = solve_batch(self.Z, self.y, index, weight, p, nonneg, tol, solver)
+            W[block], primal[block] = answer.W, answer.primal
+        return trusted_weights(W, primal, np.full(len(X), self.c.sum()), tol)
+
+    def _rows(self, points: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+        index, weight = [], []
+        for sign in np.unique(self.y):
+            start, stop = np.searchsorted(self.y, [sign, sign + 1])
+            for part in (
+                self._local(points, int(start), int(stop)),
+                self._floor(len(points), int(start), int(stop)),
+            ):
+                index.append(part[0])
+                weight.append(part[1])
+        return np.hstack(index), np.hstack(weight)
+
+    def _local(
+        self, points: FloatArray, start: int, stop: int
+    ) -> tuple[NDArray[np.intp], FloatArray]:
+        n = stop - start
+        hood = self.neighbourhood
+        distances, near = neighbours(points, self.X[start:stop], hood.support(n))
+        b = self.c[start:stop]
+        weight = hood.weigh(distances, b[near], hood.count(n), float(b.sum()))
+        return near + start, (1.0 - self.eta) * weight
+
+    def _floor(self, q: int, start: int, stop: int) -> tuple[NDArray[np.intp], FloatArray]:
+        n = stop - start
+        chosen = start + representative_rows(n, MOST_FLOOR_ROWS)
+        weight = self.eta * self.c[chosen]
+        if len(chosen) < n:
+            weight *= self.c[start:stop].sum() / self.c[chosen].sum()
+        return np.tile(chosen, (q, 1)), np.tile(weight, (q, 1))

@@ -1,0 +1,311 @@
+"""Local mean and spread of the scores, and whether context helps to predict them."""
+
+import warnings
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocfuse.arrays import FloatArray
+from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
+from ocfuse.exceptions import SuspectInputWarning
+from ocfuse.fusion.locality import (
+    found_nearest,
+    found_nearest_own,
+    neighbours,
+    own_neighbours,
+    representative_rows,
+)
+from ocfuse.nearest.index import NeighbourIndex
+from ocfuse.system.packages import slow
+from ocfuse.validation import GroupsLike
+
+#: Normals that stand for all where there are more.
+LOCAL_SCALE_ROWS = 5000
+#: Up to so many each row is compared with all of them.
+MOST_COMPARED = 2000
+#: Neighbours per row: with few rows a neighbourhood must not be half of them.
+ROWS_PER_NEIGHBOUR, FEWEST_NEIGHBOURS = 15, 3
+#: Rows that are measured together, so that memory is bounded.
+ROWS_AT_ONCE = 1000
+#: Rows whose neighbours in other groups are looked for, and among many rows that tell the width.
+MOST_QUERIES = 1000
+#: Share of the normals that have their k-th neighbour within the width of the kernel. At 0.9,
+#: too, sparse and discrete data lose: their far rows then pass for local ones.
+REACH = 0.5
+
+#: Standard errors by which context must be better than shuffled context. Rows share their
+#: neighbours, so that chance alone reaches 2 or 3.
+CLEAR = 4.0
+
+
+class LocalScale:
+    """Mean and standard deviation of the scores of normals near a point.
+
+    Over the k nearest normals at distances r_i, with ``K_i = exp(-r_i^2 / 2 h^2)``
+    and ``n = sum K_i``::
+
+        mean_j(x)  = sum_i K_i z_ij / (n + shift_prior)
+        sd_j(x)^2  = (sum_i K_i (z_ij - m_j)^2 + scale_prior) / (n + scale_prior)
+
+    with m_j the plain local mean. Both are drawn to 0 and 1, the mean and the
+    spread of all normals; far from all of them n is 0 and nothing is local.
+
+    How much the mean differs between contexts, if there is context, can be learned:
+    `shift_prior` is then at most the ratio of the variance of the scores in one context to
+    that of their means. What is learned from neighbours, this and the width h, is learned
+    from those of other groups, if there are groups: rows to come are of another, too.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, m)
+        Feature rows of the normals.
+    Z : ndarray of shape (n, d)
+        Their scores, with mean 0 and standard deviation 1.
+    n_neighbors : int
+        The number k, at most one per 15 normals but at least 3; 0 for none.
+    shift_prior, scale_prior : float
+        Strength of the global mean and spread, in rows.
+    n_context : int, default=0
+        Number of columns of X, the last ones, that are context.
+    context_weight : float, default=1.0
+        What these columns are multiplied by.
+    groups : GroupsLike, optional
+        Groups of the normals.
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        Z: FloatArray,
+        n_neighbors: int,
+        shift_prior: float,
+        scale_prior: float,
+        n_context: int = 0,
+        context_weight: float = 1.0,
+        groups: GroupsLike | None = None,
+    ) -> None:
+        rows = representative_rows(len(X), LOCAL_SCALE_ROWS)
+        self.n_context, self.context_weight = n_context, float(context_weight)
+        self.X, self.Z = self._weighed(X[rows]), Z[rows]
+        self.shift_prior = float(shift_prior)
+        self.scale_prior = float(scale_prior)
+        affordable = max(FEWEST_NEIGHBOURS, len(rows) // ROWS_PER_NEIGHBOUR)
+        self.k = min(n_neighbors, affordable, len(rows) - 1)
+        kin = None if groups is None else groups.take(rows)
+        self.width = self._kernel_width(kin) if self.k else 1.0
+        if n_context and self.context_weight and self.k > 1:
+            self.shift_prior = min(self.shift_prior, self._learned_prior(kin))
+
+    def at(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the means and the standard deviations, both (q, d)."""
+        mean, sd = np.zeros((len(X), self.Z.shape[1])), np.ones((len(X), self.Z.shape[1]))
+        if self.k:
+            X = self._weighed(X)
+            for start in range(0, len(X), ROWS_AT_ONCE):
+                block = slice(start, start + ROWS_AT_ONCE)
+                mean[block], sd[block] = self._from(*self._nearest(X[block]))
+        return mean, sd
+
+    def predictive_log_likelihood(
+        self, groups: GroupsLike | None
+    ) -> tuple[NDArray[np.intp], FloatArray]:
+        """Tell how well scores of the normals are predicted by their neighbours in other groups.
+
+        Returns some of the normals, and the mean log-likelihood of their scores.
+        """
+        rows, distances, index = _others(self.X, self._search, self.k, groups)
+        mean, sd = self._from(distances, index)
+        residual = (self.Z[rows] - mean) / sd
+        return rows, np.asarray(-(0.5 * residual**2 + np.log(sd)).mean(axis=1))
+
+    @cached_property
+    def _search(self) -> NeighbourIndex | None:
+        return _search(self.X)
+
+    def _nearest(self, X: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
+        k = min(self.k, len(self.X))  # a forged file may say anything
+        if self._search is None:
+            return neighbours(X, self.X, k)
+        return found_nearest(X, self._search, k)
+
+    @staticmethod
+    def cost(shape: Shape, n_neighbors: int) -> Cost:
+        """Return what it takes to learn the local scale of normals, and to tell it of one row."""
+        near = min(shape.rows, LOCAL_SCALE_ROWS)
+        size = NUMBER * near * shape.columns
+        kept = Cost(fit_bytes={"reference": size}, model_bytes={"reference": size})
+        if not n_neighbors:
+            return kept
+        kind = "fusion" if shape.rows <= MOST_COMPARED else "fusion of many"
+        return kept + Cost(
+            fit_work={kind: near * shape.cells},
+            score_work={kind: near * (shape.columns + EXTRA)},
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def _weighed(self, X: FloatArray) -> FloatArray:
+        if not self.n_context:
+            return X
+        unit = np.ones(X.shape[1])
+        unit[-self.n_context :] = self.context_weight
+        return X * unit
+
+    def _from(
+        self, distances: FloatArray, index: NDArray[np.intp]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations from neighbours."""
+        K = np.exp(-0.5 * (distances / self.width) ** 2)[:, :, np.newaxis]
+        n = K.sum(axis=1)
+        near = self.Z[index]
+        total = (K * near).sum(axis=1)
+        # Where n underflows the sums do too, and the plain mean does not matter.
+        plain = total / np.maximum(n, np.finfo(np.float64).tiny)
+        spread = (K * (near - plain[:, np.newaxis]) ** 2).sum(axis=1)
+        variance = (spread + self.scale_prior) / (n + self.scale_prior)
+        return total / (n + self.shift_prior), np.sqrt(variance)
+
+    def _learned_prior(self, groups: GroupsLike | None) -> float:
+        """Return the strength of the global mean by which means by context are best told.
+
+        A row and the mean of its neighbours share nothing but the context: their covariance
+        is the variance tau^2 of the means by context. With sigma^2 that of the scores in one
+        context, ``sigma^2 / tau^2`` is the weight that a Gaussian prior would have.
+        """
+        context = np.ascontiguousarray(self.X[:, -self.n_context :])
+        rows, _, index = _others(context, _search(context), self.k, groups)
+        near, own = self.Z[index], self.Z[rows]
+        sigma = float(near.var(axis=1, ddof=1).mean())
+        tau = float(((own - own.mean(axis=0)) * near.mean(axis=1)).mean())
+        return sigma / tau if tau > 0 else np.inf
+
+    def _kernel_width(self, groups: GroupsLike | None) -> float:
+        _, distances, _ = _others(self.X, self._search, self.k, groups, MOST_QUERIES)
+        width = float(np.quantile(distances[:, -1], REACH))
+        # Duplicates only: any other row is far.
+        return width if width > 0 else 1.0
+
+
+def _search(X: FloatArray) -> NeighbourIndex | None:
+    """Return what finds the nearest of many rows; few are compared with all."""
+    return NeighbourIndex(X) if len(X) > MOST_COMPARED else None
+
+
+def _others(
+    X: FloatArray,
+    search: NeighbourIndex | None,
+    k: int,
+    groups: GroupsLike | None,
+    most: int = LOCAL_SCALE_ROWS,
+) -> tuple[NDArray[np.intp], FloatArray, NDArray[np.intp]]:
+    """Return rows, and distances and indices of the k nearest rows of other groups.
+
+    Without groups each row is one. Rows with fewer others are left out; if that leaves
+    none, as with one group, groups tell nothing and do not count.
+    """
+    if groups is not None:
+        rows = representative_rows(len(X), MOST_QUERIES)
+        D = slow("scipy.spatial.distance").cdist(X[rows], X)
+        D[groups.same_group(rows)] = np.inf
+        index = D.argpartition(k - 1, axis=1)[:, :k]
+        distances = np.take_along_axis(D, index, axis=1)
+        order = distances.argsort(axis=1, kind="stable")
+        distances = np.take_along_axis(distances, order, 1)
+        index = np.take_along_axis(index, order, 1)
+        known = np.isfinite(distances[:, -1])
+        if known.any():
+            return rows[known], distances[known], index[known]
+    if search is None:
+        return np.arange(len(X)), *own_neighbours(X, k)
+    rows = representative_rows(len(X), most)
+    return rows, *found_nearest_own(search, rows, k)
+
+
+def learned_scale(
+    X: FloatArray,
+    Z: FloatArray,
+    n_neighbors: int,
+    shift_prior: float,
+    scale_prior: float,
+    n_context: int,
+    groups: GroupsLike | None,
+) -> LocalScale:
+    """Return the local scale with context, if that tells something, or without.
+
+    Every normal is predicted by its neighbours, of other groups if there are groups, and no
+    label is used. The context must do that clearly better than the same context shuffled,
+    which makes neighbourhoods as wide but tells nothing.
+
+    Parameters
+    ----------
+    X, Z, n_neighbors, shift_prior, scale_prior, n_context, groups : object
+        As `LocalScale` has them.
+
+    Returns
+    -------
+    LocalScale
+        With weight 1 or 0 of the context.
+    """
+    rows = representative_rows(len(X), LOCAL_SCALE_ROWS)
+    X, Z = X[rows], Z[rows]
+    kin = None if groups is None else groups.take(rows)
+    priors = n_neighbors, shift_prior, scale_prior, n_context
+    aware = LocalScale(X, Z, *priors, 1.0, kin)
+    if aware.k > 1:
+        shuffled = X.copy()
+        shuffled[:, -n_context:] = np.random.RandomState(0).permutation(X[:, -n_context:])
+        chance = LocalScale(shuffled, Z, *priors, 1.0, kin)
+        if _is_clear(_by_group(aware, kin) - _by_group(chance, kin)):
+            return aware
+    return LocalScale(X, Z, *priors, 0.0, kin)
+
+
+def _by_group(scale: LocalScale, groups: GroupsLike | None) -> FloatArray:
+    """Return how well the scores of each group are predicted; without groups, of each row."""
+    rows, fit = scale.predictive_log_likelihood(groups)
+    if groups is None:
+        return fit
+    _, group = np.unique(groups.label[rows], return_inverse=True)
+    return np.bincount(group, weights=fit) / np.bincount(group)
+
+
+def _is_clear(gain: FloatArray) -> bool:
+    """Tell whether a gain is no chance."""
+    return len(gain) > 1 and float(gain.mean()) > CLEAR * gain.std(ddof=1) / np.sqrt(len(gain))
+
+
+def warn_if_far(context: ArrayLike, low: Any, high: Any, stacklevel: int = 3) -> bool:
+    """Tell of context that lies beyond the range of training by more than its width.
+
+    It is most likely in other units.
+
+    Parameters
+    ----------
+    context : array-like of shape (n,) or (n, k)
+        Context of some rows; NaN is not known, and is not far.
+    low, high : float or array-like of shape (k,)
+        Range of each column in training.
+    stacklevel : int, default=3
+        Whose line is shown, as in `warnings.warn`.
+
+    Returns
+    -------
+    bool
+        Whether there was any, and a `SuspectInputWarning` was given.
+    """
+    values, width = np.asarray(context, dtype=np.float64), np.subtract(high, low)
+    is_far = (values < low - width) | (values > high + width)
+    if not is_far.any():
+        return False
+    where = tuple(np.argwhere(is_far)[0].tolist())
+    ends = np.broadcast_to(low, values.shape)[where], np.broadcast_to(high, values.shape)[where]
+    warnings.warn(
+        f"The context was {ends[0]:g} to {ends[1]:g} in training, and is {values[where]:g} now, "
+        "which is far beyond. Give it in the units of training, such as 0.5 instead of 50 %.",
+        SuspectInputWarning,
+        stacklevel=stacklevel,
+    )
+    return True

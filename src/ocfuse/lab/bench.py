@@ -1,0 +1,92 @@
+"""`ocfuse bench`: the paper's experiment, run again."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ocfuse.cli.output import print_json, print_line
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.system.progress import show_progress
+
+#: Repetitions, and most of them if it has to be quick.
+SEEDS, QUICK_SEEDS = 10, 3
+
+app = typer.Typer(
+    help="Run the paper's experiment again.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command("paper")
+def paper_command(
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"At most {QUICK_SEEDS} repetitions: minutes.")
+    ] = False,
+    sets: Annotated[str | None, typer.Option(help="Sets, such as D1,D5; by default all.")] = None,
+    seeds: Annotated[int, typer.Option(help="Repetitions.")] = SEEDS,
+    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.", min=1)] = 2,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("ocfuse-paper"),
+    ablation: Annotated[
+        Path, typer.Option(help="Results of the benchmark of the solvers, if there are any.")
+    ] = Path("benchmarks/results/solvers/ablation.json"),
+) -> None:
+    """Run every system of the paper's tables; a run that was stopped goes on where it was."""
+    run(sets, min(seeds, QUICK_SEEDS) if quick else seeds, jobs, out, ablation)
+
+
+@app.command("cell")
+def cell_command(
+    file: Annotated[Path, typer.Argument(help="File of a cell, in cells/ of the results.")],
+    system: Annotated[str, typer.Argument(help='Name of a system, such as "Pure2 RPAU".')],
+) -> None:
+    """Run one system again on the split of a file; exit code 1 if the file holds another result."""
+    if not is_same_again(file, system):
+        raise typer.Exit(1)
+
+
+@app.callback()
+def _root() -> None:
+    pass
+
+
+def run(sets: str | None, n_seeds: int, jobs: int, out: Path, ablation: Path) -> None:
+    """Run every system of the paper's tables, and write them."""
+    from ocfuse.lab.paper.experiment import (  # noqa: PLC0415
+        HINDSIGHT_SEEDS,
+        SETS,
+        run_hindsight,
+        run_paper,
+        set_names,
+    )
+    from ocfuse.lab.paper.runner import facts  # noqa: PLC0415
+    from ocfuse.lab.paper.tables import write  # noqa: PLC0415
+
+    names = set_names(list(SETS) if sets is None else sets.split(","))
+    with show_progress():
+        results = run_paper(out, names, n_seeds, jobs)
+        bounds = run_hindsight(out, names, min(n_seeds, HINDSIGHT_SEEDS), jobs)
+    command = f"ocfuse bench paper --sets {','.join(names)} --seeds {n_seeds}"
+    index, *_ = write(results, out, about=facts(command), bounds=bounds, ablation=ablation)
+    n_failed = sum("failure" in record for record in results)
+    print_line(f"{len(results)} results, {n_failed} of them failures, in {out}; see {index}")
+
+
+def is_same_again(file: Path, system: str) -> bool:
+    """Run one system again on the split of a file; tell whether the file holds its result."""
+    from ocfuse.lab.paper.experiment import rerun  # noqa: PLC0415
+    from ocfuse.lab.paper.runner import is_cell  # noqa: PLC0415
+
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{file} must be the file of a cell. {error}.") from None
+    if not is_cell(stored):
+        raise InvalidInputError(f"{file} must be the file of a cell. Use one in cells/paper/.")
+    again = rerun(stored, system)
+    before = stored["runs"].get(system, {}).get("results", {})
+    print_json({"now": again, "stored": before, "is_same": again == before})
+    return bool(again == before)

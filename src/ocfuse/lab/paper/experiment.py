@@ -1,0 +1,335 @@
+"""The paper's experiment: ten sets, ten repetitions, every system of its tables."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import scale
+
+from ocfuse.arrays import FloatArray
+from ocfuse.compare import Results, System
+from ocfuse.datasets import load_uci
+from ocfuse.datasets.dataset import Dataset
+from ocfuse.datasets.uci import UCI_SETS
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.lab.paper.repetitions import PROTOCOLS, Split, draw, repeated
+from ocfuse.lab.paper.runner import (
+    Cell,
+    Stored,
+    code_digest,
+    data_digest,
+    definition_key,
+    is_cell,
+    require_writable,
+    run_cells,
+    write_whole,
+)
+from ocfuse.lab.paper.systems import SYSTEMS, TABLES, Context, make_context, run_recipe
+from ocfuse.metrics import auc
+from ocfuse.stats.ranks import require_count
+from ocfuse.tuning.splits import family
+
+#: The sets by the paper's numbers.
+SETS = tuple(uci_set.paper_id for uci_set in UCI_SETS.values())
+SEEDS, QUICK_SEEDS = 10, 3
+#: Name of the file of all results.
+RESULTS = "results.json"
+
+Record = dict[str, Any]
+
+#: Repetitions, at most: these are bounds, not results.
+HINDSIGHT_SEEDS = 3
+#: Weights of a linear combination are hardly held back.
+FREEDOM = 1e3
+#: Criteria of the two protocols.
+JUDGES = {"pure": ("rpau", "pseudo-negatives"), "non-pure": ("labels",)}
+
+#: (set, what) to an AUC in %, where what is such as "kpca lowest" or "linear rpau".
+Bounds = dict[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The experiment, as `run_cells` takes it.
+
+    Parameters
+    ----------
+    load : callable, default=load_uci
+        Takes the name of a set and returns its rows.
+    """
+
+    load: Callable[[str], Dataset] = load_uci
+
+    def systems(self, cell: Cell) -> list[System]:
+        """Return the systems of the cell's protocol; their keys depend on the data too."""
+        content = _digest(self.load, cell.name)
+        return [
+            System(
+                name,
+                entry.group,
+                definition_key(entry.key, content),
+                run_recipe(name, entry.recipe),
+            )
+            for name, entry in SYSTEMS[cell.variant].items()
+        ]
+
+    def prepare(self, cell: Cell) -> tuple[Context, Stored]:
+        """Draw the split of a cell and prepare its rows.
+
+        The split is stored, and how many test rows are repeated training rows.
+        """
+        data = _loaded(self.load, cell.name)
+        split = draw(data.y, cell.name, cell.variant, cell.seed)
+        context = make_context(data.X, split)
+        return context, {"split": split.record(), "repeated": repeated(context.trial)}
+
+
+def paper_cells(sets: Sequence[str] = SETS, seeds: int = SEEDS) -> list[Cell]:
+    """Return the cells of the experiment.
+
+    Parameters
+    ----------
+    sets : sequence of str, default: all
+        Numbers of sets, "D1" to "D10".
+    seeds : int, default=10
+        Repetitions.
+
+    Returns
+    -------
+    list of Cell
+        Repetition by repetition, so that those of large sets are spread over the run;
+        the pure protocol first.
+
+    Examples
+    --------
+    >>> from ocfuse.lab.paper import paper_cells
+    >>> len(paper_cells()), str(paper_cells(["D5"], seeds=1)[1])
+    (200, 'non-pure D5 0')
+    """
+    names = set_names(sets)
+    require_count("seeds", seeds, 1)
+    return [Cell("paper", p, s, seed) for seed in range(seeds) for s in names for p in PROTOCOLS]
+
+
+def set_names(sets: Sequence[str]) -> list[str]:
+    """Return names of sets as the tables have them, each once.
+
+    Parameters
+    ----------
+    sets : sequence of str
+        Names, such as "D5" or "d5".
+
+    Returns
+    -------
+    list of str
+        Names.
+    """
+    if isinstance(sets, str) or not isinstance(sets, Sequence):
+        raise InvalidTypeError(f'sets must be a list such as ["D1", "D5"]. Got {sets!r}.')
+    names = list(dict.fromkeys(str(name).strip().upper() for name in sets))
+    if not names or not set(names) <= set(SETS):
+        raise InvalidInputError(f"sets must be some of {', '.join(SETS)}. Got {list(sets)}.")
+    return names
+
+
+def run_paper(
+    folder: str | Path, sets: Sequence[str] = SETS, seeds: int = SEEDS, jobs: int = 1
+) -> list[Record]:
+    """Run the experiment, or what is missing of it, and write all results.
+
+    Parameters
+    ----------
+    folder : str or Path
+        ``cells/`` in it keeps every cell with its split; ``results.json`` is written
+        at the end. One that holds results of more sets or repetitions is refused.
+    sets : sequence of str, default: all
+        Numbers of sets, "D1" to "D10".
+    seeds : int, default=10
+        Repetitions.
+    jobs : int, default=1
+        Processes.
+
+    Returns
+    -------
+    list of dict
+        One record for each row of a table, set and repetition: "table", "row",
+        "system", "group", "protocol", "set", "seed", "n_train", "n_validation",
+        "n_normals" and "n_anomalies" (of the test), "repeated" (which share of these, in
+        %, equals a training row), the measures in % ("auc", "ap", "prevalence", "gmean",
+        "best_gmean", "false_alarms"), and "choices"; or "failure" instead of measures
+        and choices.
+    """
+    cells, folder = paper_cells(sets, seeds), Path(folder)
+    require_count("jobs", jobs, 1)
+    require_writable(folder)
+    _require_no_fewer(cells, folder)
+    stored = run_cells(Paper(), cells, folder / "cells", jobs)
+    found = records(stored)
+    text = ",\n".join(json.dumps(record, allow_nan=False) for record in found)
+    write_whole(folder / RESULTS, f"[\n{text}\n]\n")
+    return found
+
+
+def _require_no_fewer(cells: Sequence[Cell], folder: Path) -> None:
+    """Refuse to replace results, and the tables made of them, by those of fewer cells."""
+    try:
+        before = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+        there = {(record["set"], record["seed"]) for record in before}
+    except (OSError, ValueError, TypeError, KeyError):
+        return
+    if lost := there - {(cell.name, cell.seed) for cell in cells}:
+        sets = [name for name in SETS if name in {set_name for set_name, _ in there}]
+        n_seeds = 1 + max(seed for _, seed in there)
+        raise InvalidInputError(
+            f"The folder {str(folder)!r} holds {len(lost)} splits that this run has not: it would "
+            "replace tables of more by tables of fewer. Use another folder, or ask for the sets "
+            f"{','.join(sets)} and {n_seeds} repetitions."
+        )
+
+
+def records(stored: Sequence[Stored]) -> list[Record]:
+    """Return stored cells as one long list, table by table and row by row."""
+    return [
+        {"table": table, "row": row, **_record(cell, system)}
+        for table, rows in TABLES.items()
+        for row, system in rows.items()
+        for cell in stored
+        if system in cell["runs"]
+    ]
+
+
+def rerun(stored: Stored, system: str, load: Callable[[str], Dataset] = load_uci) -> Results:
+    """Run one system again on the stored split of a cell.
+
+    Parameters
+    ----------
+    stored : dict
+        What the file of a cell holds.
+    system : str
+        Name of the system.
+    load : callable, default=load_uci
+        Takes the name of a set and returns its rows.
+
+    Returns
+    -------
+    dict
+        The measures by name, as in the file.
+    """
+    if not is_cell(stored):
+        raise InvalidInputError("stored must be what the file of a cell of the paper holds.")
+    split = Split.read(stored.get("split"))
+    known = SYSTEMS[split.protocol]
+    if system not in known:
+        names = ", ".join(map(repr, known))
+        raise InvalidInputError(f"system must be one of {names}. Got {system!r}.")
+    X = load(split.name).X
+    if max(row for rows in split.parts() for row in rows) >= len(X):
+        raise InvalidInputError(f"The split is not one of {split.name}, which has {len(X)} rows.")
+    return run_recipe(system, known[system].recipe)(make_context(X, split))
+
+
+def _record(cell: Stored, system: str) -> Record:
+    split, run = cell["split"], cell["runs"][system]
+    return {
+        "system": system,
+        "group": run["group"],
+        "protocol": split["protocol"],
+        "set": split["name"],
+        "seed": split["seed"],
+        "n_train": len(split["train"]),
+        "n_validation": len(split["validation"]),
+        "n_normals": len(split["test"]),
+        "n_anomalies": len(split["test_anomalies"]),
+        "repeated": cell["repeated"],
+        **run["results"][system],
+    }
+
+
+@lru_cache(maxsize=len(SETS))
+def _loaded(load: Callable[[str], Dataset], name: str) -> Dataset:
+    return load(name)
+
+
+@lru_cache(maxsize=len(SETS))
+def _digest(load: Callable[[str], Dataset], name: str) -> str:
+    data = _loaded(load, name)
+    return data_digest(data.X, data.y)
+
+
+@dataclass(frozen=True)
+class Hindsight(Paper):
+    """Bounds as an experiment; unlike a system it looks at the truth about the test."""
+
+    def systems(self, cell: Cell) -> list[System]:
+        """Return one system, whose key changes with those of the members."""
+        keys = [system.key for system in super().systems(cell) if system.group == "member"]
+        key = definition_key(code_digest([Path(__file__)]), *keys)
+        return [System("hindsight", "hindsight", key, lambda found: bounds(found, cell.variant))]
+
+
+def run_hindsight(
+    folder: str | Path, sets: Sequence[str] = SETS, seeds: int = HINDSIGHT_SEEDS, jobs: int = 1
+) -> Bounds:
+    """Return the bounds, means over repetitions, computing only what is not stored.
+
+    Parameters
+    ----------
+    folder : str or Path
+        ``cells/`` in it keeps the results.
+    sets : sequence of str, default: all
+        Numbers of sets, "D1" to "D10".
+    seeds : int, default=3
+        Repetitions.
+    jobs : int, default=1
+        Processes.
+
+    Returns
+    -------
+    dict
+        AUC in % by set and by what it is: "kpca lowest" and "kpca highest" of the
+        candidates of a family, "linear rpau" of a linear combination of the members
+        that a criterion has chosen, with weights fitted on the test itself.
+    """
+    cells = [
+        Cell("hindsight", cell.variant, cell.name, cell.seed) for cell in paper_cells(sets, seeds)
+    ]
+    values: dict[tuple[str, str], list[float]] = {}
+    for stored in run_cells(Hindsight(), cells, Path(folder) / "cells", jobs):
+        for what, found in stored["runs"]["hindsight"]["results"].items():
+            if "auc" in found:
+                values.setdefault((stored["split"]["name"], what), []).append(found["auc"])
+    return {place: fmean(areas) for place, areas in values.items()}
+
+
+def bounds(context: Context, protocol: str) -> Results:
+    """Return the bounds of one cell; candidates in the pure protocol only, as both share them."""
+    trial, candidates = context.trial, context.candidates
+    y = np.where(trial.is_normal, 1, -1)
+    areas: dict[str, float] = {}
+    if protocol == PROTOCOLS[0]:
+        S = candidates.pool.score_samples(trial.test)
+        names = np.array([family(name) for name in candidates.pool.names_])
+        each = np.array([auc(y, column) for column in S.T])
+        for name in dict.fromkeys(names.tolist()):
+            areas[f"{name} lowest"] = float(each[names == name].min())
+            areas[f"{name} highest"] = float(each[names == name].max())
+    for criterion in JUDGES[protocol]:
+        areas[f"linear {criterion}"] = best_linear(
+            candidates.chosen(criterion).scores(trial.test), y
+        )
+    return {what: {"auc": round(100.0 * area, 6)} for what, area in areas.items()}
+
+
+def best_linear(S: FloatArray, y: NDArray[Any]) -> float:
+    """Return the AUC of about the best linear combination of the columns, known the labels."""
+    scaled = scale(S)
+    weights = LogisticRegression(C=FREEDOM, class_weight="balanced", max_iter=5000).fit(scaled, y)
+    tried = [weights.decision_function(scaled), scaled.sum(axis=1), *scaled.T]
+    return max(auc(y, score) for score in tried)

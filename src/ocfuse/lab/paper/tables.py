@@ -1,0 +1,314 @@
+"""Every table of the paper, recomputed, as Markdown, CSV and LaTeX."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ocfuse.lab.paper.account import MEASURE_NAMES, account_page, deviation_sheets, index
+from ocfuse.lab.paper.beside import plain_sheet, sheet_beside, summarise, table_beside, table_names
+from ocfuse.lab.paper.deviations import FAR, FLOOR, Difference, differences
+from ocfuse.lab.paper.published import published_table
+from ocfuse.lab.paper.ranking import (
+    Ranking,
+    critical_difference_diagram,
+    omnibus_sheet,
+    pair_sheet,
+    rank_sheet,
+)
+from ocfuse.lab.paper.sheet import GAP, Cell, Sheet
+from ocfuse.system.files import write_atomically
+
+Records = Sequence[dict[str, Any]]
+
+TITLES = {
+    "rpau": "Members and fusions tuned by RPAU",
+    "pseudo-negative": "Members and fusions tuned by pseudo-negatives",
+    "comparison": "Comparison with other work",
+}
+NOTE = (
+    "Mean ± standard deviation over the repetitions, in %; the paper's as printed. Bold: the best "
+    "of our figures on the set, our own rows included."
+)
+#: Where the repository keeps the benchmark of the solvers.
+ABLATION = Path("benchmarks/results/solvers/ablation.json")
+
+#: Which methods are timed against the interior point, by their names in the benchmark.
+METHODS = {"paper": "Frank-Wolfe as the paper has it", "strong": "Frank-Wolfe, strong"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A file of Markdown with the sheets that it shows.
+
+    Parameters
+    ----------
+    name, title : str
+        Name of the file without suffix, and heading.
+    text : str
+        Markdown that comes first.
+    sheets : list of Sheet
+        Tables; each is also written as CSV and LaTeX.
+    pictures : dict
+        SVG by name of file.
+    """
+
+    name: str
+    title: str
+    text: str
+    sheets: list[Sheet]
+    pictures: dict[str, str] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write all files."""
+        shown = [f"![{Path(name).stem}]({name})" for name in self.pictures]
+        parts = [f"# {self.title}", self.text, *shown, *(s.markdown() for s in self.sheets)]
+        text = "\n\n".join(part for part in parts if part) + "\n"
+        write_atomically(folder / f"{self.name}.md", text.encode())
+        for sheet in self.sheets:
+            sheet.write(folder)
+        for name, picture in self.pictures.items():
+            write_atomically(folder / name, picture.encode())
+
+
+def write(
+    results: Records,
+    out: Path,
+    *,
+    about: Mapping[str, str] | None = None,
+    bounds: Mapping[tuple[str, str], float] | None = None,
+    ablation: Path = ABLATION,
+) -> list[Path]:
+    """Write all tables, the deviations with their reasons, the account and an index.
+
+    Parameters
+    ----------
+    results : sequence of dict
+        Records as `run_paper` returns them.
+    out : Path
+        The folder.
+    about : mapping, default=None
+        Facts about the run, as `facts` returns them.
+    bounds : mapping, default=None
+        What `run_hindsight` returns; without it some reasons are not known.
+    ablation : Path, default=ABLATION
+        Results of the benchmark of the solvers, if there are any.
+
+    Returns
+    -------
+    list of Path
+        The Markdown files, the index first.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    made = pages(results, bounds, ablation)
+    for page in made:
+        page.write(out)
+    listed = [(page.name, page.title) for page in made]
+    write_atomically(out / "README.md", index(results, listed, about or {}).encode())
+    return [out / "README.md", *(out / f"{page.name}.md" for page in made)]
+
+
+def pages(
+    results: Records,
+    bounds: Mapping[tuple[str, str], float] | None = None,
+    ablation: Path = ABLATION,
+) -> list[Page]:
+    """Return everything but the index.
+
+    Parameters
+    ----------
+    results : sequence of dict
+        Records as `run_paper` returns them.
+    bounds : mapping, default=None
+        What `run_hindsight` returns.
+    ablation : Path, default=ABLATION
+        Results of the benchmark of the solvers.
+
+    Returns
+    -------
+    list of Page
+        The pages.
+    """
+    names = table_names(results)
+    cells = differences(results, bounds)
+    text, sheets = account_page(results, cells)
+    return [
+        Page("account", "The account in numbers", text, sheets),
+        *(_main_page(results, name) for name in names),
+        *(_rank_page(results, name) for name in names),
+        _deviation_page(cells),
+        _oracle_page(results, names),
+        _precision_page(results, names),
+        _solver_page(ablation),
+    ]
+
+
+def _main_page(results: Records, name: str) -> Page:
+    sheets = [
+        sheet_beside(
+            table_beside(results, name, measure),
+            f"{name}-{measure}",
+            words,
+            NOTE,
+        )
+        for measure, words in MEASURE_NAMES.items()
+    ]
+    return Page(name, TITLES[name], "", sheets)
+
+
+def _rank_page(results: Records, name: str) -> Page:
+    sheets, pictures = [], {}
+    for measure, words in MEASURE_NAMES.items():
+        ranking = Ranking(summarise(results, name, measure), published_table(name, measure))
+        stem = f"{name}-{measure}"
+        sheets += [
+            rank_sheet(ranking, f"ranks-{stem}", f"Mean ranks, {words}"),
+            omnibus_sheet(ranking, f"test-{stem}", f"Skillings and Mack's test, {words}"),
+            pair_sheet(ranking, f"pairs-{stem}", f"Which systems differ, {words}"),
+        ]
+        highlight = [system for system in ranking.systems if system.startswith("Pure2")]
+        pictures[f"ranks-{stem}.svg"] = critical_difference_diagram(
+            ranking.table,
+            ranking.systems,
+            highlight=highlight,
+            title=f"{TITLES[name]}: mean ranks in {words}, our results",
+        )
+    return Page(
+        f"ranks-{name}", f"Ranks: {TITLES[name][0].lower()}{TITLES[name][1:]}", "", sheets, pictures
+    )
+
+
+def _deviation_page(cells: Sequence[Difference]) -> Page:
+    far = sum(cell.is_far for cell in cells)
+    text = (
+        f"{far} of {len(cells)} cells differ by more than {FAR:g} standard deviations. Deviation: "
+        "the root mean square of ours and of the printed one, each of a single repetition; ours "
+        f"alone where none is printed; at least {FLOOR} points, because printed ones of 0.0 are "
+        "implausible with so few normals in the test. The reason is the first that fits of the "
+        "rules in `ocfuse.lab.paper.deviations`; it is the most likely one that we know of, not a "
+        "proof. A system in two tables is listed once."
+    )
+    title = "Cells that differ by more than two standard deviations"
+    return Page("deviations", title, text, deviation_sheets(cells))
+
+
+def _oracle_page(results: Records, names: Sequence[str]) -> Page:
+    sheets = [
+        sheet_beside(
+            table_beside(results, name, "best_gmean", "gmean"),
+            f"oracle-{name}",
+            TITLES[name],
+            NOTE,
+        )
+        for name in names
+    ]
+    text = (
+        "The G-mean of our scores at the threshold that is best on the test itself. Nobody has it "
+        "beforehand: it is here only because the printed G-means are close to it."
+    )
+    return Page("oracle-gmean", "G-mean at the best threshold in hindsight", text, sheets)
+
+
+def _precision_page(results: Records, names: Sequence[str]) -> Page:
+    sheets = []
+    for name in names:
+        ap = summarise(results, name, "ap")
+        sheets.append(plain_sheet(ap, f"auc-pr-{name}", TITLES[name], NOTE))
+    for name in names[-1:]:
+        share = summarise(results, name, "prevalence")
+        sheets.append(plain_sheet(share, "prevalence", "Prevalence", "What a random order has."))
+    text = (
+        "Area under precision and recall of the anomalies (average precision). It depends on their "
+        "share of the test, so it can only be read beside the prevalence, and not compared between "
+        "the protocols: some anomalies are known in the non-pure one, and not in its test."
+    )
+    return Page("auc-pr", "AUC-PR and prevalence", text, sheets)
+
+
+def _solver_page(ablation: Path) -> Page:
+    sheets = ablation_sheets(ablation)
+    text = (
+        "From the benchmark of the solvers, `make bench-solvers`, explained in `docs/solvers.md`."
+        if sheets
+        else "Left out: there is no result of the benchmark of the solvers (`make bench-solvers`)."
+    )
+    return Page("solvers", "Speed of the solvers", text, sheets)
+
+
+def ablation_sheets(path: Path) -> list[Sheet]:
+    """Return the ratios of times, one sheet for each Frank-Wolfe; none without a file.
+
+    Parameters
+    ----------
+    path : Path
+        ``ablation.json`` of the benchmark of the solvers.
+
+    Returns
+    -------
+    list of Sheet
+        Time of Frank-Wolfe over that of the interior point, by norm and tolerance.
+    """
+    if not path.is_file():
+        return []
+    data: dict[str, list[dict[str, Any]]] = json.loads(path.read_text(encoding="utf-8"))["data"]
+    settings = {name: cells for name, cells in data.items() if _is_grid(cells)}
+    return [_sheet(settings, method, words) for method, words in METHODS.items()]
+
+
+def _sheet(settings: dict[str, list[dict[str, Any]]], method: str, words: str) -> Sheet:
+    cells = {(name, c["p"], c["tol"]): c for name, found in settings.items() for c in found}
+    first = next(iter(settings.values()))
+    rows: list[list[Cell]] = [
+        [
+            _norm(cell["p"]),
+            f"{cell['tol']:g}",
+            f"{cell['printed']:.2f}",
+            *(_ratio(cells.get((name, cell["p"], cell["tol"])), method) for name in settings),
+        ]
+        for cell in first
+    ]
+    note = (
+        "Time over that of the interior point: above 1 the interior point is faster. `>`: a run "
+        "was stopped at the limit of iterations, so that it is a lower bound. The paper defines "
+        "neither its precision nor its Frank-Wolfe; here it is the certified relative gap."
+    )
+    header = ["p", "gap", "paper", *settings]
+    return Sheet(f"solvers-{method}", words, header, rows, note)
+
+
+def geometric_ratio(cell: dict[str, Any], method: str) -> tuple[float, bool]:
+    """Return a method's time over that of the interior point, and whether it is a lower bound.
+
+    Parameters
+    ----------
+    cell : dict
+        A norm and a tolerance of the benchmark.
+    method : str
+        "paper" or "strong".
+
+    Returns
+    -------
+    tuple
+        Geometric mean over the instances; True if one of them was stopped.
+    """
+    logs = [math.log(run[method] / run["interior_point"]) for run in cell["runs"]]
+    return math.exp(fmean(logs)), any(run[f"is_{method}_capped"] for run in cell["runs"])
+
+
+def _ratio(cell: dict[str, Any] | None, method: str) -> str:
+    if cell is None:
+        return GAP
+    ratio, is_bound = geometric_ratio(cell, method)
+    return (">" if is_bound else "") + f"{ratio:.2g}"
+
+
+def _norm(p: float) -> str:
+    return str(Fraction(p).limit_denominator(64))
+
+
+def _is_grid(cells: Any) -> bool:
+    return isinstance(cells, list) and bool(cells) and "printed" in cells[0]

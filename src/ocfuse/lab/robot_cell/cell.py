@@ -1,0 +1,353 @@
+"""A cell on disk: its plan, and runs made in parallel, each there whole or not at all."""
+
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+
+from ocfuse.exceptions import InvalidInputError, OcfuseError
+from ocfuse.lab.robot_cell.run import TRUTH, Recording, is_as_meant, record
+from ocfuse.lab.robot_cell.settings import draw
+from ocfuse.lab.robot_cell.task import intervals
+from ocfuse.lab.robot_cell.world import COLUMNS, engine, robot_needs
+from ocfuse.system.files import LOCK, folder_lock, write_atomically
+from ocfuse.system.progress import current_progress
+from ocfuse.vision.trials import KINDS, TYPES, Trial, find_kinds, read_trials, type_of
+
+#: How often a run is drawn anew before it is given up.
+MOST_ATTEMPTS = 20
+JPEG_QUALITY = 92
+
+#: What a cell was asked to be, and what made it.
+PLAN_FILE = "cell.json"
+MAKER = "made_by"
+#: To be raised whenever the same plan gives other pictures, sensor values or labels.
+SIMULATOR = 1
+#: Packages that pictures and physics come from.
+PACKAGES = ("numpy", "pillow", "pybullet")
+
+SPLITS = ("train", "validation", "test")
+#: Frames of a run: fewer would miss what happens, more do not fit their names.
+LEAST_FRAMES, MOST_FRAMES = 10, 2000
+
+
+class PlannedRun(NamedTuple):
+    """A run that shall be made.
+
+    Attributes
+    ----------
+    trial : int
+        Its number.
+    split : str
+        What it is for.
+    kind : str
+        What goes wrong; "" if nothing does.
+    """
+
+    trial: int
+    split: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """The runs of a cell.
+
+    Parameters
+    ----------
+    train, validation, test : int
+        Normal runs.
+    anomalous : int, default=0
+        Runs of each type of anomaly, all in test; the kinds of a type take turns.
+    types : tuple of str, default=("1", "2", "3", "4")
+        Types by number, or kinds by name.
+    n_frames : int, default=100
+        Frames of every run.
+    seed : int, default=0
+        Seed of everything.
+    """
+
+    train: int
+    validation: int
+    test: int
+    anomalous: int = 0
+    types: tuple[str, ...] = ("1", "2", "3", "4")
+    n_frames: int = 100
+    seed: int = 0
+
+    def check(self) -> None:
+        """Raise if it cannot be carried out."""
+        find_kinds(self.types)
+        for name in ("train", "validation", "test", "anomalous", "seed"):
+            if getattr(self, name) < 0:
+                raise InvalidInputError(f"{name} must be at least 0. Got {getattr(self, name)}.")
+        if not LEAST_FRAMES <= self.n_frames <= MOST_FRAMES:
+            raise InvalidInputError(
+                f"A run must have {LEAST_FRAMES} to {MOST_FRAMES} frames. Got {self.n_frames}."
+            )
+        if not any(True for _ in self.runs()):
+            raise InvalidInputError("There must be at least one run. Ask for more runs.")
+
+    def runs(self) -> Iterator[PlannedRun]:
+        """Yield the runs in the order of their numbers."""
+        wanted = find_kinds(self.types)
+        trial = 0
+        for split in SPLITS:
+            for _ in range(getattr(self, split)):
+                yield PlannedRun(trial, split, "")
+                trial += 1
+        for kinds in KINDS.values():
+            turns = [kind for kind in kinds if kind in wanted]
+            for i in range(self.anomalous if turns else 0):
+                yield PlannedRun(trial, "test", turns[i % len(turns)])
+                trial += 1
+
+    def facts(self) -> dict[str, Any]:
+        """Return what JSON can hold of it."""
+        return {**asdict(self), "types": list(self.types)}
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> "CellPlan":
+        """Return the plan that has these facts; other entries are passed over."""
+        known = {field.name: facts[field.name] for field in fields(cls)}
+        return cls(**{**known, "types": tuple(known["types"])})
+
+
+def simulate(folder: str | Path, plan: CellPlan, jobs: int = 1) -> list[Trial]:
+    """Let the robot of the simulated cell work, and write what is seen and measured.
+
+    A run has its own chance, which comes from the seed of the plan and its number. So the
+    files do not depend on the number of processes, nor on whether the command was stopped
+    and started again: runs that are there are not made again. A folder that another version
+    of the simulator has made is refused, and so are runs of other packages in one cell.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where to write; it is made if need be.
+    plan : CellPlan
+        What to make.
+    jobs : int, default=1
+        Processes, each with one thread.
+
+    Returns
+    -------
+    list of Trial
+        All runs of the cell.
+    """
+    plan.check()
+    _check_packages()
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with folder_lock(folder):
+        claim(folder, plan)
+        runs = list(plan.runs())
+        missing = [run for run in runs if not trial_folder(folder, run).is_dir()]
+        if missing:
+            refuse_other_packages(folder)
+        for part in folder.glob("*/.trial_*.part"):
+            shutil.rmtree(part)
+        _make(folder, plan, missing, len(runs), jobs)
+    return read_trials(folder)
+
+
+def _check_packages() -> None:
+    """Raise before anything is written if a package is missing."""
+    engine()
+    for package in ("PIL", "pyarrow"):
+        robot_needs(package)
+
+
+def trial_folder(folder: Path, run: PlannedRun) -> Path:
+    """Return where a run is written."""
+    return folder / run.split / f"trial_{run.trial:04d}"
+
+
+def make_run(plan: CellPlan, run: PlannedRun) -> Recording:
+    """Return a run that turned out as planned."""
+    for attempt in range(MOST_ATTEMPTS):
+        settings = draw(plan.seed, run.trial, run.kind, attempt)
+        recording = record(settings, plan.n_frames)
+        if is_as_meant(recording):
+            return recording
+    raise OcfuseError(
+        f"Run {run.trial} ({run.kind or 'normal'}) did not turn out as planned in {MOST_ATTEMPTS} "
+        f"attempts with seed {plan.seed}. Use another seed, or more frames."
+    )
+
+
+def write_run(folder: Path, plan: CellPlan, run: PlannedRun) -> None:
+    """Make a run and write it, all files at once."""
+    recording = make_run(plan, run)
+    target = trial_folder(folder, run)
+    target.parent.mkdir(exist_ok=True)
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    try:
+        _write_frames(part / "rgb", recording)
+        _write_table(part / "states.parquet", _states(recording))
+        _write_table(part / "truth.parquet", {name: recording.fact(name) for name in TRUTH})
+        text = json.dumps(_annotation(recording), indent=1)
+        (part / "annotation.json").write_text(text + "\n", encoding="utf-8")
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _make(folder: Path, plan: CellPlan, missing: list[PlannedRun], n_runs: int, jobs: int) -> None:
+    progress = current_progress()
+    n_there = n_runs - len(missing)
+    progress("runs", "there", n_there, n_runs)
+    begin = time.perf_counter()
+    calls = (delayed(write_run)(folder, plan, run) for run in missing)
+    try:
+        with parallel_config("loky", inner_max_num_threads=1):
+            for i, _ in enumerate(Parallel(n_jobs=jobs, return_as="generator")(calls), 1):
+                left = (time.perf_counter() - begin) / i * (len(missing) - i)
+                progress("runs", f"{left / 60:.1f} min left", n_there + i, n_runs)
+    except BrokenProcessPool as error:
+        raise OcfuseError(
+            "A process of the simulation was killed. What was finished is there: run the same "
+            "again, perhaps with fewer jobs if memory was short."
+        ) from error
+
+
+def _write_frames(folder: Path, recording: Recording) -> None:
+    image = robot_needs("PIL.Image")
+    folder.mkdir(parents=True)
+    for i, frame in enumerate(recording.frames):
+        file = folder / f"frame_{i:04d}.jpg"
+        image.fromarray(frame).save(file, quality=JPEG_QUALITY, subsampling=0)
+
+
+def _states(recording: Recording) -> dict[str, Any]:
+    moments = recording.moments
+    return {
+        "time": np.array(recording.times),
+        "phase": [moment.phase for moment in moments],
+        "fraction": np.array([moment.fraction for moment in moments]),
+        "progress": np.array([moment.progress for moment in moments]),
+        **dict(zip(COLUMNS, np.array(recording.sensors).T, strict=True)),
+    }
+
+
+def _write_table(file: Path, columns: dict[str, Any]) -> None:
+    arrow = robot_needs("pyarrow")
+    parquet = robot_needs("pyarrow.parquet")
+    parquet.write_table(arrow.table(columns), file)
+
+
+def _annotation(recording: Recording) -> dict[str, Any]:
+    kind = recording.settings.kind
+    number = type_of(kind)
+    return {
+        "Anomalies": [list(pair) for pair in intervals(recording.is_anomalous())],
+        "type": number,
+        "name": TYPES.get(number, "normal"),
+        "kind": kind,
+        "settings": asdict(recording.settings),
+    }
+
+
+def maker() -> dict[str, Any]:
+    """Return the version of the simulator and of the packages below it."""
+    return {"simulator": SIMULATOR, **{name: version(name) for name in PACKAGES}}
+
+
+def read_plan(folder: str | Path) -> CellPlan | None:
+    """Return what a cell was asked to be.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of a cell, whole or not.
+
+    Returns
+    -------
+    Plan or None
+        None if there is no cell.
+    """
+    file = Path(folder) / PLAN_FILE
+    return _plan(file) if file.exists() else None
+
+
+def claim(folder: Path, plan: CellPlan) -> None:
+    """Say what the folder holds, or see that it holds the same."""
+    file = folder / PLAN_FILE
+    if not file.exists():
+        _refuse_others(folder)
+        text = json.dumps({**plan.facts(), MAKER: maker()}, indent=1)
+        write_atomically(file, (text + "\n").encode())
+        return
+    there, wanted = _plan(file).facts(), plan.facts()
+    if there != wanted:
+        differing = sorted(name for name in wanted if there[name] != wanted[name])
+        raise InvalidInputError(
+            f"{folder} holds a cell with other {', '.join(differing)}: "
+            f"{', '.join(str(there[name]) for name in differing)}. "
+            "Ask for the same to go on with it, or give a new folder."
+        )
+    _refuse_other_simulator(folder)
+
+
+def refuse_other_packages(folder: Path) -> None:
+    """Raise if runs added now would be made with other packages than those that are there."""
+    there = _facts(folder / PLAN_FILE)[MAKER]
+    here = maker()
+    if there != here:
+        words = [
+            ", ".join(f"{name} {facts.get(name)}" for name in PACKAGES) for facts in (there, here)
+        ]
+        raise InvalidInputError(
+            f"{folder} is not whole and was begun with {words[0]}; here are {words[1]}, which may "
+            "give other runs. Install those versions to go on with it, or give a new folder."
+        )
+
+
+def _refuse_others(folder: Path) -> None:
+    others = [path.name for path in folder.iterdir() if not path.name.startswith(LOCK)]
+    if others:
+        raise InvalidInputError(
+            f"{folder} is not empty (it holds {sorted(others)[0]}) and no cell. Give a new folder."
+        )
+
+
+def _refuse_other_simulator(folder: Path) -> None:
+    made_by = _facts(folder / PLAN_FILE).get(MAKER)
+    number = made_by.get("simulator") if isinstance(made_by, dict) else None
+    if number != SIMULATOR:
+        told = "a version that is not told" if number is None else f"version {number}"
+        raise InvalidInputError(
+            f"{folder} was made by another simulator ({told}; this is version {SIMULATOR}), so "
+            "that its runs are not those of today. Give a new folder, or delete this one and make "
+            "it again."
+        )
+
+
+def _plan(file: Path) -> CellPlan:
+    try:
+        return CellPlan.of(_facts(file))
+    except (KeyError, TypeError):
+        raise _damaged(file) from None
+
+
+def _facts(file: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        facts = None
+    if not isinstance(facts, dict):
+        raise _damaged(file)
+    return facts
+
+
+def _damaged(file: Path) -> InvalidInputError:
+    return InvalidInputError(f"{file} is damaged. Give a new folder.")

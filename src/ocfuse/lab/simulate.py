@@ -1,0 +1,126 @@
+"""`ocfuse simulate`: recordings of a robot that picks and places, with and without anomalies."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ocfuse.cli.options import Config, Json, Quiet, Seed
+from ocfuse.cli.output import print_json, print_line, print_table, progress
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.system.progress import show_progress
+
+if TYPE_CHECKING:
+    from ocfuse.lab.robot_cell import CellPlan
+    from ocfuse.vision.trials import Trial
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+#: Share of the normal runs for validation, and as many for test.
+HELD_OUT = 0.15
+
+
+def _check_out(out: Path) -> Path:
+    if out.exists() and not out.is_dir():
+        raise typer.BadParameter(f"{out} is a file. Give the name of a folder.")
+    return out
+
+
+@app.command("simulate")
+def simulate_command(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder of the recordings.", callback=_check_out)
+    ],
+    runs: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Normal runs: 70 % to learn from, 15 % for validation, 15 % for test."
+        ),
+    ] = 40,
+    types: Annotated[
+        str,
+        typer.Option(
+            help="What goes wrong in test runs: 1 camera occlusion, 2 grasp failure, 3 drop, "
+            "4 obstacle; or names of kinds, such as hand,ball.",
+        ),
+    ] = "1,2,3,4",
+    anomalous: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Test runs of each type, by default a tenth of --runs.", show_default=False
+        ),
+    ] = None,
+    frames: Annotated[int, typer.Option(min=1, help="Pictures of a run of 9 seconds.")] = 100,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes; the files do not depend on it.")] = 1,
+    json: Json = False,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+    config: Config = None,
+) -> None:
+    """Record a simulated robot that picks and places, with anomalies in some runs."""
+    plan = make_plan(runs, anomalous, types, frames, seed)
+    record(plan, out, jobs, json=json, quiet=quiet)
+
+
+def make_plan(runs: int, anomalous: int | None, types: str, frames: int, seed: int) -> "CellPlan":
+    """Return what to record, having checked the flags."""
+    from ocfuse.lab.robot_cell import CellPlan  # noqa: PLC0415
+    from ocfuse.lab.robot_cell.cell import LEAST_FRAMES, MOST_FRAMES  # noqa: PLC0415
+    from ocfuse.vision.trials import find_kinds  # noqa: PLC0415
+
+    names = tuple(name.strip() for name in types.split(","))
+    try:
+        find_kinds(names)
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error), param_hint="--types") from None
+    if not LEAST_FRAMES <= frames <= MOST_FRAMES:
+        raise typer.BadParameter(
+            f"must be from {LEAST_FRAMES} to {MOST_FRAMES}. Got {frames}.", param_hint="--frames"
+        )
+    held_out = round(HELD_OUT * runs)
+    return CellPlan(
+        train=runs - 2 * held_out,
+        validation=held_out,
+        test=held_out,
+        anomalous=max(1, round(runs / 10)) if anomalous is None else anomalous,
+        types=names,
+        n_frames=frames,
+        seed=seed,
+    )
+
+
+def record(plan: "CellPlan", out: Path, jobs: int, *, json: bool, quiet: bool) -> None:
+    """Record the runs, and tell how many there are of what."""
+    from ocfuse.lab.robot_cell import simulate  # noqa: PLC0415
+
+    with progress(quiet) as bar, show_progress(bar):
+        trials = simulate(out, plan, jobs)
+    facts = _facts(trials)
+    if json:
+        print_json({"folder": out.as_posix(), "groups": facts})
+    elif not quiet:
+        print_table(tuple(facts[0]), (tuple(group.values()) for group in facts))
+        print_line(f"\nRead it with ocfuse.vision.trials.read_trials({out.as_posix()!r}).")
+
+
+def _facts(trials: "list[Trial]") -> list[dict[str, Any]]:
+    """Return how many runs and frames there are of each split and type."""
+    from ocfuse.vision.trials import TYPES  # noqa: PLC0415
+
+    runs = Counter((trial.split, trial.kind) for trial in trials)
+    frames: Counter[tuple[str, int]] = Counter()
+    for trial in trials:
+        frames[trial.split, trial.kind] += int((trial.labels() == -1).sum())
+    size = len(trials[0].frames)
+    return [
+        {
+            "split": split,
+            "type": kind,
+            "name": TYPES.get(kind, "normal"),
+            "runs": n_runs,
+            "frames": n_runs * size,
+            "anomalous": frames[split, kind],
+        }
+        for (split, kind), n_runs in runs.items()
+    ]

@@ -1,0 +1,254 @@
+"""What is being scored now: the latest samples, for pages that look on."""
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+Source: TypeAlias = tuple[str, str]
+
+#: Samples that may wait for one viewer before plain ones are left out.
+MOST_WAITING = 512
+#: Samples that begin or end an alarm may be this many times more before the viewer is given up.
+PATIENCE = 4
+#: Streams that are remembered; of more, those that have been silent for longest are forgotten.
+MOST_SOURCES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One scored sample of a stream.
+
+    Parameters
+    ----------
+    model, stream : str
+        Names of the model and of the stream.
+    seq : int
+        Number of the sample in its stream.
+    time : float
+        When it was taken, in seconds: since 1970, or since a start of the stream's own.
+    score : float or None
+        Its score, higher = more normal; None where there is none.
+    offset : float
+        Threshold: scores below it are anomalous.
+    p_value : float, optional
+        Share of normal samples that score as low.
+    is_anomaly : bool, optional
+        The score is below the threshold; None where there is no score.
+    local_p : float, optional
+        Norm that the local fusion chose here.
+    contributions : mapping from str to float, optional
+        What each member adds to the score; the lowest speak most for an anomaly.
+    drift : float, optional
+        How far the stream has left what was learned.
+    alarm : {"begin", "end"}, optional
+        The sample begins or ends an alarm.
+    thumbnail : bytes, optional
+        Small picture of it: JPEG, PNG or WebP.
+    """
+
+    model: str
+    stream: str
+    seq: int
+    time: float
+    score: float | None
+    offset: float
+    p_value: float | None = None
+    is_anomaly: bool | None = None
+    local_p: float | None = None
+    contributions: Mapping[str, float] | None = None
+    drift: float | None = None
+    alarm: Literal["begin", "end"] | None = None
+    thumbnail: bytes | None = None
+
+    @property
+    def source(self) -> Source:
+        """Model and stream."""
+        return self.model, self.stream
+
+
+def lower(first: Sample, second: Sample) -> Sample:
+    """Return the sample that must not be missed: the one with the lower score."""
+    return second if _height(second) < _height(first) else first
+
+
+def _height(sample: Sample) -> float:
+    return math.inf if sample.score is None or math.isnan(sample.score) else sample.score
+
+
+class Viewer:
+    """One who looks on: the samples that wait for it, never more than it can take.
+
+    Parameters
+    ----------
+    notify : callable
+        Called, from any thread, when something waits again after nothing did.
+    """
+
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self.notify = notify
+        self.source: Source | None = None
+        self.is_lost = False
+        self._waiting: list[Sample] = []
+
+    def put(self, sample: Sample) -> bool:
+        """Let a sample wait; tell whether the viewer must be notified."""
+        if self.is_lost or self.source != sample.source:
+            return False
+        is_first = not self._waiting
+        self._waiting.append(sample)
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting = thin(self._waiting)
+            # what cannot be left out is all that waits: the viewer comes back and asks again
+            self.is_lost = len(self._waiting) > PATIENCE * MOST_WAITING
+        return is_first
+
+    def drain(self) -> list[Sample]:
+        """Return what waits, which then no longer does."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+
+def thin(samples: list[Sample]) -> list[Sample]:
+    """Return the lower of every two plain samples in a row, and all that bear on an alarm.
+
+    Examples
+    --------
+    >>> from ocfuse.serve.samples import Sample, thin
+    >>> scores = [3.0, 2.0, 5.0, 4.0, 6.0]
+    >>> samples = [Sample("m", "s", i, i, score, 0.0) for i, score in enumerate(scores)]
+    >>> [sample.score for sample in thin(samples)]
+    [2.0, 4.0, 6.0]
+    """
+    kept: list[Sample] = []
+    is_open = False
+    for sample in samples:
+        is_plain = sample.alarm is None
+        if is_plain and is_open:
+            kept[-1] = lower(kept[-1], sample)
+            is_open = False
+        else:
+            kept.append(sample)
+            is_open = is_plain
+    return kept
+
+
+class History:
+    """The last minutes of one stream, in few samples.
+
+    Parameters
+    ----------
+    seconds : float
+        How far it reaches back.
+    most : int
+        Samples at most. Of those that come faster than one in ``seconds / most``, the lowest
+        is kept.
+    """
+
+    def __init__(self, seconds: float, most: int) -> None:
+        self.seconds, self.most = seconds, most
+        self.last = -math.inf
+        self._kept: deque[tuple[float, Sample]] = deque(maxlen=most)
+
+    def add(self, sample: Sample, now: float) -> None:
+        """Keep a sample."""
+        self.last = now
+        if self._kept and sample.alarm is None:
+            since, latest = self._kept[-1]
+            if latest.alarm is None and now - since < self.seconds / self.most:
+                self._kept[-1] = since, lower(latest, sample)
+                return
+        self._kept.append((now, sample))
+
+    def samples(self, now: float) -> list[Sample]:
+        """Return the samples that are not too old."""
+        return [sample for since, sample in self._kept if now - since <= self.seconds]
+
+
+class Live:
+    """Hand samples to those who look on, without ever waiting for them.
+
+    Methods may be called from any thread.
+
+    Parameters
+    ----------
+    seconds : float, default=600.0
+        How far back one sees who opens the page.
+    most : int, default=2400
+        Samples of each stream that are remembered for that.
+
+    Examples
+    --------
+    >>> from ocfuse.serve.samples import Live, Sample
+    >>> live = Live()
+    >>> viewer = live.join(lambda: None)
+    >>> live.watch(viewer, ("pump", "line-1"))
+    []
+    >>> live.publish(Sample("pump", "line-1", 0, 12.5, 0.8, 0.0))
+    >>> [sample.score for sample in live.drain(viewer)]
+    [0.8]
+    """
+
+    def __init__(self, seconds: float = 600.0, most: int = 2400) -> None:
+        self.seconds, self.most = seconds, most
+        self._lock = threading.Lock()
+        self._viewers: list[Viewer] = []
+        self._histories: dict[Source, History] = {}
+
+    @property
+    def has_viewers(self) -> bool:
+        """Somebody looks on: what only they need is worth computing."""
+        return bool(self._viewers)
+
+    @property
+    def sources(self) -> list[Source]:
+        """Models and streams that samples have come from, in order of their names."""
+        with self._lock:
+            return sorted(self._histories)
+
+    def publish(self, sample: Sample) -> None:
+        """Remember a sample, and let it wait for those who look on; its picture is for events."""
+        now = time.monotonic()
+        if sample.thumbnail is not None:
+            sample = replace(sample, thumbnail=None)
+        with self._lock:
+            is_new = sample.source not in self._histories
+            if is_new:
+                self._make_room()
+                self._histories[sample.source] = History(self.seconds, self.most)
+            self._histories[sample.source].add(sample, now)
+            told = [viewer for viewer in self._viewers if viewer.put(sample) or is_new]
+        for viewer in told:
+            viewer.notify()
+
+    def join(self, notify: Callable[[], None]) -> Viewer:
+        """Return a viewer, which watches nothing yet."""
+        viewer = Viewer(notify)
+        with self._lock:
+            self._viewers.append(viewer)
+        return viewer
+
+    def leave(self, viewer: Viewer) -> None:
+        """Forget a viewer."""
+        with self._lock:
+            self._viewers.remove(viewer)
+
+    def watch(self, viewer: Viewer, source: Source | None) -> list[Sample]:
+        """Give a viewer the samples of one stream from now on; return those before."""
+        with self._lock:
+            viewer.source = source
+            viewer.drain()
+            history = None if source is None else self._histories.get(source)
+            return [] if history is None else history.samples(time.monotonic())
+
+    def drain(self, viewer: Viewer) -> list[Sample]:
+        """Return the samples that wait for a viewer."""
+        with self._lock:
+            return viewer.drain()
+
+    def _make_room(self) -> None:
+        if len(self._histories) >= MOST_SOURCES:
+            del self._histories[min(self._histories, key=lambda key: self._histories[key].last)]

@@ -1,0 +1,470 @@
+"""Score and explain rows by a model, and batch the rows of many requests."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from copy import copy
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ocfuse.arrays import FloatArray
+from ocfuse.encoder import already_told
+from ocfuse.ensemble import FusedDetector
+from ocfuse.ensemble.score import ScoreChain, score_in_blocks
+from ocfuse.exceptions import InvalidInputError, ModelFileError
+from ocfuse.explain import Explanation
+from ocfuse.serve.decoding import JSONRow, Rows
+from ocfuse.streaming import StreamTable
+from ocfuse.tables import Column, Schema, TableDetector
+from ocfuse.tables.cells import CATEGORY, EMPTY, FEATURES, IGNORED, NUMBER
+from ocfuse.tables.dataframes import Frame, numbered_names, pandas
+from ocfuse.tables.detector import ROWS, RUNS
+
+#: The features of one row, in the order of the model: numbers, NaN for gaps, or text.
+Cells: TypeAlias = tuple[Any, ...]
+
+NUMBER_TYPES = frozenset({float, int})
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a model says of some rows; NaN where there is no score.
+
+    Attributes
+    ----------
+    score, p_value : list of float
+        Higher is more normal; how rarely a normal row scores this low.
+    is_anomaly : list of bool or None
+        Which rows raise an alarm; None where there is no score.
+    notes : list of str
+        What was odd about the rows.
+    """
+
+    score: list[float]
+    p_value: list[float]
+    is_anomaly: Sequence[bool | None]
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def part(self, rows: slice) -> "Scores":
+        """Return those of some rows."""
+        return Scores(self.score[rows], self.p_value[rows], self.is_anomaly[rows])
+
+
+class RowScorer:
+    """Score rows one by one: what one row says does not depend on the others.
+
+    Parameters
+    ----------
+    detector : FusedDetector
+        What scores.
+    schema : Schema
+        What the columns hold.
+    is_named : bool
+        Whether the detector knows its columns by name.
+    """
+
+    kind: Literal["rows"] = ROWS
+
+    def __init__(self, detector: FusedDetector, schema: Schema, is_named: bool = True) -> None:
+        self.detector, self.schema, self.is_named = detector, schema, is_named
+        self.names = schema.features
+        self.offset = float(detector.offset_)
+        columns = {column.name: column for column in schema.columns}
+        self._known = frozenset(columns)
+        self._needed = [name for name in self.names if columns[name].kind != EMPTY]
+        self._categories = [
+            (j, frozenset(columns[name].categories))
+            for j, name in enumerate(self.names)
+            if columns[name].kind == CATEGORY
+        ]
+        texts = {j for j, _ in self._categories}
+        numbers = [j for j in range(len(self.names)) if j not in texts]
+        self._cells = _getter(self.names)
+        self._numbers = _getter(numbers) if texts else tuple
+
+    # -- reading ------------------------------------------------------------
+
+    def plain(self, rows: Sequence[JSONRow]) -> list[Cells] | None:
+        """Return the features of rows that need no closer look; None if any does.
+
+        That is a number in every column of numbers and a known category in every other one,
+        which is the usual case and a hundred times as quick as `read`.
+        """
+        found = []
+        for row in rows:
+            cells = self._plain(row)
+            if cells is None:
+                return None
+            found.append(cells)
+        return found
+
+    def _plain(self, row: JSONRow) -> Cells | None:
+        try:
+            if type(row) is dict:
+                cells: Cells = self._cells(row)
+                if not row.keys() <= self._known:
+                    return None
+            elif len(row) == len(self.names):
+                cells = tuple(row)
+            else:
+                return None
+            numbers = self._numbers(cells)
+            # a sum that is not finite may come of finite numbers: that, too, is looked at closely
+            if not NUMBER_TYPES.issuperset(map(type, numbers)) or not math.isfinite(sum(numbers)):
+                return None
+            if any(cells[j] not in known for j, known in self._categories):
+                return None
+        except (KeyError, OverflowError, TypeError):
+            return None
+        return cells
+
+    def read(self, rows: Rows) -> Frame:
+        """Return the features of any rows as the model knows them, or say what is wrong."""
+        if not isinstance(rows, list):
+            return self.schema.features_of(rows, gaps=self.detector.encoder_.gaps)
+        frame = named_frame([self._named(row) for row in rows], self._needed, self.schema)
+        return self.schema.features_of(frame, gaps=self.detector.encoder_.gaps)
+
+    def _named(self, row: JSONRow) -> dict[str, Any]:
+        if isinstance(row, dict):
+            return row
+        if len(row) != len(self.names):
+            raise InvalidInputError(
+                f"A row that is a list must have {len(self.names)} values, in the order of the "
+                f"model's columns. Got {len(row)}."
+            )
+        return dict(zip(self.names, row, strict=True))
+
+    def cells_of(self, features: Frame) -> list[Cells]:
+        """Return the features of a frame that `read` gave, row by row."""
+        return list(zip(*(features[name].tolist() for name in self.names), strict=True))
+
+    # -- scoring ------------------------------------------------------------
+
+    def score_cells(self, rows: Sequence[Cells]) -> Scores:
+        """Score rows."""
+        return self.score(self._frame(rows))
+
+    def score(self, features: Frame) -> Scores:
+        """Score the features that `read` gave."""
+        n = len(features)
+        with already_told():
+            scores = score_in_blocks(self.detector, self._table(features))
+        return Scores(
+            scores.tolist(),
+            self.detector.conformal_.p_values(scores).tolist() if n else [],
+            (scores < self.offset).tolist(),
+        )
+
+    def explain(self, features: Frame) -> Explanation:
+        """Return what lies behind the scores of the features that `read` gave."""
+        with already_told():
+            return self.detector.explain(self._table(features))
+
+    def try_row(self, row: dict[str, Any]) -> None:
+        """Score one row that has all columns."""
+        self.score_cells([tuple(row.values())])
+
+    def shares(self, rows: Sequence[Cells]) -> tuple[FloatArray, FloatArray]:
+        """Return what each member adds to the scores of rows, and the norm of the fusion there."""
+        return shares(self.detector, self._table(self._frame(rows)))
+
+    def _frame(self, rows: Sequence[Cells]) -> Frame:
+        pd = pandas()
+        if not self._categories:
+            return pd.DataFrame(np.array(rows, dtype=np.float64), columns=self.names)
+        texts = {j for j, _ in self._categories}
+        columns = enumerate(zip(*rows, strict=True))
+        return pd.DataFrame(
+            {
+                self.names[j]: np.array(cells, dtype=object if j in texts else np.float64)
+                for j, cells in columns
+            }
+        )
+
+    def _table(self, features: Frame) -> Any:
+        """Return what the detector takes: also the columns that it does not learn from."""
+        if not self.is_named:
+            return features.to_numpy()
+        names = list(self.detector.feature_names_in_)
+        return features if len(names) == len(self.names) else features.reindex(columns=names)
+
+
+class RunScorer:
+    """Score runs of sensors: what a row says depends on those before it.
+
+    Parameters
+    ----------
+    model : StreamTable
+        What scores.
+    """
+
+    kind: Literal["runs"] = RUNS
+
+    def __init__(self, model: StreamTable) -> None:
+        self.model, self.detector, self.schema = model, model.detector_, model.schema_
+        self.names = self.schema.features
+        self.offset = float(self.detector.offset_)
+
+    def live(self) -> StreamTable:
+        """Return a model for one live stream, at its beginning."""
+        fresh = copy(self.model)
+        fresh.stream_ = copy(self.model.stream_)
+        return fresh.restart()
+
+    def frame(self, rows: Rows) -> Frame:
+        """Return rows as a data frame."""
+        if not isinstance(rows, list):
+            return rows
+        if not all(isinstance(row, dict) for row in rows):
+            raise InvalidInputError(
+                "Rows of sensors must be objects of names and values, such as "
+                '{"flow": 1.5, "current": 0.2}.'
+            )
+        context = [] if self.model.context is None else [self.model.context]
+        return named_frame(rows, [*self.names, *context], self.schema)
+
+    def score(self, rows: Rows) -> Scores:
+        """Score whole runs, from their beginning."""
+        if not len(rows):
+            return Scores([], [], [])
+        return scores_of(self.model.score(self.frame(rows)))
+
+    def try_row(self, row: dict[str, Any]) -> None:
+        """Score one row that has all channels."""
+        context = self.model.context
+        self.score([row if context is None else row | {context: 0.0}])
+
+    def explain(self, rows: Rows, at: Sequence[int] | None) -> Explanation:
+        """Return what lies behind the scores of some rows of whole runs."""
+        chosen = None if at is None else list(at)
+        return self.live().explain(self.frame(rows), chosen)
+
+
+#: What scores by a model; `kind` tells which of the two.
+Scorer: TypeAlias = RowScorer | RunScorer
+
+
+def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Frame:
+    """Return rows of JSON as a data frame; each must have all columns, if only as a gap.
+
+    A frame would have gaps for what one row lacks and another has: what a row means must not
+    depend on others.
+    """
+    wanted = frozenset(names)
+    for row in rows:
+        if isinstance(row, dict) and not wanted <= row.keys():
+            schema.check(pandas().DataFrame([row], dtype=object).iloc[:0])  # says what is missing
+            raise InvalidInputError(f"Missing: {', '.join(sorted(wanted - row.keys()))}.")
+    if not rows:
+        return pandas().DataFrame(columns=list(names), dtype=object)
+    return pandas().DataFrame(rows, dtype=object)
+
+
+def scores_of(frame: Frame) -> Scores:
+    """Return what a model said of rows, from the frame it returned."""
+    flags = frame["is_anomaly"].astype(object).where(frame["score"].notna(), None)
+    return Scores(frame["score"].tolist(), frame["p_value"].tolist(), flags.tolist())
+
+
+def scorer_of(model: object) -> Scorer:
+    """Return what scores by a model, or refuse a model that is not for rows."""
+    if isinstance(model, StreamTable):
+        return RunScorer(model)
+    if isinstance(model, TableDetector):
+        return RowScorer(model.detector_, model.schema_)
+    if isinstance(model, FusedDetector):
+        return _array_scorer(model)
+    raise ModelFileError(
+        f"A {type(model).__name__} cannot be served. Expected a model of rows that `ocfuse fit`, "
+        "TableDetector.save, StreamTable.save or FusedDetector.save wrote."
+    )
+
+
+def _array_scorer(detector: FusedDetector) -> RowScorer:
+    if detector.context_scale_ is not None:
+        raise ModelFileError(
+            "A FusedDetector that was fitted with context cannot be served, as rows have no place "
+            "for it. Fit a StreamTable with context."
+        )
+    encoder = detector.encoder_
+    is_named = hasattr(detector, "feature_names_in_")
+    names = detector.feature_names_in_ if is_named else numbered_names(detector.n_features_in_)
+    codes = iter(encoder.codes_)
+    kinds = np.full(len(names), NUMBER, dtype=object)
+    kinds[encoder.categorical_], kinds[encoder.ignored_] = CATEGORY, IGNORED
+    kinds[encoder.empty_] = EMPTY
+    columns = [
+        Column(
+            str(name),
+            kind,
+            "as in training",
+            has_gaps=not is_complete,
+            categories=list(next(codes)) if kind == CATEGORY else [],
+        )
+        for name, kind, is_complete in zip(names, kinds, encoder.complete_, strict=True)
+    ]
+    return RowScorer(detector, Schema(columns), is_named)
+
+
+def shares(
+    detector: FusedDetector, table: Any, context: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return what each member adds to the scores of rows, and the norm of the fusion there.
+
+    Parameters
+    ----------
+    detector : FusedDetector
+        A fitted detector.
+    table : data frame or ndarray of shape (q, n_features)
+        The rows.
+    context : ndarray of shape (q, k), optional
+        Their context, in the units of the features.
+
+    Returns
+    -------
+    contributions : ndarray of shape (q, d)
+        One column per member, of ``detector.pool_.names_``.
+    local_p : ndarray of shape (q,)
+        NaN if the fusion has no norm.
+    """
+    return ScoreChain.of(detector).shares(detector.encoder_.transform(table), context)
+
+
+def features_of(scorer: Scorer) -> list[Column]:
+    """Return the columns that a model learned from."""
+    return [column for column in scorer.schema.columns if column.kind in FEATURES]
+
+
+def _getter(keys: Sequence[Any]) -> Any:
+    """Return what takes some cells of a row, always as a tuple."""
+    if len(keys) == 1:
+        return lambda row, key=keys[0]: (row[key],)
+    return itemgetter(*keys) if keys else lambda row: ()
+
+
+@dataclass
+class Waiting:
+    """Rows of one request, and who waits for their scores."""
+
+    rows: Sequence[Cells]
+    future: asyncio.Future[Scores]
+
+
+class Batcher:
+    """Score the rows that wait together.
+
+    While a block of rows is scored, those that come wait for each other, and are the next
+    block. So rows wait only when there is something to wait for, and blocks grow with the
+    load.
+
+    Parameters
+    ----------
+    score : callable
+        Scores rows; called in another thread.
+    executor : Executor
+        Where these threads are.
+    most_rows : int
+        Most rows of one block.
+    seconds : float, default=0.0
+        How long the first row may wait for others.
+    tell : callable, optional
+        Told the numbers of rows and of requests of every block.
+    """
+
+    def __init__(
+        self,
+        score: Callable[[Sequence[Cells]], Scores],
+        executor: Executor,
+        most_rows: int,
+        seconds: float = 0.0,
+        tell: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._score, self._executor = score, executor
+        self.most_rows, self.seconds = most_rows, seconds
+        self._tell = tell
+        self._waiting: deque[Waiting] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def apart(self, executor: Executor, most_rows: int, seconds: float = 0.0) -> "Batcher":
+        """Return one that scores alike, but whose rows wait for none of these."""
+        return Batcher(self._score, executor, most_rows, seconds, self._tell)
+
+    async def score(self, rows: Sequence[Cells]) -> Scores:
+        """Return the scores of rows, which were scored with others that came.
+
+        Parameters
+        ----------
+        rows : sequence of tuple
+            Features, at most `most_rows` of them.
+
+        Returns
+        -------
+        Scores
+            As if they had been scored alone, but for rounding.
+        """
+        waiting = Waiting(rows, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+        return await waiting.future
+
+    async def _work(self) -> None:
+        """Score until nobody waits."""
+        try:
+            await asyncio.sleep(self.seconds)  # even 0 lets those in who are at the door
+            while self._waiting:
+                block = self._take()
+                if block:
+                    await self._answer(block)
+        finally:
+            self._task = None
+
+    def _take(self) -> list[Waiting]:
+        """Return who is next; requests that were given up are passed over."""
+        block: list[Waiting] = []
+        n = 0
+        while self._waiting:
+            n += len(self._waiting[0].rows)
+            if block and n > self.most_rows:
+                break
+            waiting = self._waiting.popleft()
+            if waiting.future.done():
+                n -= len(waiting.rows)
+            else:
+                block.append(waiting)
+        return block
+
+    async def _answer(self, block: list[Waiting]) -> None:
+        rows = [row for waiting in block for row in waiting.rows]
+        if self._tell is not None:
+            self._tell(len(rows), len(block))
+        loop = asyncio.get_running_loop()
+        try:
+            scores = await loop.run_in_executor(self._executor, self._score, rows)
+        except Exception as error:
+            if len(block) == 1:
+                _fail(block[0], error)
+                return
+            for waiting in block:  # one of them is to blame: each alone
+                await self._answer([waiting])
+            return
+        begin = 0
+        for waiting in block:
+            end = begin + len(waiting.rows)
+            if not waiting.future.done():
+                waiting.future.set_result(scores.part(slice(begin, end)))
+            begin = end
+
+
+def _fail(waiting: Waiting, error: Exception) -> None:
+    if not waiting.future.done():
+        waiting.future.set_exception(error)

@@ -1,0 +1,262 @@
+"""One fit: families of members, and weights by how well each sees made-up defects."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.detectors.base import core_rows
+from ocfuse.ensemble import FusedDetector
+from ocfuse.exceptions import InvalidInputError, ThresholdWarning
+from ocfuse.fusion.base import auc_of
+from ocfuse.groups import Groups, group_folds
+from ocfuse.scores import make_normaliser
+from ocfuse.vision.backbone import Backbone
+from ocfuse.vision.defects import Defects, with_defects, with_swaps
+from ocfuse.vision.extract import Batch, PictureSample
+from ocfuse.vision.features import Features
+from ocfuse.vision.patches import PatchGaussian, PatchKNN
+from ocfuse.vision.pooled import PooledMembers, pooled_detector
+
+#: Folds in which pictures are held out.
+N_FOLDS = 5
+#: Share of a stretch of a video that is not learned on either side of one held out.
+PURGED = 0.25
+#: Neighbours in order are alike if their squared distance is less than this share of that of
+#: any two pictures; the fewest pictures that show it, and the most that are looked at.
+ALIKE, FEWEST_NEIGHBOURS, MOST_NEIGHBOURS = 0.5, 20, 4000
+#: Made-up defects of each kind; features alone have one kind.
+DEFECTS_PER_KIND, SWAPS = 120, 240
+
+#: A family that sees no defect at all still counts a little, if all others are as blind.
+LEAST = 1e-3
+#: Share of the highest competence from which on families count alike, and how fast weights
+#: fall below it.
+COUNT_ALIKE, STEEPNESS = 0.9, 10
+
+
+class FamilyFusion(BaseEstimator):  # type: ignore[misc]
+    """Weighted mean of the scores of families, each on the scale of its held-out normals.
+
+    The competence of a family is ``2 AUC - 1``, not below 0, at telling normals
+    from made-up defects, both unknown to it, averaged over the kinds of
+    defects. Families whose competence is within a tenth of the highest count
+    alike: made-up defects cannot tell them apart. Below that the weight falls
+    with the tenth power.
+
+    Attributes
+    ----------
+    normaliser_ : ZScore
+        The scale of each family.
+    areas_ : ndarray of shape (d, kinds)
+        Areas under the ROC curves.
+    competence_ : ndarray of shape (d,)
+        Competences, the largest 1.
+    weights_ : ndarray of shape (d,)
+        Weights, adding up to 1.
+    """
+
+    def fit(self, held_out: FloatArray, defects: FloatArray, kind: IntArray) -> "FamilyFusion":
+        """Learn scales and weights.
+
+        Parameters
+        ----------
+        held_out : ndarray of shape (n, d)
+            Scores of normals by families that have not seen them.
+        defects : ndarray of shape (q, d)
+            Scores of made-up defects, likewise.
+        kind : ndarray of shape (q,)
+            Number of the kind of each defect.
+
+        Returns
+        -------
+        FamilyFusion
+            The fusion.
+        """
+        self.normaliser_: Any = make_normaliser("z-score").fit(held_out)
+        kinds = np.unique(kind)
+        areas = [auc_of(held_out, defects[kind == k]) for k in kinds]
+        self.areas_ = np.column_stack(areas)
+        competence = np.maximum(2.0 * self.areas_ - 1.0, 0.0).mean(axis=1) + LEAST
+        self.competence_ = competence / competence.max()
+        trust = np.minimum(self.competence_ / COUNT_ALIKE, 1.0) ** STEEPNESS
+        self.weights_ = trust / trust.sum()
+        return self
+
+    def normalised(self, scores: FloatArray) -> FloatArray:
+        """Return the scores of the families on one scale, shape (n, d)."""
+        return np.asarray(self.normaliser_.transform(scores))
+
+    def fuse(self, scores: FloatArray) -> FloatArray:
+        """Return the fused scores, shape (n,): 0 for a typical normal."""
+        return np.asarray((self.normalised(scores) * self.weights_).sum(axis=1))
+
+
+class Family(BaseEstimator):  # type: ignore[misc]
+    """A member, its name and the backbone whose features it sees.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique among the families.
+    member : PatchMember or PooledMembers
+        The member.
+    backbone : str
+        Name of the backbone.
+    """
+
+    def __init__(self, name: str, member: Any, backbone: str) -> None:
+        self.name = name
+        self.member = member
+        self.backbone = backbone
+
+
+@dataclass(frozen=True)
+class LearnedFamilies:
+    """What a fit gives beside the fitted families.
+
+    Parameters
+    ----------
+    held_out : ndarray of shape (n, d)
+        Scores of the training pictures by families that have not seen them.
+    fusion : FamilyFusion
+        Their scales and weights.
+    """
+
+    held_out: FloatArray
+    fusion: FamilyFusion
+
+
+def make_families(members: Any, features: Mapping[str, Features], seed: int) -> list[Family]:
+    """Return the families, not fitted: every backbone with copies of its members."""
+    families = []
+    for backbone, found in features.items():
+        wanted = members.get(backbone) if isinstance(members, Mapping) else members
+        pairs = default_members(bool(found.maps), seed) if wanted is None else wanted
+        for name, member in _checked(pairs):
+            full = name if len(features) == 1 else f"{backbone}/{name}"
+            families.append(Family(full, clone(member), backbone))
+    if len({family.name for family in families}) < len(families):
+        raise InvalidInputError(
+            f"Names of members must differ. Got {', '.join(f.name for f in families)}."
+        )
+    return families
+
+
+def require_known(members: Any, backbones: Mapping[str, Any]) -> None:
+    """Refuse members for a backbone that is not there."""
+    unknown = [n for n in members if n not in backbones] if isinstance(members, Mapping) else []
+    if unknown:
+        raise InvalidInputError(
+            f"members must be given by the names of the backbones: {', '.join(backbones)}. "
+            f"Got {', '.join(map(repr, unknown))}."
+        )
+
+
+def default_members(has_maps: bool, seed: int) -> list[tuple[str, Any]]:
+    """Return members for positions, if there are maps, and for the picture as a whole."""
+    if not has_maps:
+        return [("pooled", PooledMembers(pooled_detector(seed)))]
+    # beside those that see positions its weight is small: a few members are enough
+    pooled = PooledMembers(FusedDetector("light", random_state=seed))
+    return [("gaussian", PatchGaussian()), ("knn", PatchKNN()), ("pooled", pooled)]
+
+
+def training_folds(groups: Any, n: int, is_sequence: bool, seed: int) -> Groups:
+    """Return the fold of every picture: by group, by stretch of a video, or by chance.
+
+    Next to a stretch that is held out frames are like it, and are not learned either.
+    """
+    if groups is not None:
+        return Groups(group_folds(groups, n, N_FOLDS), are_folds=True)
+    even = np.arange(n) * N_FOLDS // n
+    if is_sequence:
+        return Groups(even, np.arange(n), int(PURGED * n / N_FOLDS), are_folds=True)
+    return Groups(np.random.default_rng(seed).permutation(even), are_folds=True)
+
+
+def warn_if_alike(pooled: Any) -> None:
+    """Warn if pictures look like frames of runs, though nobody has told the runs.
+
+    Parameters
+    ----------
+    pooled : ndarray of shape (n, c)
+        Features of the pictures, in the order in which they were given.
+    """
+    if len(pooled) < FEWEST_NEIGHBOURS:
+        return
+    rows = core_rows(len(pooled) - 1, MOST_NEIGHBOURS)
+    X, following = (np.asarray(pooled[r], dtype=np.float64) for r in (rows, rows + 1))
+    between = ((following - X) ** 2).sum(axis=1).mean()
+    if between < ALIKE * 2.0 * X.var(axis=0).sum():
+        warnings.warn(
+            "Pictures next to each other are far more alike than others, as frames of one run "
+            "are. Scored by what has learned their neighbours they look too normal, so that fresh "
+            "runs may raise many more false alarms than stated. Give groups: the run, part or "
+            "batch of each picture.",
+            ThresholdWarning,
+            stacklevel=4,
+        )
+
+
+def learn(
+    families: Sequence[Family],
+    batch: Batch,
+    fold: Groups,
+    progress: FloatArray | None,
+    sample: PictureSample,
+    backbones: Mapping[str, Backbone],
+    seed: int,
+) -> LearnedFamilies:
+    """Fit the families and judge them, in every fold by what has not seen it."""
+    defects, kind = _made_up(batch, sample, backbones, np.random.default_rng(seed))
+    held_out, strange = [], []
+    for family in families:
+        name = family.backbone
+        normal, made = family.member.fit(batch.features[name], fold, progress, defects[name])
+        held_out.append(normal)
+        strange.append(made)
+    H, D = np.column_stack(held_out), np.column_stack(strange)
+    return LearnedFamilies(H, FamilyFusion().fit(H, D, kind))
+
+
+def _made_up(
+    batch: Batch,
+    sample: PictureSample,
+    backbones: Mapping[str, Backbone],
+    random: np.random.Generator,
+) -> tuple[dict[str, Defects], IntArray]:
+    """Return features with defects for every backbone, and the kind of each."""
+    rows, pictures = sample.pictures()
+    if pictures:
+        made, kind = with_defects(pictures, DEFECTS_PER_KIND, random)
+        turns = np.arange(DEFECTS_PER_KIND) % len(pictures)
+        origin = rows[np.tile(turns, len(made) // DEFECTS_PER_KIND)]
+        return {name: Defects(b.extract(made), origin) for name, b in backbones.items()}, kind
+    rows = core_rows(len(batch), SWAPS)
+    origin = rows[np.arange(SWAPS) % len(rows)]
+    state = random.bit_generator.state
+    defects = {}
+    for name, features in batch.features.items():
+        random.bit_generator.state = state  # the same places for every backbone
+        swapped, kind = with_swaps(features.take(rows), SWAPS, random)
+        defects[name] = Defects(swapped, origin)
+    return defects, kind
+
+
+def _checked(pairs: Any) -> list[tuple[str, Any]]:
+    entries = list(pairs) if isinstance(pairs, list | tuple) else []
+    for entry in entries:
+        is_pair = isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str)
+        if not is_pair or not all(hasattr(entry[1], name) for name in ("learn", "fit", "score")):
+            raise InvalidInputError(
+                "members must be (name, member) pairs, with members such as PatchKNN(). "
+                f"Got {entry!r}."
+            )
+    if not entries:
+        raise InvalidInputError("members must hold at least one (name, member) pair. Got none.")
+    return [(name, member) for name, member in entries]

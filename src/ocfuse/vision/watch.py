@@ -1,0 +1,214 @@
+"""Watch a task frame by frame: scores, what each family says, and events."""
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.local_scale import warn_if_far
+from ocfuse.streaming import EventTracker
+from ocfuse.streaming.events import MAX_UNSCORED, leave_score
+from ocfuse.vision.detector import PictureDetector
+from ocfuse.vision.explanation import PictureExplanation
+from ocfuse.vision.features import Features
+from ocfuse.vision.frames import Frame
+
+#: Frames in a row below the threshold that raise an event: a tenth of a second.
+MIN_FRAMES = 3
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A frame that was scored.
+
+    Parameters
+    ----------
+    frame : Frame
+        The frame.
+    score : float
+        Higher = more normal.
+    members : dict of str to float
+        Part of each family of members in the score, which is their sum.
+    features : dict of str to Features
+        What the networks say of it.
+    """
+
+    frame: Frame
+    score: float
+    members: dict[str, float]
+    features: dict[str, Features]
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """An event, ended or not.
+
+    Parameters
+    ----------
+    number : int
+        Counted from 1.
+    start, raised, worst, last : Seen
+        Its first frame, that at which it was told, that with the lowest score, its last.
+    """
+
+    number: int
+    start: Seen
+    raised: Seen
+    worst: Seen
+    last: Seen
+
+    def with_frame(self, seen: Seen) -> "Alarm":
+        """Return the event with one more frame."""
+        return replace(self, worst=min(self.worst, seen, key=lambda s: s.score), last=seen)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What there is to tell after a frame.
+
+    Parameters
+    ----------
+    seen : Seen or None
+        The frame; None after the last one.
+    alarm : Alarm or None
+        The event that lasts.
+    is_new : bool
+        It was raised with this frame.
+    ended : Alarm or None
+        The event that has ended.
+    """
+
+    seen: Seen | None
+    alarm: Alarm | None = None
+    is_new: bool = False
+    ended: Alarm | None = None
+
+
+class FrameWatch:
+    """Score frames as they come and turn them into events.
+
+    An event is raised by `min_frames` frames in a row below the threshold of the detector,
+    and ends with the first score that is not below `leave`, or when more than 10 frames in a
+    row are missing. Frames that were dropped for want of time are not missing: those in a row
+    are those that are scored. A few frames are kept, however long one watches.
+
+    Parameters
+    ----------
+    detector : PictureDetector
+        Scores the frames.
+    leave : float, default=None
+        Score that ends an event; None for a quarter of the way to the usual score.
+    min_frames : int, default=3
+        Frames in a row below the threshold that raise one.
+
+    Attributes
+    ----------
+    n_events : int
+        Events so far.
+    explains_events : bool
+        Somebody wants the places of every frame while an event lasts.
+
+    Examples
+    --------
+    >>> from ocfuse.vision.watch import FrameWatch
+    >>> def watch_task(detector, frames):
+    ...     watch = FrameWatch(detector)
+    ...     for frame in frames:  # open_frames("run.mp4"), FrameQueue(open_frames(0)), ...
+    ...         moment = watch.take(frame)
+    ...         if moment.is_new:
+    ...             print(f"alarm at {frame.time:.2f} s: {moment.seen.members}")
+    ...         if moment.ended:
+    ...             print(f"event {moment.ended.number} has ended")
+    """
+
+    def __init__(
+        self, detector: PictureDetector, leave: float | None = None, min_frames: int = MIN_FRAMES
+    ) -> None:
+        self.detector = detector
+        end = leave_score(detector.offset_, detector.normal_scores_) if leave is None else leave
+        self.tracker = EventTracker(detector.offset_, end, min_frames)
+        self.names = [family.name for family in detector.families_]
+        self.n_events = 0
+        self.explains_events = False
+        self._next = 0
+        self._recent: deque[Seen] = deque(maxlen=min_frames)
+        self._alarm: Alarm | None = None
+        self._explained: tuple[Frame, PictureExplanation] | None = None
+        self._has_warned = False
+
+    def take(self, frame: Frame) -> Moment:
+        """Score the next frame.
+
+        Parameters
+        ----------
+        frame : Frame
+            A picture, its number, its time and, for a detector that learned with it, the
+            progress of the task. Numbers that are left out are missing frames, but for
+            its `n_dropped`.
+
+        Returns
+        -------
+        Moment
+            Its score, the event that lasts, and the one that has ended.
+        """
+        seen = self._scored(frame)
+        missing = frame.index - self._next - frame.n_dropped
+        for _ in range(min(missing, MAX_UNSCORED + 1)):
+            self.tracker.update(np.nan)
+        self._next = frame.index + 1
+        self._recent.append(seen)
+        was_on, before = self.tracker.is_on, self._alarm
+        self.tracker.update(seen.score)
+        if not self.tracker.is_on:
+            self._alarm = None
+            return Moment(seen, ended=before)
+        if was_on and before is not None:
+            self._alarm = before.with_frame(seen)
+            return Moment(seen, self._alarm)
+        self.n_events += 1
+        worst = min(self._recent, key=lambda s: s.score)
+        self._alarm = Alarm(self.n_events, self._recent[0], seen, worst, seen)
+        return Moment(seen, self._alarm, is_new=True, ended=before)
+
+    def finish(self) -> Moment | None:
+        """Return the event that still lasts, as ended with the last frame; None if none does."""
+        ended, self._alarm = self._alarm, None
+        self.tracker.finish()
+        return None if ended is None else Moment(None, ended=ended)
+
+    def explain(self, seen: Seen) -> PictureExplanation:
+        """Return what lies behind the score of a frame; that of the last one asked for is kept."""
+        if self._explained is None or self._explained[0] is not seen.frame:
+            found = self.detector.explain(seen.features, self._context(seen.frame))
+            self._explained = seen.frame, found
+        return self._explained[1]
+
+    def _scored(self, frame: Frame) -> Seen:
+        backbones = self.detector.backbones_.items()
+        features = {name: backbone.extract([frame.image]) for name, backbone in backbones}
+        if self.explains_events and self.tracker.is_on:
+            # one pass for the score and the places
+            found = self.detector.explain(features, self._context(frame))
+            self._explained = frame, found
+            score, parts = found.score[0], found.contributions[0]
+        else:
+            raw = self.detector.transform_raw(features, self._context(frame))
+            fusion = self.detector.fusion_
+            score, parts = fusion.fuse(raw)[0], (fusion.normalised(raw) * fusion.weights_)[0]
+        members = dict(zip(self.names, parts.tolist(), strict=True))
+        return Seen(frame, float(score), members, features)
+
+    def _context(self, frame: Frame) -> list[float] | None:
+        learned = self.detector.context_range_
+        if learned is None:
+            return None
+        if frame.progress is None:
+            raise InvalidInputError(
+                "The detector compares frames of the same progress of the task. Give it with "
+                "every frame: open_frames(..., progress=...)."
+            )
+        if not self._has_warned:
+            low, high = learned
+            self._has_warned = warn_if_far([frame.progress], low, high, stacklevel=5)
+        return [frame.progress]
