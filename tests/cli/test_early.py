@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from ocfuse.cli import early
 
 START = "import sys; from ocfuse.cli.early import HARDLY_USED, import_early; import_early(); "
@@ -14,6 +16,7 @@ def outcome(code):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_what_stood_in():
     code = START + (
         "import numpy, scipy; "
@@ -23,6 +26,7 @@ def test_nothing_is_left_of_what_stood_in():
     assert outcome(code) == ["False"] * 7
 
 
+@pytest.mark.slow
 def test_packages_are_themselves_when_they_are_used():
     code = START + (
         "import numpy, pandas, scipy, scipy.stats; "
@@ -34,6 +38,7 @@ def test_packages_are_themselves_when_they_are_used():
     assert outcome(code) == ["True"] * 5
 
 
+@pytest.mark.slow
 def test_scikit_learn_finds_what_it_was_not_given():
     code = START + (
         "import pandas as pd; "
@@ -66,6 +71,7 @@ def test_an_import_that_fails_leaves_nothing_behind():
     assert outcome(code) == ["False"] * 4
 
 
+@pytest.mark.slow
 def test_what_is_not_installed_is_not_stood_in_for():
     code = (
         "import sys; sys.modules['pandas'] = None; from ocfuse.cli.early import import_early; "

@@ -42,6 +42,7 @@ def test_fit_prints_schema_and_summary_and_writes_a_model(table, tmp_path, run_c
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
 
 
+@pytest.mark.slow
 def test_json_holds_the_same_and_quiet_says_nothing(table, tmp_path, run_command):
     out = tmp_path / "m.ocf"
     arguments = ("fit", table, "-o", out, "--members", "knn-5,gmm-1", "--fusion", "sum")

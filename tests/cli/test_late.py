@@ -65,6 +65,7 @@ def test_commands_that_may_have_a_table_in_the_file_of_settings():
     assert {name for name in COMMANDS if "config" in options[name]} == set(TABLES) & set(COMMANDS)
 
 
+@pytest.mark.slow
 def test_a_missing_package_names_the_extra():
     code = "import sys; sys.modules['pandas'] = None; from ocfuse.cli import main; main()"
     done = subprocess.run(
