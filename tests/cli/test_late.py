@@ -85,7 +85,13 @@ def test_a_wrong_name_is_met_with_the_right_one():
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("ocfuse in", "inspect"), ("ocfuse score --fail-on", "--fail-on-anomaly")],
+    [
+        ("ocfuse in", "inspect"),
+        ("ocfuse score --fail-on", "--fail-on-anomaly"),
+        ("ocfuse fit --win", "--windows"),
+        ("ocfuse fit --video a --top", "--topic"),
+        ("ocfuse watch m --video a --min-f", "--min-frames"),
+    ],
 )
 def test_shell_completion(words, expected):
     result = CliRunner().invoke(
