@@ -60,12 +60,13 @@ test-oldest: .venv-oldest/.stamp  ## run the tests of core and tool with the old
 	    --force-reinstall .
 	$(OLDEST) -m pytest -n 2 --dist loadfile -W ignore::DeprecationWarning $(NEED_CORE)
 
-check: $(STAMP)  ## lint, format, types, import layers, docstrings
+check: $(STAMP)  ## lint, format, types, import layers, docstrings, figures
 	$(RUN) -m ruff check $(CODE)
 	$(RUN) -m ruff format --check $(CODE)
 	$(RUN) -m mypy
 	.venv/bin/lint-imports
 	find src/ocfuse -name '*.py' -exec $(RUN) -m numpydoc lint {} +
+	$(RUN) -m supply.figures
 
 format: $(STAMP)  ## repair what the linter can repair, and format
 	$(RUN) -m ruff check --fix $(CODE)

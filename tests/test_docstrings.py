@@ -1,18 +1,25 @@
 """Docstrings of the names in `__all__` document every parameter and field.
 
-The form of all docstrings is checked by `numpydoc lint` in `make check`.
+That of a package says in three sentences what it is for and what it must not know. The form
+of all docstrings is checked by `numpydoc lint` in `make check`.
 """
 
+import ast
 import dataclasses
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 from sklearn.base import BaseEstimator
 
+import ocfuse
 from tests.test_public_names import PACKAGES
 
+ROOT = Path(ocfuse.__file__).parent
+FOLDERS = sorted(path.parent.relative_to(ROOT).as_posix() for path in ROOT.rglob("__init__.py"))
 OBJECTS = {
     f"{module.__name__}.{name}": getattr(module, name)
     for module in PACKAGES
@@ -57,3 +64,12 @@ def test_record_documents_its_fields(name):
     entries = document["Attributes"] or document["Parameters"]
     documented = [part.strip() for entry in entries for part in entry.name.split(",")]
     assert documented == [field.name for field in dataclasses.fields(OBJECTS[name])]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_package_says_what_it_is_for_and_must_not_know(folder):
+    text = (ROOT / folder / "__init__.py").read_text(encoding="utf-8")
+    document = " ".join((ast.get_docstring(ast.parse(text)) or "").split())
+    sentences = re.findall(r"\.(?= |$)", document)
+    assert len(sentences) == 3
+    assert "must not" in document

@@ -15,7 +15,7 @@ from examples.own_fusion import SteadyFusion
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-@pytest.mark.parametrize("name", ["own_detector.py", "own_fusion.py"])
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("own_*.py")))
 def test_it_runs(name):
     result = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name)],

@@ -1,4 +1,9 @@
-"""The command `ocfuse`."""
+"""The command `ocfuse`: one module for each command, and what commands share.
+
+A command reads its arguments, calls the public methods of the library and prints the result.
+It must not compute scores itself, and must not import `ocfuse.lab`: the commands `bench` and
+`simulate` are found by name.
+"""
 
 import importlib.util
 import sys

@@ -1,4 +1,8 @@
-"""Data sets by name: the paper's UCI tables, ADBench, SKAB, robot failures, own tables."""
+"""Data sets by name: the paper's UCI tables, ADBench, SKAB, robot failures, own tables.
+
+Files are downloaded once, checked against their checksums and returned as arrays with labels.
+This package must not know detectors, fusions or any experiment that uses the data.
+"""
 
 from ocfuse.datasets.adbench import load_adbench
 from ocfuse.datasets.dataset import Dataset, DatasetInfo, Sequence

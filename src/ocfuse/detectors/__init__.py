@@ -1,4 +1,9 @@
-"""One-class detectors, and pools that fit and score them together."""
+"""One-class detectors, and pools that fit and score them together.
+
+A detector learns from normal rows of numbers and returns one score per row, higher for more
+normal rows; the members of a pool share distances, kernels and neighbours. It must not know
+how scores are normalised or fused, nor where the rows come from.
+"""
 
 from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.gp import OneClassGP

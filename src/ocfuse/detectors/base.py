@@ -28,9 +28,9 @@ MANY_ROWS = 2000
 class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A one-class detector that learns from a Gram and scores a Query.
 
-    A subclass writes `_fit` and `_score`, and `_leave_one_out` if it can tell
-    in closed form what it would say of a training row had it not seen it, and
-    `cost`, so that a plan can count it.
+    A subclass writes `_fit` and `_score`; `_leave_one_out` if it has a closed form of
+    the score that a training row gets from a fit without it; and `cost`, so that a
+    plan can count it.
     In an ensemble the members are given the same Gram and the same Query, so
     that distances, kernels, factorisations and neighbours are computed once.
 
@@ -40,7 +40,7 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         The training rows; members of an ensemble share one.
     offset_ : float
         The score below which a row is an anomaly: fresh normal rows fall below
-        it with probability `false_alarm_rate` at most. It is set from honest
+        it with probability `false_alarm_rate` at most. It is set from out-of-fold
         scores, and by `fit` only.
     """
 
@@ -49,8 +49,9 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     #: On one Gram, detectors of lower rank go first: they leave there what others reuse.
     fit_rank: ClassVar[int] = 1
 
-    max_samples: int | None
-    false_alarm_rate: float
+    #: Read as parameters where a subclass has them in its `__init__`.
+    max_samples: int | None = None
+    false_alarm_rate: float = 0.05
     reference_: Reference
     offset_: float
 

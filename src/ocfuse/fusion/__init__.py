@@ -1,4 +1,8 @@
-"""Fusion: a matrix of member scores in, one score and the weights out."""
+"""Fusion: a matrix of member scores in, one score per row and the weights out.
+
+A fusion learns from normalised scores, labels and, if it needs them, the encoded rows. It must
+not know the detectors that the scores come from, nor how the fused score is thresholded.
+"""
 
 from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.competence import CompetenceFusion

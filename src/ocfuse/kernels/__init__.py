@@ -1,4 +1,8 @@
-"""Compiled loops over rows, where the installation could build them."""
+"""Compiled loops over rows, where the installation could build them.
+
+Detectors and searches for neighbours use `kernel` if it is there, and NumPy otherwise. This
+package must not know what the numbers mean: arrays in, arrays out.
+"""
 
 from importlib import import_module
 from types import ModuleType

@@ -1,4 +1,8 @@
-"""Pseudo-anomalies: rows unlike the normals, when no anomaly is known."""
+"""Pseudo-anomalies: rows unlike the normal ones, for when no anomaly is known.
+
+A generator draws rows from standardised normal rows, and `diagnose` shows whether such rows
+tell members apart. It must not know detectors or fusions: rows in, rows out.
+"""
 
 from ocfuse.negatives.base import Generator
 from ocfuse.negatives.diagnosis import Diagnosis, diagnose

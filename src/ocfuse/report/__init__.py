@@ -1,7 +1,7 @@
-"""One HTML file that shows alarms, why they were raised, and how far to trust them.
+"""One HTML or PDF file that shows alarms, their reasons and how far to trust them.
 
-The page is complete in itself: no network, no font or script from elsewhere. It
-draws plain data, gathered by `FusedDetector.report`.
+The page is complete in itself: no network, no font or script from elsewhere. It draws the
+plain numbers of a `ReportData`, and must not know the detector that made them.
 """
 
 from ocfuse.report.data import Embedding, ReportData

@@ -1,4 +1,8 @@
-"""One scale for all scores, thresholds and probabilities: higher is more normal."""
+"""One scale for all scores, thresholds, p-values and probabilities: higher is more normal.
+
+Everything here is learned from arrays of scores and, if there are any, of labels. It must not
+know which detector gave the scores, nor the rows they belong to.
+"""
 
 from ocfuse.scores.calibrate import LabelCalibrator, TailCalibrator
 from ocfuse.scores.conformal import ConformalCalibrator, conformal_threshold

@@ -1,4 +1,8 @@
-"""A service for models: scores, explanations and streams over HTTP, and a live page."""
+"""A service for models: scores, explanations and streams over HTTP, and a live page.
+
+It loads model files, checks requests, scores them in threads and stores events in SQLite. It
+must not know how a model computes its scores, must not fit one, and imports no command.
+"""
 
 from ocfuse.serve.app import Service, create_app
 from ocfuse.serve.database import Retention

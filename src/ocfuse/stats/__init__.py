@@ -1,7 +1,7 @@
 """Whether one system is better than others over many data sets, or only lucky.
 
-One rule for every table: data sets in rows, systems in columns, higher is
-better, NaN for a gap. Rank 1 is the best.
+Every table has data sets in rows and systems in columns, higher is better, NaN marks a gap, and
+rank 1 is the best. It must not know what the systems are, nor how their figures were measured.
 """
 
 from ocfuse.stats.ranks import critical_difference, mean_ranks

@@ -1,4 +1,9 @@
-"""Streams: windows, folds in time, scores sample by sample, events."""
+"""Streams of sensor samples: windows, scores sample by sample, events.
+
+A `StreamDetector` turns windows of samples into feature rows for the members, keeps the state
+of each stream and reports events. It must not know where samples come from: files, sockets and
+commands hand it arrays and times.
+"""
 
 from ocfuse.streaming.course import Course, drift_ratio
 from ocfuse.streaming.detector import StreamDetector

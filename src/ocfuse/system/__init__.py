@@ -1,4 +1,5 @@
-"""What the process has and shares: the memory it may still take, results computed once.
+"""The process and its machine: memory, threads, files, locks, progress, optional packages.
 
-It knows nothing of rows, detectors or models, and imports nothing of this package.
+It counts the memory that is left, limits BLAS threads and writes files whole or not at all. It
+must not know rows, detectors or models, and imports only the exceptions of this library.
 """

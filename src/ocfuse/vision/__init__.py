@@ -1,4 +1,8 @@
-"""Pictures and recordings: frames in, features, scores and alarms out."""
+"""Pictures and recordings: frames in, features, scores and alarms out.
+
+A backbone turns frames into features, members score them by patch or by picture, and a
+`PictureDetector` fuses them. It must not know the commands and pages that show its results.
+"""
 
 from ocfuse.vision.backbone import Backbone, Lite0, OnnxBackbone, TorchBackbone, make_backbone
 from ocfuse.vision.detector import PictureDetector

@@ -1,7 +1,8 @@
-"""Rivals of the paper's tables that run: reconstructed where their text is not public.
+"""Rival methods of the paper's tables, reconstructed where their text is not public.
 
-Each docstring says what its authors have published and what is ours. The figures that
-they have published themselves stand in the tables beside ours, never instead of them.
+Each docstring says what the authors published and what is ours; published figures stand in
+the tables beside ours, never instead of them. A rival must not know the experiment it is
+compared in, nor its data sets.
 """
 
 from ocfuse.lab.rivals.boosted import BoostedSVM
