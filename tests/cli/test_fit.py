@@ -10,6 +10,7 @@ import pytest
 
 from ocfuse import load
 from ocfuse.persistence import read_header
+from ocfuse.persistence.header import FORMAT
 from tests.cli.cases import plant
 
 
@@ -74,7 +75,7 @@ def test_an_existing_model_is_kept_without_force(table, tmp_path, run_command):
     assert "--force" in err
     assert out.read_text() == "precious"
     assert run_command("fit", table, "-o", out, "--members", "light", "--force")[0] == 0
-    assert read_header(out).format == 1
+    assert read_header(out).format == FORMAT
 
 
 @pytest.mark.parametrize(
