@@ -108,6 +108,7 @@ def test_given_axes_are_used(why):
     assert pyplot.get_fignums() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normal", [[], [np.nan], [[1.0]]])
 def test_scores_must_be_numbers(normal):
     with pytest.raises(InvalidInputError, match="normal must hold finite numbers"):

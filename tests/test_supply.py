@@ -150,6 +150,7 @@ def test_silence_is_no_finding_and_is_said(out, err, words):
         list(audit.advisories(out, err))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("findings", "code"), [([], 2), (["a hole"], 1)])
 def test_the_audit_fails_when_it_could_not_look(monkeypatch, capsys, findings, code):
     for name in ("pins", "conflicts", "licences", "files"):

@@ -143,6 +143,7 @@ def test_experiment_runs_once_until_definition_or_data_change(data, tmp_path, mo
     assert runs == ["1", "2", "2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", experiment.SYSTEMS)
 def test_systems_have_names_and_keys_of_their_own(part, monkeypatch):
     monkeypatch.setattr(experiment, "content", lambda name: name)

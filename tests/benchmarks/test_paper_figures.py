@@ -20,6 +20,7 @@ CELL = {
 NORMS, GAPS = (32 / 31, 8 / 7, 2.0, 100.0), (0.01, 0.001, 0.0001)
 
 
+@pytest.mark.slow
 def test_pictures(tmp_path):
     cells = [{**CELL, "p": p, "tol": tol} for p in NORMS for tol in GAPS]
     ablation = tmp_path / "ablation.json"

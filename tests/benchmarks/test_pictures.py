@@ -39,6 +39,7 @@ def test_areas_by_kind():
     assert by_kind(np.array([2.0, 3.0, 1.0, 4.0]), kind, ["MT_A", "MT_B"]) == [100, 0, 50]
 
 
+@pytest.mark.slow
 def test_the_real_tiles_are_grouped_as_the_report_says(data):
     if not (data / "images" / "magnetic_tile_96.npz").is_file():
         pytest.skip("the magnetic tiles are not in OCFUSE_DATA")

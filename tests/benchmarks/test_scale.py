@@ -54,6 +54,7 @@ def test_half_of_the_feature_rows_that_are_scored_are_anomalies():
     assert rows.test.shape == (100, 8)
 
 
+@pytest.mark.slow
 def test_a_process_that_takes_too_long_or_fails_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(child, "CACHE", tmp_path)
     found = child.run_task(Task("IsolationForest", "planted", 100, n_test=1_000))

@@ -3,9 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
 from ocfuse.cli import early
 
-START = "import sys; from ocfuse.cli.early import HARDLY_USED, import_sklearn; import_sklearn(); "
+START = "import sys; from ocfuse.cli.early import HARDLY_USED, import_early; import_early(); "
 
 
 def outcome(code):
@@ -14,6 +16,7 @@ def outcome(code):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_what_stood_in():
     code = START + (
         "import numpy, scipy; "
@@ -23,6 +26,7 @@ def test_nothing_is_left_of_what_stood_in():
     assert outcome(code) == ["False"] * 7
 
 
+@pytest.mark.slow
 def test_packages_are_themselves_when_they_are_used():
     code = START + (
         "import numpy, pandas, scipy, scipy.stats; "
@@ -34,6 +38,7 @@ def test_packages_are_themselves_when_they_are_used():
     assert outcome(code) == ["True"] * 5
 
 
+@pytest.mark.slow
 def test_scikit_learn_finds_what_it_was_not_given():
     code = START + (
         "import pandas as pd; "
@@ -59,16 +64,31 @@ def test_what_is_asked_for_at_once_is_imported_at_once(monkeypatch, tmp_path):
 def test_an_import_that_fails_leaves_nothing_behind():
     code = (
         "import sys; sys.modules['sklearn.base'] = None\n"
-        "from ocfuse.cli.early import HARDLY_USED, import_sklearn\n"
-        "try: import_sklearn()\n"
+        "from ocfuse.cli.early import HARDLY_USED, import_early\n"
+        "try: import_early()\n"
         "except ImportError: print(*[name in sys.modules for name in HARDLY_USED])"
     )
     assert outcome(code) == ["False"] * 4
 
 
+@pytest.mark.slow
 def test_what_is_not_installed_is_not_stood_in_for():
     code = (
-        "import sys; sys.modules['pandas'] = None; from ocfuse.cli.early import import_sklearn; "
-        "import_sklearn(); import sklearn.base; print(sys.modules['pandas'])"
+        "import sys; sys.modules['pandas'] = None; from ocfuse.cli.early import import_early; "
+        "import_early(); import sklearn.base; print(sys.modules['pandas'])"
     )
     assert outcome(code) == ["None"]
+
+
+def test_the_collector_works_again_afterwards_and_leaves_modules_alone():
+    code = "import gc; " + START.replace("import_early()", "import_early('ocfuse.tables')")
+    assert outcome(code + "print(gc.isenabled(), gc.get_freeze_count() > 10_000)") == ["True"] * 2
+
+
+def test_an_import_that_fails_leaves_the_collector_at_work():
+    code = (
+        "import gc\nfrom ocfuse.cli.early import import_early\n"
+        "try: import_early('no_such_module')\n"
+        "except ImportError: print(gc.isenabled())"
+    )
+    assert outcome(code) == ["True"]

@@ -10,6 +10,7 @@ import pytest
 
 from ocfuse import load
 from ocfuse.persistence import read_header
+from ocfuse.persistence.header import FORMAT
 from tests.cli.cases import plant
 
 
@@ -42,6 +43,7 @@ def test_fit_prints_schema_and_summary_and_writes_a_model(table, tmp_path, run_c
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
 
 
+@pytest.mark.slow
 def test_json_holds_the_same_and_quiet_says_nothing(table, tmp_path, run_command):
     out = tmp_path / "m.ocf"
     arguments = ("fit", table, "-o", out, "--members", "knn-5,gmm-1", "--fusion", "sum")
@@ -73,7 +75,7 @@ def test_an_existing_model_is_kept_without_force(table, tmp_path, run_command):
     assert "--force" in err
     assert out.read_text() == "precious"
     assert run_command("fit", table, "-o", out, "--members", "light", "--force")[0] == 0
-    assert read_header(out).format == 1
+    assert read_header(out).format == FORMAT
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import typer
 
 from ocfuse.cli.options import POOL_NAMES
 from ocfuse.cli.output import OTHER, SAME, in_flags
-from ocfuse.cli.runtime import COMMANDS, STREAM
+from ocfuse.cli.runtime import COMMANDS
 from ocfuse.detectors.pool import POOLS
 from ocfuse.lab.bench import QUICK_SEEDS, SEEDS
 from ocfuse.lab.bench import app as bench
@@ -39,9 +39,8 @@ def test_settings_become_flags(text, expected):
 
 
 def test_the_flags_exist():
-    modules = [importlib.import_module(name) for name in (COMMANDS["fit"][0], STREAM["fit"])]
-    commands = [typer.main.get_command(module.app) for module in modules]
-    flags = {flag for command in commands for param in command.params for flag in param.opts}
+    command = typer.main.get_command(importlib.import_module(COMMANDS["fit"][0]).app)
+    flags = {flag for param in command.params for flag in param.opts}
     assert {f"--{name}" for name in SAME} | set(OTHER.values()) <= flags
 
 

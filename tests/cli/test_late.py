@@ -65,6 +65,7 @@ def test_commands_that_may_have_a_table_in_the_file_of_settings():
     assert {name for name in COMMANDS if "config" in options[name]} == set(TABLES) & set(COMMANDS)
 
 
+@pytest.mark.slow
 def test_a_missing_package_names_the_extra():
     code = "import sys; sys.modules['pandas'] = None; from ocfuse.cli import main; main()"
     done = subprocess.run(
@@ -84,7 +85,13 @@ def test_a_wrong_name_is_met_with_the_right_one():
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("ocfuse in", "inspect"), ("ocfuse score --fail-on", "--fail-on-anomaly")],
+    [
+        ("ocfuse in", "inspect"),
+        ("ocfuse score --fail-on", "--fail-on-anomaly"),
+        ("ocfuse fit --win", "--windows"),
+        ("ocfuse fit --video a --top", "--topic"),
+        ("ocfuse watch m --video a --min-f", "--min-frames"),
+    ],
 )
 def test_shell_completion(words, expected):
     result = CliRunner().invoke(

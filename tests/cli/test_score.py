@@ -294,6 +294,7 @@ def test_nothing_that_is_read_is_overwritten(
     assert new.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_labels_and_times_that_cannot_be_used_leave_the_report_without_them(tmp_path, run_command):
     frame = plant(100, seed=0).assign(fault=0)
     table, model, page = (tmp_path / name for name in ("t.csv", "m.ocf", "r.html"))
@@ -378,6 +379,7 @@ def test_one_row_is_counted_as_one(plant_folder, tmp_path, run_command):
     assert err.startswith("1 row, 1 anomaly (100.00%)")
 
 
+@pytest.mark.slow
 def test_ids_that_are_bytes_or_missing(plant_folder, tmp_path, run_command):
     frame = plant(60, seed=0).astype({"when": "datetime64[us]"})
     table, model = tmp_path / "t.parquet", tmp_path / "m.ocf"

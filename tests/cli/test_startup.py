@@ -55,11 +55,13 @@ def test_a_command_starts_without_what_it_does_not_need(plant_folder, tmp_path, 
     assert (name == "inspect") is not bool(FOR_ROWS & modules)
 
 
+@pytest.mark.slow
 def test_scores_are_written_without_tables_for_the_terminal(plant_folder, tmp_path):
     files = plant_folder / "model.ocf", plant_folder / "new.csv", "-o", tmp_path / "s.csv"
     assert "rich.table" not in imported("score", *files)
 
 
+@pytest.mark.slow
 def test_the_help_needs_no_numbers_at_all():
     assert not {"numpy", "sklearn", "pandas"} & imported("score", "--help")
     assert not {"numpy", "sklearn", "pandas"} & imported("--help")
@@ -69,6 +71,7 @@ def test_the_package_is_imported_without_numbers():
     assert not {"numpy", "sklearn", "pandas"} & imported(code=f"import ocfuse; {SAID}")
 
 
+@pytest.mark.slow
 def test_the_detector_is_imported_without_what_it_learns_by():
     modules = imported(code=f"from ocfuse import FusedDetector; {SAID}")
     assert "sklearn.base" in modules

@@ -122,6 +122,7 @@ def test_columns_that_are_no_channels_are_named(pump, tmp_path, run_command):
     assert load(tmp_path / "m.ocf").card_["runs"] == 4
 
 
+@pytest.mark.slow
 def test_a_context_needs_two_runs_or_no_course(pump, tmp_path, run_command):
     frame = run(0, n=300).assign(progress=np.linspace(0, 1, 300))
     frame.to_csv(tmp_path / "one.csv", index=False)
@@ -143,6 +144,7 @@ def test_a_context_needs_two_runs_or_no_course(pump, tmp_path, run_command):
     assert "'progress' is missing" in err
 
 
+@pytest.mark.slow
 def test_inspect_tells_rows_that_the_clock_left_out(tmp_path, run_command):
     frames = [run(i).assign(run=f"r{i}") for i in range(4)]
     frames[2] = frames[2].iloc[[*range(20), 19, *range(20, N)]]
@@ -433,6 +435,7 @@ def test_without_its_context_a_stream_is_not_watched(tmp_path, monkeypatch, run_
     assert pd.read_csv(tmp_path / "s.csv")["score"].notna().sum() == 60 - LONGEST + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["kind", "event", "row", "score", "is_anomaly", "start", "columns"]
 )

@@ -144,6 +144,7 @@ def test_a_header_that_cannot_be_read_ends_it(watch, rows, content, words):
     assert "0 rows, 0 alarms, 0 left out" in err
 
 
+@pytest.mark.slow
 def test_windows_1252_is_read_as_other_commands_read_it(tmp_path, run_command):
     frame = plant(80, seed=0).rename(columns={"temperature": "temp °C"})
     table, model = tmp_path / "t.csv", tmp_path / "m.ocf"
@@ -164,6 +165,7 @@ def test_the_columns_of_the_model_tell_the_delimiter(watch, rows):
     assert watch(b"sep=;\n" + b"\n".join(lines))[1] == watch(b"\n".join(rows))[1]
 
 
+@pytest.mark.slow
 def test_an_id_column_called_threshold(tmp_path, run_command):
     frame = plant(60, seed=0).rename(columns={"part": "threshold"})
     table, model = tmp_path / "t.csv", tmp_path / "m.ocf"

@@ -41,6 +41,7 @@ def test_the_stain_is_one_event(watch):
     assert err.startswith("24 frames, 1 event, ")
 
 
+@pytest.mark.slow
 def test_the_network_has_the_threads_of_the_command(watch, monkeypatch):
     asked, session = [], backbone._session
     monkeypatch.setattr(
@@ -72,6 +73,7 @@ def test_every_frame_has_the_score_of_the_library(watch, cell):
     assert {f["frame"] for f in frames if f["event"]} == set(range(STAIN.start + 2, STAIN.stop))
 
 
+@pytest.mark.slow
 def test_flags_move_events(watch):
     _, lines, _ = watch("strange.mp4", "--min-frames", len(STAIN) + 1)
     assert not of_kind(lines, "event")
@@ -99,6 +101,7 @@ def test_files_are_whole(watch, tmp_path):
     assert not list(tmp_path.glob("**/.*"))
 
 
+@pytest.mark.slow
 def test_the_stain_is_red_in_the_annotated_video(watch, tmp_path):
     watch("strange.mp4", "--annotated", tmp_path / "a.mkv")
     before = next(iter(open_frames(tmp_path / "a.mkv"))).image
@@ -196,6 +199,7 @@ def test_damaged_frames_are_counted_and_keep_their_numbers(watch, tmp_path):
 # -- progress of the task ----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_normal_early_is_an_alarm_late(watch, tmp_path):
     late = write_video(tmp_path / "late.mp4", run_frames(97)[::-1])
     numbers = tmp_path / "p.txt"
@@ -294,6 +298,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_the_curve(cell, monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stdout", screen)

@@ -214,6 +214,7 @@ download(sys.argv[1], Path(sys.argv[2]), lambda path: None)
 """
 
 
+@pytest.mark.slow
 def test_processes_do_not_disturb_each_other(server, target):
     server.body = BODY
     server.faults = {"always": "slow"}

@@ -22,6 +22,7 @@ def test_names_are_unique_and_found():
         assert 0 < info.n_normals <= info.n_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -59,12 +60,14 @@ def test_unknown_name(door, given, close):
         door(given)
 
 
+@pytest.mark.slow
 def test_optional_packages_stay_out():
     code = "import sys, ocfuse.datasets as d; d.list_datasets(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"matplotlib", "pandas", "pyarrow", "sklearn", "typer"} & set(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_works_without_the_extra(folder):
     """Without pooch and pandas: a file in the user's folder is read, wine is built in."""
     code = """

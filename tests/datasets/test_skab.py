@@ -8,6 +8,7 @@ from ocfuse.datasets.sequences import COLUMNS, RUNS
 from ocfuse.exceptions import DatasetError, DatasetUnavailableError, InvalidInputError
 
 
+@pytest.mark.slow
 def test_all_runs(data):
     runs = load_skab()
     assert [run.name for run in runs] == [f"skab/{name}" for name in RUNS]

@@ -80,6 +80,7 @@ def test_score_of_a_row_does_not_depend_on_its_batch(data, detector):
     np.testing.assert_allclose(batch, single, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_plain_ecod_breaks_the_promise(data):
     """The reason for asking row by row; if this fails, the detour can go."""
     X, new = data

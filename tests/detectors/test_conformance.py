@@ -75,6 +75,7 @@ def detector(request):
 every = pytest.mark.parametrize("detector", DETECTORS, indirect=True, ids=repr)
 
 
+@pytest.mark.slow
 @every
 def test_far_rows_score_less_than_near_ones(X, detector):
     detector.fit(X)
@@ -97,6 +98,7 @@ def test_batch_equals_one_by_one_and_scoring_changes_nothing(X, detector):
     assert {name: repr(value) for name, value in vars(detector).items()} == state
 
 
+@pytest.mark.slow
 @every
 def test_false_alarm_rate_holds_on_fresh_rows(detector):
     rng = np.random.default_rng(2)
@@ -106,6 +108,7 @@ def test_false_alarm_rate_holds_on_fresh_rows(detector):
     assert 0.05 < alarms < 0.15
 
 
+@pytest.mark.slow
 @every
 def test_saved_and_loaded_gives_the_same_bits(X, detector):
     detector.fit(X)
@@ -115,6 +118,7 @@ def test_saved_and_loaded_gives_the_same_bits(X, detector):
     np.testing.assert_array_equal(loaded.predict(X), detector.predict(X))
 
 
+@pytest.mark.slow
 @every
 def test_max_samples_bounds_the_rows_kept(X, detector):
     inner(detector).set_params(max_samples=50)
@@ -133,6 +137,7 @@ def test_any_shape(detector, n, m):
     assert np.isfinite(detector.score_samples(rng.normal(size=(7, m)))).all()
 
 
+@pytest.mark.slow
 @every
 def test_duplicates_and_constant_columns(detector):
     rng = np.random.default_rng(4)

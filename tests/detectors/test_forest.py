@@ -124,6 +124,7 @@ def test_honest_scores_are_like_those_of_fresh_rows(n):
     assert 0.05 < np.mean(alarms) < 0.14
 
 
+@pytest.mark.slow
 def test_random_state_fixes_everything():
     X = normal(300, 3)
     first, second, other = (Forest(20, random_state=s).fit(X) for s in (5, 5, 6))
@@ -142,6 +143,7 @@ def test_huge_values_stay_finite(huge):
     assert np.isfinite(scores).all()
 
 
+@pytest.mark.slow
 def test_equal_rows():
     forest = Forest(random_state=0).fit(np.full((30, 2), 7.0))
     assert np.isfinite(forest.score_samples([[7.0, 7.0], [8.0, 8.0]])).all()
@@ -152,6 +154,7 @@ def test_one_row_of_a_fold_is_enough():
     np.testing.assert_array_equal(Forest().fit_gram(part).score_query(query), [-0.5])
 
 
+@pytest.mark.slow
 def test_saved_forest_holds_no_tree_of_scikit_learn_and_gives_the_same_bits():
     X = normal(300, 4)
     forest = Forest(random_state=0).fit(X)

@@ -49,6 +49,7 @@ def test_leave_one_out_equals_refits(seed, n, m, levels):
     np.testing.assert_allclose(left_out, refits, rtol=1e-12)
 
 
+@pytest.mark.slow
 @tables
 @settings(max_examples=60, deadline=None)
 def test_increasing_maps_and_signs_of_columns_change_nothing(seed, n, m, levels):

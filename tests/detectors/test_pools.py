@@ -244,6 +244,7 @@ def test_compressed_members_share_one_compression_its_distances_and_neighbours(
     assert dict(compressed.counts) == {"distances": 1, "exp": 1}
 
 
+@pytest.mark.slow
 def test_members_of_different_views_share_rows_and_nothing_else(X, new):
     kinds = (WHITE, COMPRESSED, {"knn": KNN(5), "kpca": KPCA()})
     together = Pool({name: member for kind in kinds for name, member in kind.items()}).fit(X)
@@ -482,6 +483,7 @@ def test_a_seed_of_the_user_is_kept(X):
     assert pool.members_[1][1].random_state is not None
 
 
+@pytest.mark.slow
 def test_scoring_is_batch_invariant_and_changes_nothing(X, monkeypatch):
     rng = np.random.default_rng(2)
     rows = np.vstack([X[:10], rng.normal(size=(20, 3)), 50 * rng.normal(size=(5, 3))])

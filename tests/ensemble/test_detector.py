@@ -213,6 +213,7 @@ class TestSituations:
         assert len(trimmed) == 3
         assert len(FusedDetector(FEW).fit(both, np.ones(len(both))).trimmed_rows_) == 0
 
+    @pytest.mark.slow
     def test_clean_data_keeps_its_rows(self):
         for seed in range(5):
             X = np.random.default_rng(seed).standard_t(5, size=(300, 3))
@@ -231,6 +232,7 @@ class TestSituations:
         fresh = ring(400, 9)
         assert np.mean(grouped.predict(fresh) == -1) < np.mean(plain.predict(fresh) == -1)
 
+    @pytest.mark.slow
     def test_the_threshold_counts_groups(self):
         """Runs differ: asked of rows the rate is exceeded, asked of runs it holds."""
         rng = np.random.default_rng(0)
@@ -268,6 +270,7 @@ class TestSituations:
         assert detector.n_groups_ is None
         assert detector.threshold_rate_ <= 0.05
 
+    @pytest.mark.slow
     def test_scikit_learn_members_as_they_are(self, X):
         members = [
             LocalOutlierFactor(novelty=True),

@@ -111,6 +111,7 @@ def test_random_state_fixes_everything(X, queries, fitted):
     assert (other.score_samples(queries) != fitted.score_samples(queries)).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [2, -1])
 def test_n_jobs_changes_nothing(X, queries, fitted, n_jobs):
     parallel = FusedDetector(MEMBERS, random_state=0, n_jobs=n_jobs).fit(X)
@@ -118,6 +119,7 @@ def test_n_jobs_changes_nothing(X, queries, fitted, n_jobs):
     assert parallel.offset_ == fitted.offset_
 
 
+@pytest.mark.slow
 def test_the_order_of_the_training_rows_changes_nothing(X, queries, fitted):
     order = np.random.default_rng(3).permutation(len(X))
     shuffled = FusedDetector(MEMBERS, random_state=0).fit(X[order])

@@ -63,6 +63,7 @@ def test_few_rows_without_the_anomalies_are_few():
     assert names == ["default", "large"]
 
 
+@pytest.mark.slow
 def test_a_row_scores_the_same_in_every_batch(fitted, fresh):
     batch = fitted.score_samples(fresh)
     np.testing.assert_allclose(fitted.score_samples(fresh[::-1])[::-1], batch, rtol=1e-10)
@@ -112,6 +113,7 @@ def test_members_of_others_are_given_all_rows(X, fresh, monkeypatch):
     assert sizes == [1500]
 
 
+@pytest.mark.slow
 def test_held_out_scores_are_those_of_fresh_rows(fitted, fresh):
     out_of_fold = fitted.training_scores_
     assert ks_2samp(out_of_fold, fitted.score_samples(fresh)).statistic < 0.06
@@ -151,11 +153,13 @@ class TestRowsFarOutside:
         monkeypatch.setattr(Learned, "_fit_members", counting)
         return counted
 
+    @pytest.mark.slow
     def test_none_are_found_and_the_members_learn_once(self, X, fits):
         detector = FusedDetector(QUICK, random_state=0).fit(X)
         assert len(detector.trimmed_rows_) == 0
         assert fits == [2300]
 
+    @pytest.mark.slow
     def test_glitches_are_left_out_before_the_members_learn(self, X, fits):
         spoilt = X.copy()
         spoilt[:5] += 1e3 * np.arange(1, 6)[:, np.newaxis]
@@ -165,6 +169,7 @@ class TestRowsFarOutside:
         assert fits == [2294]
         assert (detector.training_scores_[:6] < detector.offset_).all()
 
+    @pytest.mark.slow
     def test_rows_that_somebody_vouches_for_stay(self, X, fits):
         spoilt = X.copy()
         spoilt[:5] += 1e3

@@ -90,6 +90,7 @@ def test_errors_pass():
         in_chunks(compute, len(X), 2)
 
 
+@pytest.mark.slow
 def test_scores_explanations_and_reports_agree_to_the_bit():
     detector = FusedDetector("light", random_state=0).fit(X[:150])
     scores = detector.score_samples(X)

@@ -159,6 +159,7 @@ def test_a_smaller_pool_scores_as_the_whole(X):
     assert len(pool.names_) == 16
 
 
+@pytest.mark.slow
 def test_saved(X, tmp_path):
     search = Search("rpau", grid={"p": [4 / 3, 2, 4], "rho": [1, 5]}, select_members=True)
     detector = FusedDetector(WIDTHS, tune=search, random_state=0).fit(X)

@@ -194,6 +194,7 @@ def test_weight_zero_leaves_a_row_out(fusion):
     np.testing.assert_array_equal(without.fuse(Z, X), weighted.fuse(Z, X))
 
 
+@pytest.mark.slow
 @every_fusion
 def test_equal_weights_are_no_weights(fusion):
     Z, y, X = scores()

@@ -108,6 +108,7 @@ def test_product_does_not_depend_on_an_affine_normalisation(N, a, b):
     np.testing.assert_allclose(ProductRule().fit(a * N + b).fuse(a * N + b), first, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 @given(z=arrays(np.float64, 7, elements=values), j=st.integers(0, 6), step=st.floats(0, 1e3))
 @settings(deadline=None, max_examples=60)

@@ -48,6 +48,7 @@ def share_found(index, expected):
     return np.mean([np.isin(a, b).mean() for a, b in zip(expected, index, strict=True)])
 
 
+@pytest.mark.slow
 def test_nearly_all_neighbours_are_found_and_measured(build):
     X, Y = made_rows(50, seed=2), made_rows(900)
     rows = NeighbourIndex(Y)
@@ -77,6 +78,7 @@ def test_every_build_gives_the_same(build, m, monkeypatch):
     np.testing.assert_array_equal(found[1][3], [3, *range(100, 119)])
 
 
+@pytest.mark.slow
 def test_a_row_does_not_depend_on_its_batch(build):
     X, Y = made_rows(70, seed=4), made_rows(600)
     rows = NeighbourIndex(Y)
@@ -112,6 +114,7 @@ def test_rows_without_leading_directions_are_searched_exactly(build):
     assert share_found(rows.graph(5)[1], by_definition(Y, Y, 5)[1]) == 1.0
 
 
+@pytest.mark.slow
 def test_in_cells_rows_without_leading_directions_go_by_all_columns(build):
     Y = np.random.default_rng(9).normal(size=(1200, 7))
     rows = NeighbourIndex(Y, cell_centres(Y))
@@ -123,6 +126,7 @@ def test_few_rows_need_no_directions():
     assert quantised.leading(made_rows(60)) is None
 
 
+@pytest.mark.slow
 def test_what_is_very_near_is_measured_in_double_precision(build):
     Y = made_rows(900)
     Y[1::2] = Y[::2] + 1e-9 * made_rows(450, seed=8)

@@ -24,6 +24,7 @@ def rounded_distances(X, Y):
     return np.maximum(D, 0.0), norms
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 60),

@@ -58,6 +58,7 @@ def tables(draw):
     return Z[n:], Z[:n]
 
 
+@pytest.mark.slow
 @given(tables=tables(), k=st.integers(1, 90), at_once=st.sampled_from([3, 1024]))
 @settings(max_examples=150, deadline=None)
 @pytest.mark.parametrize("name", [str(name) for name in KERNELS])
@@ -103,6 +104,7 @@ def test_a_crowd_of_duplicates_hides_nobody(build):
     assert_same(NeighbourIndex(Y).graph(30), by_definition(Y, Y, 30))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(kernels.kernel is None, reason="the kernel is not built")
 def test_single_precision_alone_answers_ordinary_rows(monkeypatch):
     X = np.random.default_rng(2).normal(size=(3000, 30))
@@ -146,6 +148,7 @@ def looked_at(X, Y, centres):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [3, None])
 def test_cells_give_the_nearest_of_the_rows_looked_at(build, small_cells, levels):
     rng = np.random.default_rng(4)

@@ -12,6 +12,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.negatives import Mixture, diagnose
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1000), d=st.integers(1, 4), levels=st.sampled_from([2, 5, 10**9]))
 @settings(deadline=None, max_examples=40)
 def test_auc_is_that_of_scikit_learn_with_ties(seed, d, levels):

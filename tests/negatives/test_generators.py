@@ -26,6 +26,7 @@ ALL = [
 every = pytest.mark.parametrize("generator", ALL, ids=repr)
 
 
+@pytest.mark.slow
 @every
 @given(X=TABLES, n=COUNTS, seed=st.integers(0, 1000))
 @LAW

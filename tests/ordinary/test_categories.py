@@ -80,6 +80,7 @@ def test_a_rare_value_is_more_unusual_than_a_common_one(detector):
     assert (detector.score_samples(rows.assign(maker="c")) < common).mean() >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.SuspectRowsWarning")
 def test_python_and_tables_read_categories_alike():
     """As text, with truth in one spelling and blanks that mean nothing."""

@@ -123,6 +123,7 @@ def test_explanations_do_not_depend_on_the_other_rows(detector):
         assert alone.describe() == together.describe(i)
 
 
+@pytest.mark.slow
 def test_a_saved_model_knows_what_is_usual(detector, tmp_path):
     rows = clinic(3, 5).assign(TSH=530.0)
     loaded = ocfuse.load(detector.save(tmp_path / "model.ocf"))

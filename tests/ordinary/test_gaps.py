@@ -89,6 +89,7 @@ def test_what_a_gap_means_can_be_changed_without_learning_again(model, tmp_path)
         model.detector_.set_gaps("fill")
 
 
+@pytest.mark.slow
 def test_arrays_and_frames_are_judged_alike():
     X = plants().drop(columns="gear")
     named = FusedDetector("light", random_state=0).fit(X)

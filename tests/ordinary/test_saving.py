@@ -102,6 +102,7 @@ def results_of(model, rows):
     return model.score(rows)[["score", "p_value", "is_anomaly"]].to_numpy(dtype=float)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # there are few rows, on purpose
 def test_one_empty_cell_in_a_text_column():
     rng = np.random.default_rng(0)

@@ -71,6 +71,7 @@ def test_no_more_alarms_on_fresh_rows_than_stated(name):
     assert np.mean(rates) <= MOST_ALARMS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(KINDS))
 def test_a_number_far_outside_raises_an_alarm(name):
     number = KINDS[name].number
@@ -88,6 +89,7 @@ def test_a_loaded_model_gives_the_same_scores_bit_for_bit(name, tmp_path):
     assert loaded.score(fresh).equals(learned.score(fresh))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(KINDS))
 def test_every_row_is_explained_by_its_columns(name):
     fresh = tables(name)[1][:5]
@@ -98,6 +100,7 @@ def test_every_row_is_explained_by_its_columns(name):
     assert found.describe(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(KINDS))
 def test_every_table_has_a_report(name, tmp_path):
     page = model(name).report(tables(name)[1][:20], name="some rows")
@@ -126,6 +129,7 @@ NAMED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_data_frame_is_learned_and_loaded_with_the_same_scores(name, tmp_path):
     learned, fresh = detector(name, SAVED), draw(KINDS[name], SAVED)[1]

@@ -140,6 +140,7 @@ def test_a_bare_metric_is_refused(name, tmp_path):
     assert end_of(forged(path, change), 1) == "refused"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [lambda a: a[:1], lambda a: a[:0], lambda a: np.append(a, a)])
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.filterwarnings("ignore")  # there are few rows, on purpose

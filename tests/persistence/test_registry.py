@@ -60,6 +60,7 @@ def test_every_estimator_has_a_name():
     assert not found - set(CLASSES.values())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # there are few rows, on purpose
 def test_every_class_in_a_model_has_a_name(tmp_path):
     """As models of every kind are written: no path of a module is left in any of them."""
@@ -73,6 +74,7 @@ def test_every_class_in_a_model_has_a_name(tmp_path):
     assert not found - set(CLASSES)
 
 
+@pytest.mark.slow
 def test_every_path_of_old_files_has_a_name():
     found = set().union(*(names_in(content_of(path)) for path in FILES[1]))
     assert len(found) > 60

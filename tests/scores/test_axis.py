@@ -11,6 +11,7 @@ from ocfuse.scores.axis import MOST_TICKS, ScoreAxis
 SCORES = arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e6, 1e6))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(SCORES, SCORES)
 @example(np.array([1.0, 1.0, 1.0, 2e-311, *[0.0] * 12]), np.zeros(1))

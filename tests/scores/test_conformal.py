@@ -22,6 +22,7 @@ scores_of_any_kind = st.lists(st.integers(-8, 8).map(float), min_size=1, max_siz
 rates = st.one_of(st.floats(0.001, 0.999), st.sampled_from([0.05, 0.07, 0.1, 0.29, 0.5, 0.58]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.03, 0.1, 0.3])
 @pytest.mark.parametrize("n", [1, 9, 40, 99])
 @pytest.mark.parametrize("kind", DRAWS)
@@ -40,6 +41,7 @@ def test_false_alarm_rate_of_fresh_normals(kind, n, rate):
         assert alarms / N_SPLITS >= guaranteed - error
 
 
+@pytest.mark.slow
 @given(scores=scores_of_any_kind, rate=rates)
 @LAW
 def test_guarantee_is_exact_over_all_orders(scores, rate):
@@ -64,6 +66,7 @@ def test_offset_is_the_kth_smallest(n, rate, k):
     assert (guaranteed > rate * (1 + 1e-9)) == (k == 0)
 
 
+@pytest.mark.slow
 @given(scores=scores_of_any_kind, rate=rates, fresh=scores_of_any_kind)
 @LAW
 def test_p_value_and_threshold_agree(scores, rate, fresh):
@@ -74,6 +77,7 @@ def test_p_value_and_threshold_agree(scores, rate, fresh):
     np.testing.assert_array_equal(alarms, calibrator.p_values(fresh) <= guaranteed + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DRAWS)
 def test_p_values_are_super_uniform_on_normals(kind):
     rng = np.random.default_rng(1)
@@ -88,6 +92,7 @@ def test_p_values_are_super_uniform_on_normals(kind):
             assert share >= level - error
 
 
+@pytest.mark.slow
 @given(scores=scores_of_any_kind, fresh=scores_of_any_kind)
 @LAW
 def test_p_values_by_counting(scores, fresh):
@@ -119,6 +124,7 @@ def test_false_discovery_rate(fdr, n_anomalies, distance, levels):
         assert found / (n_repeats * n_anomalies) > 0.8
 
 
+@pytest.mark.slow
 @given(scores=scores_of_any_kind, fresh=scores_of_any_kind, fdr=rates)
 @LAW
 def test_select_is_benjamini_hochberg(scores, fresh, fdr):
@@ -204,6 +210,7 @@ grouped_scores = st.lists(
 
 
 class TestGroups:
+    @pytest.mark.slow
     @given(rows=grouped_scores, fresh=st.integers(-9, 9).map(float), rate=rates)
     @LAW
     def test_p_value_and_threshold_agree(self, rows, fresh, rate):

@@ -7,6 +7,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.scores import prediction_limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.05, 0.01])
 def test_the_rate_is_about_right_for_ten_gaussian_scores(rate):
     rng = np.random.default_rng(0)

@@ -94,6 +94,7 @@ def test_tail_probability_is_uniform_on_fresh_normals():
         assert stats.kstest(column, "uniform").statistic < 0.043
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 10, 40])
 def test_tail_probability_has_the_right_mass_below_the_lowest_normal(n):
     rng = np.random.default_rng(n)
@@ -138,6 +139,7 @@ def test_tail_probability_keeps_the_order_of_neighbouring_floats():
 # -- laws of all of them -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every
 @given(S=tables(), Q=hnp.arrays(np.float64, (8, 1), elements=SCORES))
 @LAW
@@ -150,6 +152,7 @@ def test_monotone_and_finite(normaliser, S, Q):
     assert np.all(rises[is_higher] > 0)
 
 
+@pytest.mark.slow
 @every
 @given(S=tables(), scale=st.sampled_from([0.25, 3.0, 1024.0]), shift=st.sampled_from([-7.0, 64.0]))
 @LAW

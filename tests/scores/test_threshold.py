@@ -18,6 +18,7 @@ labelled = st.lists(
 ).filter(lambda rows: len({label for _, label in rows}) == 2)
 
 
+@pytest.mark.slow
 @given(scores=scores_of_any_kind, rate=st.floats(0.001, 0.999))
 @LAW
 def test_quantile_is_the_largest_offset_within_the_rate(scores, rate):
@@ -35,6 +36,7 @@ def test_quantile_of_whole_shares():
     assert quantile_threshold([3.0], 0.5) == 3.0
 
 
+@pytest.mark.slow
 @given(rows=labelled)
 @LAW
 def test_gmean_threshold_reaches_the_best_gmean(rows):

@@ -315,6 +315,7 @@ def test_only_the_latest_events_come_first(watched, look_on):
         assert first["has_older"]
 
 
+@pytest.mark.slow
 def test_a_page_that_comes_back_gets_all_it_missed(watched, look_on):
     known = {}
     last = watched.event()

@@ -198,6 +198,7 @@ def test_many_messages_at_once_are_answered_in_order(open_stream):
     assert [answer["seq"] for answer in answers] == list(range(300))
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_slowed_down(running):
     """It can send until all buffers between here and there are full, and then no more."""
     host, port = running.address.split(":")

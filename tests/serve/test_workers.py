@@ -122,6 +122,7 @@ def test_a_stream_does_not_wait_for_large_requests(make_service):
         is_free.set()
 
 
+@pytest.mark.slow
 def test_a_long_message_lets_other_streams_have_their_turn(make_service):
     """Its rows are worked on in parts, so that one thread is enough for two streams."""
     service = make_service({"message_bytes": 2**22}, threads=1)

@@ -85,6 +85,7 @@ def test_zero_vectors(p):
 # Linear maximisation
 
 
+@pytest.mark.slow
 @reproducible
 @given(vectors(2), norms, st.booleans())
 def test_hoelder(pair, p, nonneg):
@@ -93,6 +94,7 @@ def test_hoelder(pair, p, nonneg):
     assert v @ w <= LpBall(p, nonneg).dual_norm(v) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @reproducible
 @given(vectors(), norms, st.booleans())
 def test_maximiser_is_feasible_and_attains_the_dual_norm(single, p, nonneg):
@@ -128,6 +130,7 @@ def test_maximiser_takes_one_p_per_row():
 # Projection
 
 
+@pytest.mark.slow
 @reproducible
 @given(vectors(), norms, st.booleans())
 def test_projection_is_feasible_and_optimal(single, p, nonneg):
@@ -139,6 +142,7 @@ def test_projection_is_feasible_and_optimal(single, p, nonneg):
     assert optimality_error(ball, x, z) <= 1e-11
 
 
+@pytest.mark.slow
 @reproducible
 @given(vectors(2), norms, st.booleans(), st.floats(0.0, 1.0))
 def test_no_feasible_point_is_nearer(pair, p, nonneg, radius):
@@ -148,6 +152,7 @@ def test_no_feasible_point_is_nearer(pair, p, nonneg, radius):
     assert (x - z) @ (other - z) <= 1e-11 * max(1.0, np.abs(x).max())
 
 
+@pytest.mark.slow
 @reproducible
 @given(vectors(), norms, st.booleans())
 def test_projection_is_idempotent(single, p, nonneg):
@@ -157,6 +162,7 @@ def test_projection_is_idempotent(single, p, nonneg):
     assert_allclose(ball.project(z), z, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 @reproducible
 @given(vectors(2), norms, st.booleans())
 def test_projection_does_not_expand(pair, p, nonneg):

@@ -28,6 +28,7 @@ def random_pair(rng, c, ball, d=5):
     return w, c * rng.uniform(0.0, 1.0, c.shape)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(NORMS), st.booleans())
 def test_weak_duality(seed, p, nonneg):

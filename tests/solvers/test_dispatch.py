@@ -121,6 +121,7 @@ ODD_LABELS = np.array([1, 1, 1, 1, 1, 1, -1, -1, -1.0])
 ODD_WEIGHTS = np.array([0, 0, 1, 2, 1e-9, 1, 1, 3, 0.5])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("labels", ["pure", "mixed"])
 @pytest.mark.parametrize("solver", ["auto", "interior-point"])
@@ -179,6 +180,7 @@ def test_weights_over_many_decades_are_solved_quickly(backend):
     assert sol.n_iter < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", "interior-point", "frank-wolfe"])
 def test_a_tiny_weight_on_a_huge_score_still_counts(solver, backend):
     # its hinge is 1e-31 * 1e33 = 100 if w = 1, far from nothing

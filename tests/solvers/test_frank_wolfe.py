@@ -17,6 +17,7 @@ def smoothed(c, m, smoothing):
     return np.sum(c * np.where(loss < smoothing, curved, loss - 0.5 * smoothing))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_line_search_is_exact(seed, monkeypatch):
     rng = np.random.default_rng(seed)
@@ -41,6 +42,7 @@ def test_strong_variant_reaches_the_optimum(p, nonneg, pure):
     assert exact.primal - 1e-6 <= near.primal <= exact.primal * (1 + tol) + tol * 1e-3 * 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_paper_variant_stalls_above_the_optimum(backend):
     # What the paper timed: its best value stops improving well above the

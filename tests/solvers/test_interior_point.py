@@ -93,6 +93,7 @@ def test_iterates_stay_strictly_inside(p, nonneg):
         assert not nonneg or (it.w > 0).all()
 
 
+@pytest.mark.slow
 def test_few_iterations_whatever_p(nonneg, pure):
     case = make_case(3, d=8, k=50, m=60, pure=pure)
     A = (case.S * case.y[:, np.newaxis])[case.index]

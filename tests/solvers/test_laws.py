@@ -28,6 +28,7 @@ def problems(draw):
     return S, y, draw(st.sampled_from(NORMS)), c, draw(st.booleans())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("solver", ["auto", "interior-point"])
 def test_certificate_holds(backend, solver):
@@ -52,6 +53,7 @@ def close(a, b, c):
     return abs(a - b) <= 2 * TOL * max(a, b, 1e-3 * c.sum()) + 1e-12
 
 
+@pytest.mark.slow
 @law
 @given(problems(), st.randoms(use_true_random=False))
 def test_order_of_samples_and_columns_does_not_matter(problem, random):
@@ -64,6 +66,7 @@ def test_order_of_samples_and_columns_does_not_matter(problem, random):
     assert close(one.primal, other.primal, c)
 
 
+@pytest.mark.slow
 @law
 @given(problems(), st.sampled_from([1e-9, 0.1, 3.0, 1e6]))
 def test_scaling_the_weights_scales_the_value(problem, factor):
@@ -72,6 +75,7 @@ def test_scaling_the_weights_scales_the_value(problem, factor):
     assert close(one.primal, other.primal / factor, c)
 
 
+@pytest.mark.slow
 @law
 @given(problems(), st.sampled_from([2.0**-30, 0.5, 4.0, 2.0**20]))
 def test_scaling_the_weights_by_a_power_of_two_changes_no_bit(problem, factor):
@@ -81,6 +85,7 @@ def test_scaling_the_weights_by_a_power_of_two_changes_no_bit(problem, factor):
     np.testing.assert_array_equal(one.alpha * factor, other.alpha)
 
 
+@pytest.mark.slow
 @law
 @given(problems())
 def test_flipping_scores_and_labels_changes_nothing(problem):
@@ -89,6 +94,7 @@ def test_flipping_scores_and_labels_changes_nothing(problem):
     np.testing.assert_array_equal(one.w, other.w)
 
 
+@pytest.mark.slow
 @law
 @given(problems())
 def test_larger_scores_only_help(problem):
@@ -98,6 +104,7 @@ def test_larger_scores_only_help(problem):
     assert other.dual <= one.primal + 1e-12
 
 
+@pytest.mark.slow
 @law
 @given(problems())
 def test_the_sign_constraint_costs(problem):
@@ -105,6 +112,7 @@ def test_the_sign_constraint_costs(problem):
     assert solve(S, y, p, c, False, TOL).dual <= solve(S, y, p, c, True, TOL).primal + 1e-12
 
 
+@pytest.mark.slow
 @law
 @given(problems(), st.integers(0, 11))
 def test_splitting_a_sample_changes_nothing(problem, i):

@@ -33,6 +33,7 @@ def best_by_frank_wolfe(function, subgradient, ball, d, n_steps):
     return best
 
 
+@pytest.mark.slow
 def test_frank_wolfe_does_not_minimise_a_maximum():
     def subgradient(x):
         return np.eye(2)[np.argmax(x)]
@@ -57,6 +58,7 @@ def test_optimum_of_the_two_hinges_is_certified(two_hinges):
     assert_allclose([primal, dual], 1 - np.sqrt(0.75), rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_frank_wolfe_does_not_minimise_two_hinges(two_hinges):
     def function(w):
         return hinge_objective(two_hinges, 1.0, w)

@@ -76,6 +76,7 @@ def test_the_example_of_skillings_and_mack():
     np.testing.assert_array_equal(found.mean_ranks, mean_ranks(ASSEMBLY))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(gappy())
 def test_follows_the_definition(table):
@@ -130,6 +131,7 @@ def test_is_durbins_in_the_plane_of_fano(seed):
     assert found.df == 6
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(gappy(), st.integers(0, 2**32 - 1))
 def test_order_of_sets_and_systems_does_not_count(table, seed):
@@ -141,6 +143,7 @@ def test_order_of_sets_and_systems_does_not_count(table, seed):
     np.testing.assert_allclose(moved.mean_ranks, found.mean_ranks[systems])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(gappy(), st.integers(0, 2**32 - 1))
 def test_increasing_maps_of_a_set_do_not_count(table, seed):
@@ -151,6 +154,7 @@ def test_increasing_maps_of_a_set_do_not_count(table, seed):
     assert moved.statistic == pytest.approx(skillings_mack(table).statistic, abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(gappy())
 def test_direction_does_not_count(table):

@@ -93,6 +93,7 @@ def test_pairs_that_never_meet_do_not_count():
     assert found[0].adjusted_p_value == pytest.approx(2 * 0.25)
 
 
+@pytest.mark.slow
 def test_alike_systems_rarely_differ():
     # any false difference in at most 5 % of tables, but for three standard errors
     rng = np.random.default_rng(0)

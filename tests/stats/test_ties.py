@@ -24,6 +24,7 @@ def test_ranks_and_wins_agree_that_rounding_does_not_count():
     ]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(st.floats(-2, 2), st.sampled_from([0, 1e-16, 3e-13, 3e-12, 0.1]))))
 def test_ranks_and_wins_agree(sets):

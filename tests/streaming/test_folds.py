@@ -21,6 +21,7 @@ def test_blocks_are_stretches_of_about_equal_length(n, n_blocks, purge):
     assert sizes.max() - sizes.min() <= 1
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 200), purge=st.integers(0, 6))
 def test_withheld_rows_are_those_near_in_time(seed, purge):
     """Against the definition, for rows in any order and two runs."""

@@ -216,6 +216,7 @@ def test_normal_and_unknown_rows_alone(pumps, normal):
     assert "Anomalies in" in model.report(labelled.iloc[:30]).html
 
 
+@pytest.mark.slow
 def test_labels_that_were_all_normal(pumps):
     model = TableDetector(light(), label="label").fit(pumps.assign(label=1))
     with pytest.warns(RowsWarning, match="labels not seen in training, taken for unknown: 15 rows"):
@@ -251,6 +252,7 @@ def test_refusals(model, pumps, tmp_path):
         TableDetector().save(tmp_path / "m.ocf")
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_changes_nothing(pumps):
     model = TableDetector(light()).fit(pumps)
     before = model.score(pumps)

@@ -11,6 +11,7 @@ from ocfuse.tables.text import check_dialect, sniff_decimal, sniff_delimiter, wi
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.lists(WORDS, min_size=3, max_size=3), min_size=3, max_size=3),

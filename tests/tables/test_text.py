@@ -104,6 +104,7 @@ def test_quoted_cells_may_span_lines(write):
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=8)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=12),

@@ -62,6 +62,7 @@ def test_value_ignores_the_scale_of_each_member(criterion, seed):
     assert values[0] == pytest.approx(values[1], abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(seed=SEEDS)
 def test_areas_are_those_of_the_held_out_scores(seed):

@@ -208,6 +208,7 @@ def test_a_store_changes_nothing_but_time(cell, test_set, tmp_path):
     assert set((tmp_path / "kept").iterdir()) == kept  # scoring writes nothing
 
 
+@pytest.mark.slow
 def test_a_failed_fit_leaves_the_detector_as_it_was(cell, test_set):
     frames, run, progress = cell
     detector = fast().fit(frames, run, progress)

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from ocfuse import __version__
 from ocfuse.cli.output import have_streams, in_words, print_line, warn
-from ocfuse.cli.runtime import COMMANDS, STREAM, VIDEO, ExitCode, tidy_termination
+from ocfuse.cli.runtime import COMMANDS, ExitCode, tidy_termination
 from ocfuse.exceptions import MissingPackageError, OcfuseError, OcfuseWarning
 
 #: If set, errors come with their traceback.
@@ -45,21 +45,8 @@ class LateGroup(TyperGroup):
             # what suggestions are taken from
             self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}
             return super().resolve_command(ctx, args)
-        module = importlib.import_module(_module(args))
+        module = importlib.import_module(COMMANDS[args[0]][0])
         return args[0], typer.main.get_command(module.app), args[1:]
-
-
-def _module(words: list[str]) -> str:
-    """Return the module of a command, which is another one with ``--video`` or ``--stream``."""
-    flags = {word.split("=")[0] for word in words}
-    if {"--video", "--stream"} <= flags:
-        raise typer.BadParameter(
-            "--stream is for tables of sensors, --video for pictures. Give one of them."
-        )
-    for flag, modules in (("--video", VIDEO), ("--stream", STREAM)):
-        if flag in flags and words[0] in modules:
-            return modules[words[0]]
-    return COMMANDS[words[0]][0]
 
 
 app = typer.Typer(

@@ -1,5 +1,6 @@
 """Start quickly: scikit-learn without packages that it imports and hardly ever asks."""
 
+import gc
 import importlib.util
 import sys
 from types import ModuleType
@@ -33,15 +34,34 @@ class _Later(ModuleType):
             delattr(sys.modules[package], own_name)
 
 
-def import_sklearn() -> None:
-    """Import the base of scikit-learn, but not what it hardly uses.
+def import_early(*modules: str) -> None:
+    """Import the base of scikit-learn, but not what it hardly uses, and then some modules.
 
     For programs that soon end, to be called in their only thread. Others stand for those
     packages while scikit-learn is imported, and are gone when it is: what is imported from
     then on is imported as ever. Whoever has kept one gets all that the package has.
+
+    Imports leave hardly any garbage. None is looked for meanwhile, nor later among what they
+    made, which lives as long as the program. Does nothing if scikit-learn is there already.
+
+    Parameters
+    ----------
+    *modules : str
+        What the program needs in any case.
     """
     if "sklearn" in sys.modules:
         return
+    gc.disable()
+    try:
+        _import_sklearn()
+        for name in modules:
+            importlib.import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _import_sklearn() -> None:
     stand_ins = [_Later(name) for name in HARDLY_USED if _can_wait(name)]
     for module in stand_ins:
         module.step_in()

@@ -19,7 +19,7 @@ from ocfuse.cli.options import (
     Threads,
     Threshold,
 )
-from ocfuse.cli.output import collected, print_json, print_line, warn_of
+from ocfuse.cli.output import collected, oddities, print_json, print_line, warn_of
 from ocfuse.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -116,7 +116,6 @@ def _of_stream(
 ) -> Explained:
     """Return the same of a stream, in which rows have their scores by those before them."""
     from ocfuse.cli.streams import scored  # noqa: PLC0415
-    from ocfuse.cli.watch_events import oddities  # noqa: PLC0415
     from ocfuse.tables.dataframes import listed  # noqa: PLC0415
     from ocfuse.tables.detector import RESULTS  # noqa: PLC0415
 

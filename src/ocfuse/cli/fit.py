@@ -1,4 +1,4 @@
-"""`ocfuse fit`: from a table of normal rows to a model file.
+"""`ocfuse fit`: from a table of normal rows, or from normal runs of sensors, to a model file.
 
 As in every module of a command, what takes long to import comes when it is called: the help
 needs none of it.
@@ -9,23 +9,21 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 import typer
 
+from ocfuse.cli.kinds import Heading, KindCommand, Panels
 from ocfuse.cli.options import (
     DEFAULT_MODEL,
-    MACHINES,
     Anomaly,
     Category,
     Config,
-    Data,
     Decimal,
     Delimiter,
     Engine,
     Force,
     Gaps,
-    Group,
     Id,
     Ignore,
     Json,
@@ -34,16 +32,18 @@ from ocfuse.cli.options import (
     Normal,
     Out,
     Quiet,
-    Rate,
     Report,
     Scale,
     Scheduler,
     Seed,
     Threads,
     Time,
+    Topic,
     Workers,
     check_engine,
     check_model,
+    check_rate,
+    help_or_value,
     refuse_overwriting,
 )
 from ocfuse.cli.output import collected, in_words, print_json, print_line, progress, warn_of
@@ -62,41 +62,126 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 Opened: TypeAlias = "Callable[[], Source]"
 
 
-@app.command("fit")
+class FitCommand(KindCommand):
+    """The options of `ocfuse fit` by the kind of data that they are for."""
+
+    panels: ClassVar[Panels] = {
+        Heading.TABLES: (
+            *("label", "normal", "anomaly", "ignore", "id", "time", "group"),
+            *("delimiter", "decimal", "members", "fusion", "report"),
+        ),
+        Heading.ROWS: ("category", "scale", "gaps", "tune"),
+        Heading.STREAMS: ("stream", "windows", "context", "course", "drift"),
+        Heading.PICTURES: ("video", "topic", "progress", "size"),
+    }
+
+
+@app.command("fit", cls=FitCommand)
 def fit_command(
-    data: Data,
+    ctx: typer.Context,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            help="CSV, TSV, Parquet, Feather, NPY, NPZ file, a folder of them, or - for CSV on "
+            "stdin; with --stream, a folder holds one run per file.",
+            show_default=False,
+        ),
+    ] = None,
     out: Out = DEFAULT_MODEL,
+    false_alarms: Annotated[
+        float,
+        typer.Option(
+            help="Share of normal rows or frames that may raise an alarm.", callback=check_rate
+        ),
+    ] = 0.05,
+    force: Force = False,
     label: Label = None,
     normal: Normal = None,
     anomaly: Anomaly = None,
     ignore: Ignore = None,
     id: Id = None,
     time: Time = None,
-    group: Group = None,
-    category: Category = None,
-    scale: Scale = "standard",
-    gaps: Gaps = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that names the run or part of the rows; those of one are held out "
+            "together. With --stream, the files of a folder are the runs by default."
+        ),
+    ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
-    false_alarms: Rate = 0.05,
     members: Members = "default",
     fusion: Annotated[
         str | None,
-        typer.Option(help="Such as sum, median or lp; by default competence or labelled."),
+        typer.Option(
+            help="Such as sum, median or lp; by default competence, or labelled for rows with "
+            "labelled anomalies."
+        ),
     ] = None,
+    report: Report = None,
+    category: Category = None,
+    scale: Scale = "standard",
+    gaps: Gaps = None,
     tune: Annotated[
         str | None,
         typer.Option(help="Choose settings by: pseudo-negatives, labels, rpau, stability."),
     ] = None,
-    report: Report = None,
-    force: Force = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
+    ] = False,
+    windows: Annotated[
+        str, typer.Option(help="Lengths of the windows that are looked at, in rows.")
+    ] = "10,30",
+    context: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that tells how far the task is: rows are compared with those of about "
+            "the same progress."
+        ),
+    ] = None,
+    course: Annotated[
+        bool,
+        typer.Option(
+            help="With --context and several runs, measure channels from what is usual at that "
+            "progress."
+        ),
+    ] = True,
+    drift: Annotated[
+        Literal["keep", "drop", "follow"],
+        typer.Option(
+            help="Channels that drift in training: keep them, drop them, or follow them by a "
+            "slow mean."
+        ),
+    ] = "keep",
+    video: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Recordings of normal runs: a folder with one video, bag, array or folder of "
+            "pictures per run, or with trial_<id>/rgb folders; or one run; may be repeated.",
+            callback=help_or_value,
+            is_eager=True,
+        ),
+    ] = None,
+    topic: Topic = None,
+    progress: Annotated[
+        bool,
+        typer.Option(
+            help="Compare frames with those of about the same progress of the task, if all runs "
+            "tell it: states.parquet of a trial, or numbers in run.progress beside run.mp4."
+        ),
+    ] = True,
+    size: Annotated[
+        int, typer.Option(min=32, max=512, help="Pixels that pictures are squeezed to.")
+    ] = 128,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
     rows: Annotated[
         int | None,
         typer.Option(
-            min=2, help="How many rows to draw and learn from; 20,000.", rich_help_panel=MACHINES
+            min=2,
+            help="How many rows to draw and learn from; 20,000.",
+            rich_help_panel=Heading.MACHINES,
         ),
     ] = None,
     json: Json = False,
@@ -105,11 +190,28 @@ def fit_command(
     seed: Seed = 0,
     config: Config = None,
 ) -> None:
-    """Learn what is normal from a table, and write a model.
+    """Learn what is normal from a table, sensors or pictures, and write a model.
 
-    For runs of sensors see ocfuse fit --stream --help, for pictures and recordings ocfuse fit
-    --video --help.
+    The rows of a table stand alone. With --stream they are samples of sensors, with --video
+    pictures or recordings are learned from instead.
     """
+    if video:
+        from ocfuse.cli import fit_video  # noqa: PLC0415
+
+        fit_video.fit_recordings(
+            *(video, topic, out),
+            size=size,
+            false_alarms=false_alarms,
+            seed=seed,
+            threads=threads,
+            progress=progress,
+            force=force,
+            json=json,
+            quiet=quiet,
+        )
+        return
+    if data is None:
+        ctx.fail("Missing argument 'data'.")
     refuse_overwriting({"--out": out, "--report": report}, {"data": data})
     check_model(out, force)
     is_spread = check_engine(
@@ -121,17 +223,25 @@ def fit_command(
     from ocfuse.cli import model_card  # noqa: PLC0415
 
     model_card.check_report(report)
-    model = tables.TableDetector(
-        make_detector(members, fusion, tune, false_alarms, seed, threads, encoder(scale, gaps)),
-        label=label,
-        normal=normal or None,
-        anomaly=anomaly or None,
-        ignore=tuple(ignore or ()),
-        id=id,
-        time=time,
-        group=group,
-        categories=tuple(category or ()),
+    detector = make_detector(
+        members, fusion, tune, false_alarms, seed, threads, encoder(scale, gaps)
     )
+    columns: dict[str, Any] = {
+        "label": label,
+        "normal": normal or None,
+        "anomaly": anomaly or None,
+        "ignore": tuple(ignore or ()),
+        "id": id,
+        "time": time,
+        "group": group,
+    }
+    if stream:
+        from ocfuse.streaming import StreamTable  # noqa: PLC0415
+
+        parts = make_stream(detector, windows, drift, course and context is not None)
+        model: TableDetector = StreamTable(parts, **columns, context=context)
+    else:
+        model = tables.TableDetector(detector, **columns, categories=tuple(category or ()))
     if is_spread:
         from ocfuse.cli import dask_engine  # noqa: PLC0415
 

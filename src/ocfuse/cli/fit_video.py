@@ -4,22 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ocfuse.cli.options import (
-    Config,
-    Json,
-    Quiet,
-    Seed,
-    Threads,
-    Topic,
-    check_frame_rate,
-    check_model,
-    help_or_value,
-    refuse_overwriting,
-)
+from ocfuse.cli.options import check_model, refuse_overwriting
 from ocfuse.cli.output import collected, print_fields, print_json, warn_of
 from ocfuse.cli.output import progress as shown
 from ocfuse.system.progress import show_progress
@@ -27,55 +14,28 @@ from ocfuse.system.progress import show_progress
 if TYPE_CHECKING:
     from ocfuse.vision import FrameSource, PictureDetector
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-
-@app.command("fit-video")
-def fit_video_command(
-    video: Annotated[
-        list[str],
-        typer.Option(
-            help="Recordings of normal runs: a folder with one video, bag, array or folder of "
-            "pictures per run, or with trial_<id>/rgb folders; or one run; may be repeated.",
-            callback=help_or_value,
-            is_eager=True,
-            show_default=False,
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")] = Path(
-        "model.ocf"
-    ),
-    topic: Topic = None,
-    progress: Annotated[
-        bool,
-        typer.Option(
-            help="Compare frames with those of about the same progress of the task, if all runs "
-            "tell it: states.parquet of a trial, or numbers in run.progress beside run.mp4."
-        ),
-    ] = True,
-    size: Annotated[
-        int, typer.Option(min=32, max=512, help="Pixels that pictures are squeezed to.")
-    ] = 128,
-    false_alarms: Annotated[
-        float,
-        typer.Option(help="Share of normal frames below the threshold.", callback=check_frame_rate),
-    ] = 0.05,
-    force: Annotated[
-        bool, typer.Option("--force/--no-force", help="Replace an existing model.")
-    ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    threads: Threads = None,
-    seed: Seed = 0,
-    config: Config = None,
+def fit_recordings(
+    places: list[str],
+    topic: str | None,
+    out: Path,
+    *,
+    size: int,
+    false_alarms: float,
+    seed: int,
+    threads: int | None,
+    progress: bool,
+    force: bool,
+    json: bool,
+    quiet: bool,
 ) -> None:
     """Learn what is normal from recordings, and write a model."""
-    for place in video:
+    for place in places:
         refuse_overwriting({"--out": out}, {"recording": place})
     check_model(out, force)
     from ocfuse.cli import video_runs  # noqa: PLC0415
 
-    runs = video_runs.find_runs(video, topic)
+    runs = video_runs.find_runs(places, topic)
     detector = make_detector(size, false_alarms, seed, threads)
     told = learn(detector, runs, out, progress=progress, quiet=quiet)
     tell(told, json=json, quiet=quiet)

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import typer
 
-from ocfuse.cli.early import import_sklearn
+from ocfuse.cli.early import import_early
 from ocfuse.cli.options import Config, Json, Model, Quiet
 from ocfuse.cli.output import print_fields, print_json, print_line
 
 if TYPE_CHECKING:
     from ocfuse.persistence import Header
-
-if TYPE_CHECKING:
     from ocfuse.vision import PictureDetector
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -24,7 +22,7 @@ def inspect_command(
     model: Model, json: Json = False, quiet: Quiet = False, config: Config = None
 ) -> None:
     """Show what a model is and what it learned from."""
-    import_sklearn()
+    import_early("ocfuse.cli.model_card", "ocfuse.tables")
 
     show_model(model, json=json)
 

@@ -1,15 +1,13 @@
 """Load the model that a command is given, and describe it."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from ocfuse.cli.output import print_fields, print_line, print_table
-from ocfuse.cli.watch_events import oddities
+from ocfuse.cli.output import oddities, print_fields, print_line, print_table
 from ocfuse.ensemble.score import Trace
 from ocfuse.exceptions import ModelFileError
 from ocfuse.persistence import load
@@ -17,8 +15,11 @@ from ocfuse.report.page import find_browser
 from ocfuse.report.words import count
 from ocfuse.streaming.course import DRIFTING
 from ocfuse.tables import TableDetector
+from ocfuse.tables.dataframes import Frame
 from ocfuse.tables.detector import RUNS
-from ocfuse.vision import PictureDetector
+
+if TYPE_CHECKING:
+    from ocfuse.vision import PictureDetector
 
 #: Columns that are listed; those that are left out are always told.
 MOST_COLUMNS = 40
@@ -162,10 +163,12 @@ def as_table(model: object, path: Path) -> TableDetector:
 
 def load_detector(
     path: Path, threshold: float | None = None, false_alarms: float | None = None
-) -> PictureDetector:
+) -> "PictureDetector":
     """Return the model that `ocfuse fit --video` wrote, with the threshold that flags ask for."""
     if threshold is not None and false_alarms is not None:
         raise typer.BadParameter("give either --threshold or --false-alarms")
+    from ocfuse.vision import PictureDetector  # noqa: PLC0415
+
     model = load(path)
     if not isinstance(model, PictureDetector):
         raise ModelFileError(
@@ -195,7 +198,7 @@ def check_report(path: Path | None) -> None:
 
 def write_report(
     model: TableDetector,
-    frame: pd.DataFrame,
+    frame: Frame,
     name: str,
     path: Path,
     trace: Trace | None = None,

@@ -2,7 +2,8 @@
 
 Nothing here takes long to import: the help needs it.
 
-Settings from a TOML file: a table per command, with keys that are named as its flags.
+Settings from a TOML file: a table per command, with keys that are named as its flags; one of its
+own for each kind of data that a flag of the command chooses, such as fit-stream and fit-video.
 
 Keys at the top of the file hold for every command that has such a flag. Flags win. The file is
 the one that ``--config`` names, or ocfuse.toml in the working folder.
@@ -21,12 +22,11 @@ from typing import Annotated, Any, Literal
 import typer
 from threadpoolctl import threadpool_limits
 
+from ocfuse.cli.kinds import Heading, is_for, longest_flag, table_name
 from ocfuse.cli.output import print_line
 from ocfuse.cli.runtime import COMMANDS, GROUPS, STREAM, VIDEO
 from ocfuse.exceptions import MissingPackageError, did_you_mean
 
-#: Heading of these options in the help.
-PANEL = "For every command"
 #: Pools, which this module must not import.
 POOL_NAMES = ("default", "large", "light", "wide", "paper", "paper-all")
 #: What libraries ask for the number of their threads when they are loaded.
@@ -97,13 +97,11 @@ Report = Annotated[
     Path | None,
     typer.Option(help="Write a report on the rows, .html or .pdf; they are then held in memory."),
 ]
-#: How the commands that know many machines are told about them.
-MACHINES = "On many machines"
 Engine = Annotated[
     str | None,
     typer.Option(
         help="dask: the data are a folder of Parquet files, and the work is shared out.",
-        rich_help_panel=MACHINES,
+        rich_help_panel=Heading.MACHINES,
     ),
 ]
 Scheduler = Annotated[
@@ -111,7 +109,7 @@ Scheduler = Annotated[
     typer.Option(
         help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786; else processes are started "
         "on this machine.",
-        rich_help_panel=MACHINES,
+        rich_help_panel=Heading.MACHINES,
     ),
 ]
 Workers = Annotated[
@@ -119,12 +117,15 @@ Workers = Annotated[
     typer.Option(
         min=1,
         help="How many processes to start; by default one per core.",
-        rich_help_panel=MACHINES,
+        rich_help_panel=Heading.MACHINES,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json/--no-json", help="Print JSON.", rich_help_panel=PANEL)]
+Json = Annotated[
+    bool, typer.Option("--json/--no-json", help="Print JSON.", rich_help_panel=Heading.ALL)
+]
 Seed = Annotated[
-    int, typer.Option(min=0, help="Seed of all that is left to chance.", rich_help_panel=PANEL)
+    int,
+    typer.Option(min=0, help="Seed of all that is left to chance.", rich_help_panel=Heading.ALL),
 ]
 
 #: Read if it is there.
@@ -158,8 +159,9 @@ def use_config(ctx: typer.Context, path: Path | None) -> Path | None:
     if path is None and DEFAULT_FILE.is_file():
         path = DEFAULT_FILE
     if path is not None:
-        flags = {_flag(param): param for param in ctx.command.params if _flag(param)}
-        ctx.default_map = _defaults(read(path), str(ctx.command.name), flags)
+        params = [param for param in ctx.command.params if is_for(ctx, param)]
+        flags = {_flag(param): param for param in params if _flag(param)}
+        ctx.default_map = _defaults(read(path), table_name(ctx), flags)
     return path
 
 
@@ -216,7 +218,7 @@ def _flag(param: Any) -> str:
     """Return "false-alarms" for the option ``--false-alarms``; empty for what is no setting."""
     if param.param_type_name != "option" or param.name in ("config", "help"):
         return ""
-    return str(max(param.opts, key=len)).lstrip("-")
+    return longest_flag(param).lstrip("-")
 
 
 def _be_quiet(ctx: typer.Context, is_asked: bool) -> bool:
@@ -247,7 +249,7 @@ def _limited(threads: int) -> Iterator[None]:
 
 
 def check_rate(rate: float | None) -> float | None:
-    """Refuse what is no share of rows."""
+    """Refuse what is no share of rows or frames."""
     if rate is not None and not 0 < rate < 1:
         raise typer.BadParameter(f"must be between 0 and 1. Got {rate:g}. Use 0.01 for 1 %.")
     return rate
@@ -320,7 +322,7 @@ Quiet = Annotated[
         "-q",
         help="Print results and errors only.",
         callback=_be_quiet,
-        rich_help_panel=PANEL,
+        rich_help_panel=Heading.ALL,
     ),
 ]
 Threads = Annotated[
@@ -329,7 +331,7 @@ Threads = Annotated[
         min=1,
         help="Most threads to use; results do not depend on it.",
         callback=_limit_threads,
-        rich_help_panel=PANEL,
+        rich_help_panel=Heading.ALL,
     ),
 ]
 Config = Annotated[
@@ -339,7 +341,7 @@ Config = Annotated[
         "By default ocfuse.toml in this folder, if there is one.",
         callback=use_config,
         is_eager=True,
-        rich_help_panel=PANEL,
+        rich_help_panel=Heading.ALL,
     ),
 ]
 
@@ -439,13 +441,6 @@ def help_or_value(ctx: typer.Context, given: Any) -> Any:
         print_line(ctx.get_help())
         raise typer.Exit
     return given
-
-
-def check_frame_rate(rate: float | None) -> float | None:
-    """Refuse what is no share of frames."""
-    if rate is not None and not 0 < rate < 1:
-        raise typer.BadParameter(f"must be between 0 and 1. Got {rate:g}. Use 0.01 for 1 %.")
-    return rate
 
 
 def check_video(path: Path | None) -> Path | None:

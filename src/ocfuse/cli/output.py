@@ -25,6 +25,19 @@ from ocfuse.exceptions import CellsWarning, OcfuseWarning, RowsWarning
 from ocfuse.system.packages import slow
 from ocfuse.system.progress import Progress, ProgressBar, silent
 
+#: What is counted in a stream, in words.
+COUNTED = {
+    "repeated": "with the time of the row before",
+    "late": "earlier than the row before",
+    "clock": "left out, as their time was not believed",
+    "new_clock": "after which another clock was taken",
+    "gap": "after a gap in time",
+    "missing": "with channels missing",
+    "empty": "with most channels empty",
+    "unreadable": "with cells that are no numbers",
+    "context": "without a context",
+    "refused": "that could not be read",
+}
 #: Columns of a table that goes to a file or another program: nothing is cut off.
 PIPE_WIDTH = 240
 #: Warnings that are shown; every file of a folder may have its own.
@@ -285,3 +298,8 @@ def in_flags(text: str) -> str:
 
 def _flag(name: str) -> str:
     return OTHER.get(name, f"--{name}")
+
+
+def oddities(counts: dict[str, int]) -> list[str]:
+    """Return what was odd about the rows of a stream, such as "2 after a gap in time"."""
+    return [f"{counts[name]:,} {words}" for name, words in COUNTED.items() if counts.get(name)]

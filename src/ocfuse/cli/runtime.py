@@ -13,10 +13,16 @@ COMMANDS = {
         "ocfuse.cli.demo",
         "Learn from normal rows, raise alarms on new ones, say why, and write a report.",
     ),
-    "fit": ("ocfuse.cli.fit", "Learn what is normal from a table, and write a model."),
+    "fit": (
+        "ocfuse.cli.fit",
+        "Learn what is normal from a table, sensors or pictures, and write a model.",
+    ),
     "score": ("ocfuse.cli.score", "Score the rows of a table by a model."),
     "explain": ("ocfuse.cli.explain", "Say what lies behind the scores of some rows."),
-    "watch": ("ocfuse.cli.watch", "Score rows as they come, and tell the alarms at once."),
+    "watch": (
+        "ocfuse.cli.watch",
+        "Score rows or frames as they come, and tell the alarms at once.",
+    ),
     "serve": (
         "ocfuse.cli.serve",
         "Serve models: scores, explanations and streams over HTTP, and a live page.",
@@ -35,10 +41,10 @@ COMMANDS = {
 }
 #: Those among them that are groups of commands and have no settings in a file.
 GROUPS = ("data", "bench")
-#: Commands that have flags of their own for recordings: their modules with ``--video``.
-VIDEO = {"fit": "ocfuse.cli.fit_video", "watch": "ocfuse.cli.watch_video"}
-#: The same for runs of sensors: their modules with ``--stream``.
-STREAM = {"fit": "ocfuse.cli.fit_stream"}
+#: Commands that take pictures, too, with ``--video``.
+VIDEO = ("fit", "watch")
+#: Commands that take runs of sensors, too, with ``--stream``.
+STREAM = ("fit",)
 
 
 class ExitCode(IntEnum):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ocfuse.cli.early import import_sklearn
+from ocfuse.cli.early import import_early
 from ocfuse.cli.options import (
     KNOWN,
     Config,
@@ -32,7 +32,7 @@ from ocfuse.cli.options import (
     check_scores,
     refuse_overwriting,
 )
-from ocfuse.cli.output import collected, print_json, print_line, progress, warn, warn_of
+from ocfuse.cli.output import collected, oddities, print_json, print_line, progress, warn, warn_of
 from ocfuse.cli.runtime import ExitCode
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def score_command(
     out = out if is_spread else check_scores(out)
     if report is not None and data == "-":
         raise typer.BadParameter("--report needs a file that can be read twice, not stdin")
-    import_sklearn()
+    import_early("pandas", "ocfuse.cli.model_card", "ocfuse.tables")
     from ocfuse import tables  # noqa: PLC0415
     from ocfuse.cli import model_card  # noqa: PLC0415
 
@@ -244,7 +244,6 @@ def _all_scores(
 
 def tell(told: dict[str, Any], json: bool, quiet: bool) -> None:
     """Print what became of the rows."""
-    from ocfuse.cli.watch_events import oddities  # noqa: PLC0415
     from ocfuse.report.words import count  # noqa: PLC0415
 
     if told["file"] and json:

@@ -5,22 +5,29 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol, TypeAlias
 
 import typer
 
+from ocfuse.cli.kinds import Heading, Kind, KindCommand, Panels, is_of
 from ocfuse.cli.options import (
+    MIN_FRAMES,
     Config,
     Decimal,
     Delimiter,
     FailOnAnomaly,
-    FalseAlarms,
     Gaps,
     Json,
     Model,
     Quiet,
     Threads,
     Threshold,
+    Topic,
+    check_folder,
+    check_place,
+    check_rate,
+    check_video,
+    help_or_value,
     refuse_overwriting,
 )
 from ocfuse.cli.output import warn
@@ -39,9 +46,6 @@ if TYPE_CHECKING:
     from ocfuse.cli.watch_events import Flags, Wishes
     from ocfuse.tables import TableDetector
 
-#: Heading of what only streams have.
-STREAMS = "For models of ocfuse fit --stream"
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 #: Told once, at whatever line it shows.
@@ -53,10 +57,43 @@ NOT_UTF8 = (
 Row: TypeAlias = tuple[int, list[str]]
 
 
-@app.command("watch")
+class WatchCommand(KindCommand):
+    """The options of `ocfuse watch` by the kind of data that they are for."""
+
+    panels: ClassVar[Panels] = {
+        Heading.TABLES: ("follow", "new", "strict", "gaps", "delimiter", "decimal"),
+        Heading.STREAM_MODELS: ("min_rows",),
+        Heading.EVENTS: ("leave", "timeout", "events"),
+        Heading.PICTURES: ("video", "topic", "progress", "min_frames", "annotated", "thumbnails"),
+    }
+
+
+def _check_events(ctx: typer.Context, path: Path | None) -> Path | None:
+    return check_place(path) if is_of(ctx, Kind.PICTURES) else path
+
+
+@app.command("watch", cls=WatchCommand)
 def watch_command(
     model: Model,
-    data: Annotated[str, typer.Argument(help="CSV file with a header line; - for stdin.")] = "-",
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            help="CSV file with a header line; - for stdin, which is the default.",
+            show_default=False,
+        ),
+    ] = None,
+    show_all: Annotated[
+        bool, typer.Option("--all/--no-all", help="Print every row or frame.")
+    ] = False,
+    threshold: Threshold = None,
+    false_alarms: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of normal rows or frames that may raise an alarm; by default the model's.",
+            callback=check_rate,
+        ),
+    ] = None,
+    fail_on_anomaly: FailOnAnomaly = False,
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", "-f", help="Wait for further rows of the file.")
     ] = False,
@@ -64,26 +101,26 @@ def watch_command(
         bool,
         typer.Option("--new/--no-new", help="With --follow, leave out the rows that are there."),
     ] = False,
-    show_all: Annotated[bool, typer.Option("--all/--no-all", help="Print every row.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict/--no-strict", help="Stop at a row that cannot be scored.")
     ] = False,
-    leave: Annotated[
-        float | None,
-        typer.Option(
-            help="Score that ends an event; by default a quarter of the way from the threshold "
-            "to the median of normal rows.",
-            show_default=False,
-            rich_help_panel=STREAMS,
-        ),
-    ] = None,
+    gaps: Gaps = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
     min_rows: Annotated[
         int | None,
         typer.Option(
             min=1,
             help="Rows in a row below the threshold that raise an event; by default 3.",
             show_default=False,
-            rich_help_panel=STREAMS,
+        ),
+    ] = None,
+    leave: Annotated[
+        float | None,
+        typer.Option(
+            help="Score that ends an event; by default a quarter of the way from the threshold "
+            "to the median of normal rows or frames.",
+            show_default=False,
         ),
     ] = None,
     timeout: Annotated[
@@ -91,35 +128,83 @@ def watch_command(
         typer.Option(
             min=0.1,
             help="Seconds without a row after which to say so; by default 5 usual steps of the "
-            "training rows, if these have dates, and at least 5.",
+            "training rows, if these have dates, and at least 5. Without a frame, or without a "
+            "number of --progress -, the command gives up then with exit code 3; by default "
+            "after 5 for cameras and addresses, else never.",
             show_default=False,
-            rich_help_panel=STREAMS,
         ),
     ] = None,
     events: Annotated[
         Path | None,
         typer.Option(
-            help="Append events to this file, a line of JSON each.",
-            rich_help_panel=STREAMS,
+            help="Append events to this file, a line of JSON each; of pictures, also alarms when "
+            "they are raised.",
+            callback=_check_events,
         ),
     ] = None,
-    gaps: Gaps = None,
-    threshold: Threshold = None,
-    false_alarms: FalseAlarms = None,
-    fail_on_anomaly: FailOnAnomaly = False,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
+    video: Annotated[
+        str | None,
+        typer.Option(
+            help="Video, bag, array, folder of pictures or trial folder; number of a camera; "
+            "address such as rtsp://...; - for a video on stdin.",
+            callback=help_or_value,
+            is_eager=True,
+        ),
+    ] = None,
+    topic: Topic = None,
+    progress: Annotated[
+        str | None,
+        typer.Option(
+            help="Progress of the task, for a model that learned with it: a file with a number "
+            "per frame, or - for numbers on stdin, of which the latest holds."
+        ),
+    ] = None,
+    min_frames: Annotated[
+        int, typer.Option(min=1, help="Frames in a row below the threshold that raise an event.")
+    ] = MIN_FRAMES,
+    annotated: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the video with scores and unusual places drawn in: .mp4, .mkv, .avi, .mov.",
+            callback=check_video,
+        ),
+    ] = None,
+    thumbnails: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for a picture of each event, its unusual places in red.",
+            callback=check_folder,
+        ),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Score rows as they come, and tell the alarms at once.
+    """Score rows or frames as they come, and tell the alarms at once.
 
-    Rows of sensors, of which ocfuse fit --stream learns, raise events.
-
-    For pictures and recordings see ocfuse watch --video --help.
+    Rows of sensors, of which ocfuse fit --stream learns, raise events; so do pictures and
+    recordings, with --video.
     """
+    if video is not None:
+        from ocfuse.cli import watch_video  # noqa: PLC0415
+
+        watch_video.watch_recording(
+            *(model, video, topic, progress),
+            outputs=watch_video.Outputs(events, annotated, thumbnails),
+            threshold=threshold,
+            false_alarms=false_alarms,
+            leave=leave,
+            min_frames=min_frames,
+            timeout=timeout,
+            threads=threads,
+            fail_on_anomaly=fail_on_anomaly,
+            show_all=show_all,
+            json=json,
+            quiet=quiet,
+        )
+        return
+    data = "-" if data is None else data
     if (follow and data == "-") or (new and not follow):
         raise typer.BadParameter("--follow needs a file, and --new needs --follow")
     refuse_overwriting({"--events": events}, {"model": model, "data": data})

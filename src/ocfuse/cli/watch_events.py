@@ -9,7 +9,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
 
-from ocfuse.cli.output import in_words, json_line, print_at_once, printable, warn
+from ocfuse.cli.output import (
+    in_words,
+    json_line,
+    oddities,
+    print_at_once,
+    printable,
+    warn,
+)
 from ocfuse.cli.streams import to_json_lines
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.report.words import count
@@ -29,19 +36,6 @@ MIN_ROWS = 3
 BLIND = 2
 #: Seconds without a row that are always borne.
 LEAST_PATIENCE = 5.0
-#: What is counted in a stream, in words.
-COUNTED = {
-    "repeated": "with the time of the row before",
-    "late": "earlier than the row before",
-    "clock": "left out, as their time was not believed",
-    "new_clock": "after which another clock was taken",
-    "gap": "after a gap in time",
-    "missing": "with channels missing",
-    "empty": "with most channels empty",
-    "unreadable": "with cells that are no numbers",
-    "context": "without a context",
-    "refused": "that could not be read",
-}
 
 #: A row with its scores, or what there is to tell. Columns of the table, which may have any name,
 #: are under "columns".
@@ -139,11 +133,6 @@ def _line(row: dict[str, Any], threshold: str, without: str) -> str:
         f"{state}  {names}  score {row['score']:.4g}  threshold {row[threshold]:.4g}  "
         f"p-value {row['p_value']:.3g}{judged}\n"
     )
-
-
-def oddities(counts: dict[str, int]) -> list[str]:
-    """Return what was odd about the rows of a stream, such as "2 after a gap in time"."""
-    return [f"{counts[name]:,} {words}" for name, words in COUNTED.items() if counts.get(name)]
 
 
 def patience(model: StreamTable) -> float | None:

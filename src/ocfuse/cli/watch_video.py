@@ -8,27 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from ocfuse.cli.options import (
-    MIN_FRAMES,
-    Config,
-    FailOnAnomaly,
-    Json,
-    Model,
-    Quiet,
-    Threads,
-    Threshold,
-    Topic,
-    check_folder,
-    check_frame_rate,
-    check_place,
-    check_video,
-    help_or_value,
-    refuse_overwriting,
-)
+from ocfuse.cli.options import refuse_overwriting
 from ocfuse.cli.output import in_words, json_line, print_at_once, printable, warn
 from ocfuse.cli.runtime import ExitCode, wish_to_stop
 from ocfuse.exceptions import InvalidInputError
@@ -39,11 +23,6 @@ if TYPE_CHECKING:
     from ocfuse.vision.live import FrameQueue, StallError
     from ocfuse.vision.watch import Alarm, FrameWatch, Moment, Seen
 
-#: Heading of what is written.
-FILES = "Files"
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
 #: Frames whose latencies the summary is made of.
 REMEMBERED = 10_000
 #: Seconds that a camera or an address may be silent, unless somebody says otherwise.
@@ -52,99 +31,35 @@ LIVE_TIMEOUT = 5.0
 RECENT = 60
 
 
-@app.command("watch-video")
-def watch_video_command(
-    model: Model,
-    video: Annotated[
-        str,
-        typer.Option(
-            help="Video, bag, array, folder of pictures or trial folder; number of a camera; "
-            "address such as rtsp://...; - for a video on stdin.",
-            callback=help_or_value,
-            is_eager=True,
-            show_default=False,
-        ),
-    ],
-    topic: Topic = None,
-    progress: Annotated[
-        str | None,
-        typer.Option(
-            help="Progress of the task, for a model that learned with it: a file with a number "
-            "per frame, or - for numbers on stdin, of which the latest holds."
-        ),
-    ] = None,
-    threshold: Threshold = None,
-    false_alarms: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of normal frames below the threshold; by default the model's.",
-            callback=check_frame_rate,
-        ),
-    ] = None,
-    leave: Annotated[
-        float | None,
-        typer.Option(
-            help="Score that ends an event; by default a quarter of the way from the threshold "
-            "to the median of normal frames.",
-            show_default=False,
-        ),
-    ] = None,
-    min_frames: Annotated[
-        int, typer.Option(min=1, help="Frames in a row below the threshold that raise an event.")
-    ] = MIN_FRAMES,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1,
-            help="Seconds without a frame, or without a number of --progress -, after which to "
-            "give up with exit code 3; by default 5 for cameras and addresses, else never.",
-            show_default=False,
-        ),
-    ] = None,
-    show_all: Annotated[bool, typer.Option("--all/--no-all", help="Print every frame.")] = False,
-    events: Annotated[
-        Path | None,
-        typer.Option(
-            help="Append alarms, when they are raised, and events, when they have ended, to this "
-            "file, a line of JSON each.",
-            callback=check_place,
-            rich_help_panel=FILES,
-        ),
-    ] = None,
-    annotated: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the video with scores and unusual places drawn in: .mp4, .mkv, .avi, .mov.",
-            callback=check_video,
-            rich_help_panel=FILES,
-        ),
-    ] = None,
-    thumbnails: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for a picture of each event, its unusual places in red.",
-            callback=check_folder,
-            rich_help_panel=FILES,
-        ),
-    ] = None,
-    fail_on_anomaly: FailOnAnomaly = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    threads: Threads = None,
-    config: Config = None,
+def watch_recording(
+    model: Path,
+    video: str,
+    topic: str | None,
+    progress: str | None,
+    *,
+    outputs: "Outputs",
+    threshold: float | None,
+    false_alarms: float | None,
+    leave: float | None,
+    min_frames: int,
+    timeout: float | None,
+    threads: int | None,
+    fail_on_anomaly: bool,
+    show_all: bool,
+    json: bool,
+    quiet: bool,
 ) -> None:
     """Score frames as they come, and tell the alarms at once."""
     if video == "-" and progress == "-":
         raise typer.BadParameter("stdin can give either the video or the progress")
     refuse_overwriting(
-        {"--events": events, "--annotated": annotated},
+        {"--events": outputs.events, "--annotated": outputs.annotated},
         {"model": model, "recording": video, "progress": progress},
     )
     from ocfuse.cli import model_card  # noqa: PLC0415
 
     detector = model_card.load_detector(model, threshold, false_alarms)
     source = open_watched(detector, video, topic, progress, timeout)
-    outputs = Outputs(events, annotated, thumbnails)
     watch = make_watch(detector, leave, min_frames, threads)
     flags = {"json": json, "show_all": show_all, "quiet": quiet}
     code = watch_run(watch, source, outputs, **flags, timeout=timeout)

@@ -45,6 +45,7 @@ def test_half_of_the_validation_rows_is_mirrored(pure):
     assert len({tuple(row) for row in found}) == len(found)
 
 
+@pytest.mark.slow
 def test_rows_are_what_is_known(labelled):
     known, rows = labelled.known, labelled.rows
     learned = rows.take(rows.fold == 0)
@@ -70,6 +71,7 @@ def test_one_of_each_family_is_chosen(pure, criterion):
     np.testing.assert_allclose(chosen.scores(X), pure.pool.score_samples(X)[:, columns])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["pseudo-negatives", "labels"])
 def test_chosen_has_the_best_area_of_its_family(pure, labelled, criterion):
     found = pure if criterion == "pseudo-negatives" else labelled

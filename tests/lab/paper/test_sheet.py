@@ -66,6 +66,7 @@ def test_a_long_table_breaks_over_pages():
     assert "booktabs,longtable" in text
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.text(alphabet="".join(SPECIAL) + "ab1- ", max_size=30))
 def test_escaped_text_is_balanced_and_plain(text):

@@ -17,6 +17,7 @@ def squared_distance(target):
     return lambda W: ((W - target) ** 2).sum(axis=1)
 
 
+@pytest.mark.slow
 @given(TABLES)
 @settings(deadline=None, max_examples=100)
 def test_projection_is_on_the_simplex_and_nearest(W):

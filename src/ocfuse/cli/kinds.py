@@ -1,0 +1,138 @@
+"""Kinds of data that one command takes, and the options that belong to each.
+
+The heading of an option in the help says what it is for, and the command holds to it: an option
+of another kind is refused, and so is its key in the file of settings.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, ClassVar, TypeAlias
+
+import typer
+from typer.core import TyperCommand
+
+
+class Kind(Enum):
+    """What is learned from, or watched."""
+
+    ROWS = "rows"
+    STREAMS = "streams"
+    PICTURES = "pictures"
+
+
+#: Parameters that say the kind; without them, it is rows, or what the model tells.
+FLAGS = {Kind.STREAMS: "stream", Kind.PICTURES: "video"}
+
+
+class Heading:
+    """Headings of options in the help."""
+
+    TABLES = "Rows and streams"
+    ROWS = "Rows"
+    MACHINES = "On many machines"
+    STREAMS = "Streams (--stream)"
+    STREAM_MODELS = "Streams (models of ocfuse fit --stream)"
+    EVENTS = "Streams and pictures"
+    PICTURES = "Pictures (--video)"
+    ALL = "For every command"
+
+
+#: What the options below them are for; those below others, or none, are for every kind.
+KINDS = {
+    Heading.TABLES: (Kind.ROWS, Kind.STREAMS),
+    Heading.ROWS: (Kind.ROWS,),
+    Heading.MACHINES: (Kind.ROWS,),
+    Heading.STREAMS: (Kind.STREAMS,),
+    Heading.STREAM_MODELS: (Kind.STREAMS,),
+    Heading.EVENTS: (Kind.STREAMS, Kind.PICTURES),
+    Heading.PICTURES: (Kind.PICTURES,),
+}
+#: Parameters by the heading that they stand below.
+Panels: TypeAlias = Mapping[str, Sequence[str]]
+#: Argument that names a table.
+DATA = "data"
+#: Where the context of a command holds the kinds that its data may be of.
+CHOSEN = "ocfuse.kinds"
+
+
+class KindCommand(TyperCommand):
+    """A command for several kinds of data; ``--stream`` and ``--video`` choose.
+
+    Attributes
+    ----------
+    panels : mapping of str to sequence of str
+        Parameters below each heading of the help; others have their own, or none.
+    """
+
+    panels: ClassVar[Panels] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        options: dict[str, Any] = {str(param.name): param for param in self.params}
+        for panel, names in self.panels.items():
+            for name in names:
+                options[name].rich_help_panel = panel
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments, and refuse options of other kinds."""
+        # settings in the file depend on the kind, wherever on the line it stands
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        flags = [name for name in FLAGS.values() if name in given]
+        ctx.meta[CHOSEN] = self._kinds(flags)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            self._refuse_others(ctx, given, flags)
+        return rest
+
+    def _kinds(self, flags: Sequence[str]) -> tuple[Kind, ...]:
+        if flags:
+            return tuple(kind for kind, name in FLAGS.items() if name in flags)
+        known = {param.name for param in self.params}
+        return tuple(kind for kind in KINDS[Heading.TABLES] if FLAGS.get(kind) not in known)
+
+    def _refuse_others(self, ctx: Any, given: Mapping[str, Any], flags: Sequence[str]) -> None:
+        if len(flags) > 1:
+            raise typer.BadParameter(
+                "--stream is for tables of sensors, --video for pictures. Give one of them."
+            )
+        for param in self.params:
+            if param.param_type_name == "option" and param.name in given and not is_for(ctx, param):
+                ctx.fail(f"{longest_flag(param)} is for {self._advice(param, flags)}.")
+        data = ctx.params.get(DATA)
+        if data is not None and is_of(ctx, Kind.PICTURES):
+            ctx.fail(f"Got unexpected extra argument(s) ({data}). Recordings are named by --video.")
+
+    def _advice(self, param: Any, flags: Sequence[str]) -> str:
+        """Say what an option is for, and what to do."""
+        kinds = KINDS[param.rich_help_panel]
+        known = {param.name for param in self.params}
+        missing = [f"--{FLAGS[kind]}" for kind in kinds if FLAGS.get(kind) in known]
+        words = " and ".join(kind.value for kind in kinds)
+        if flags and (Kind.ROWS in kinds or not missing):
+            return f"{words}: leave --{flags[0]} out"
+        if flags:
+            return f"{words}: give {missing[0]} instead of --{flags[0]}"
+        return f"{words}: add {missing[0]}"
+
+
+def is_of(ctx: typer.Context, kind: Kind) -> bool:
+    """Tell whether the data of a command are, or may be, of a kind."""
+    return kind in ctx.meta.get(CHOSEN, ())
+
+
+def is_for(ctx: typer.Context, param: Any) -> bool:
+    """Tell whether a parameter is for the kind of data that a command has."""
+    kinds = KINDS.get(getattr(param, "rich_help_panel", None) or "")
+    return CHOSEN not in ctx.meta or kinds is None or any(is_of(ctx, kind) for kind in kinds)
+
+
+def table_name(ctx: typer.Context) -> str:
+    """Return the name of the table with the settings of a command, such as "fit-video"."""
+    chosen = ctx.meta.get(CHOSEN, ())
+    flags = [FLAGS[kind] for kind in chosen if kind in FLAGS]
+    return "-".join([str(ctx.command.name), *(flags if len(chosen) == 1 else ())])
+
+
+def longest_flag(param: Any) -> str:
+    """Return "--quiet" for the option ``-q``, ``--quiet``."""
+    return str(max(param.opts, key=len))
