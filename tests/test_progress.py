@@ -34,7 +34,7 @@ def test_a_log_has_a_line_per_stage(capsys):
         FusedDetector(FEW, random_state=0).fit(X)
     lines = capsys.readouterr().err.splitlines()
     assert "\r" not in "".join(lines)
-    assert [line.partition(":")[0] for line in lines][:2] == ["fit", "honest scores"]
+    assert [line.partition(":")[0] for line in lines][:2] == ["fit", "out-of-fold scores"]
     assert len(lines) < 10
 
 
@@ -49,7 +49,7 @@ def test_callback_is_told_every_step(capsys):
     with show_progress(lambda *step: steps.append(step)):
         told = FusedDetector(FEW, tune="rpau", random_state=0).fit(X)
     assert capsys.readouterr().err == ""
-    assert {stage for stage, *_ in steps} >= {"fit", "honest scores", "tuning", "fusion"}
+    assert {stage for stage, *_ in steps} >= {"fit", "out-of-fold scores", "tuning", "fusion"}
     assert all(0 <= done <= total for _, _, done, total in steps)
     untold = FusedDetector(FEW, tune="rpau", random_state=0).fit(X)
     np.testing.assert_array_equal(told.score_samples(X), untold.score_samples(X))

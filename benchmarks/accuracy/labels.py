@@ -23,8 +23,8 @@ for every number of labels and has at least 20 anomalies. The anomalies of a set
 four kinds by k-means on standardised features, and the labelled ones are drawn from half of the
 kinds (more where they are too few): "new kinds" is the AUC on anomalies of a kind of which none was
 labelled, where there are five or more. The XGBOD-like rival is scikit-learn's histogram gradient
-boosting on features and honest scores of our members{xgbod}. Threshold, standardising and seconds
-as in part "pure".
+boosting on features and out-of-fold scores of our members{xgbod}. Threshold, standardising and
+seconds as in part "pure".
 """
 
 

@@ -92,7 +92,7 @@ def on_features(context: Context) -> Scores:
 
 
 def on_scores(make: Callable[[int], Any], *, with_features: bool) -> Run:
-    """Fit a classifier on honest member scores, and on the features if wanted."""
+    """Fit a classifier on out-of-fold member scores, and on the features if wanted."""
 
     def run(context: Context) -> Scores:
         fitted, scored = context.fitted, context.fitted.learned.scored

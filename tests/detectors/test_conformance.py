@@ -31,7 +31,7 @@ CHECKED = [GMM(2) if isinstance(detector, GMM) else detector for detector in PLA
 CHECKED += [Whitened(KPCA()), Compressed(KPCA())]
 
 #: The check wants anomalies among the training rows themselves, but our offset is the
-#: quantile of honest scores, and no row that KPCA has seen is as far off as a fresh one.
+#: quantile of out-of-fold scores, and no row that KPCA has seen is as far off as a fresh one.
 SEEN_ROWS_FIT = "rows seen in training all lie inside the subspace they span"
 EXPECTED_FAILURES = {
     "check_outliers_train": SEEN_ROWS_FIT,

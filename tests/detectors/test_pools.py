@@ -1,4 +1,4 @@
-"""Pools: shared work, honest scores, groups, failures, names."""
+"""Pools: shared work, out-of-fold scores, groups, failures, names."""
 
 import threading
 
@@ -284,7 +284,7 @@ def test_together_equals_apart(X, new):
         assert member.n_features_in_ == 3
 
 
-# --- honest scores -----------------------------------------------------------------------------
+# --- out-of-fold scores ------------------------------------------------------------------------
 
 
 def refits(estimator, X, folds):
@@ -351,7 +351,7 @@ def test_in_sample_scores_never_appear(X):
         # a row that supports no hypersphere may be left out without any change
         assert differs[:, column].all() or isinstance(member, SVDD), name
         assert differs[:, column].any(), name
-    # honest scores are lower on the whole: nobody has seen the row
+    # out-of-fold scores are lower on the whole: nobody has seen the row
     assert (pool.honest_scores_.mean(axis=0) < pool.score_samples(X).mean(axis=0)).all()
 
 
@@ -784,7 +784,7 @@ def test_progress_counts_every_step_in_the_calling_thread(X):
     assert threads == {threading.get_ident()}
     assert [done for _, _, done, _ in steps] == list(range(1, 15))
     assert {total for *_, total in steps} == {14}
-    assert {stage for stage, *_ in steps} == {"fit", "honest scores"}
+    assert {stage for stage, *_ in steps} == {"fit", "out-of-fold scores"}
     assert sum(name == "gmm" for _, name, *_ in steps) == 5
 
 

@@ -1,4 +1,4 @@
-"""Detectors on whitened rows: what they compute, honest scores, parameters."""
+"""Detectors on whitened rows: what they compute, out-of-fold scores, parameters."""
 
 import numpy as np
 import pytest

@@ -2,11 +2,10 @@
 
 Nothing here takes long to import: the help needs it.
 
-Settings from a TOML file: a table per command, with keys that are named as its flags; one of its
+The config file is TOML: a table per command, with keys that are named as its flags; one of its
 own for each kind of data that a flag of the command chooses, such as fit-stream and fit-video.
-
-Keys at the top of the file hold for every command that has such a flag. Flags win. The file is
-the one that ``--config`` names, or ocfuse.toml in the working folder.
+Keys at the top hold for every command that has such a flag. Flags win. The file is the one that
+``--config`` names, or ocfuse.toml in the working folder.
 """
 
 import importlib

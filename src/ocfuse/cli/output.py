@@ -1,9 +1,7 @@
 """Output of commands: tables and JSON to stdout, everything else to stderr.
 
-Advice of the library in the words of the command line.
-
-Errors and warnings name settings as Python has them: ``decimal=','``. Whoever came by the
-command line is told flags: ``--decimal ','``.
+Errors and warnings of the library name parameters as Python has them, ``decimal=','``. Commands
+print them as flags: ``--decimal ','``.
 """
 
 import io

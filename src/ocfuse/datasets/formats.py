@@ -1,12 +1,10 @@
 """Read text and npz files of data sets, and compute the checksum of their content.
 
-The checksum of what a file says, whatever its format.
-
-A set comes as CSV, as the archive's own text, zipped or from scikit-learn.
-What must agree is the content, in order: the same rows at the same places
-make the same splits from the same seeds. The canonical text has one line per
-row, the numbers as Python's shortest exact form (empty for a gap), then the
-class; the checksum is its SHA-256.
+The checksum is that of the values, whatever the format. A set comes as CSV, as the archive's
+own text, zipped or from scikit-learn. What must agree is the content, in order: the same rows
+at the same places make the same splits from the same seeds. The canonical text has one line per
+row, the numbers as Python's shortest exact form (empty for a gap), then the class; the checksum
+is its SHA-256.
 """
 
 import hashlib

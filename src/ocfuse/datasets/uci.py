@@ -1,7 +1,5 @@
 """Load the ten UCI sets of the paper, and what is known about each.
 
-The ten UCI sets of the paper: what they are, and how the archive writes them.
-
 Normal classes, encoding and gaps are those that the row counts of the paper
 and its columns for LOF and isolation forest speak for.
 """

@@ -1,14 +1,10 @@
 """Gaussian process, kernel PCA and SVDD in the coordinates of landmarks.
 
-What detectors learn from all rows in the coordinates of landmarks.
+They learn from all rows, and score rows left out block by block, see `Landmarks`.
 
-Each class asks for rows left out block by block, see `Landmarks`.
-
-A Gaussian process of many rows: exact within blocks, by way of landmarks between them.
-
-The kernel K of two rows is taken as it is if both are in one block, and as
-``phi' phi`` if not (Snelson and Ghahramani 2007). Landmarks alone smooth away
-what single rows tell of their surroundings; blocks alone do not know each other.
+The Gaussian process is exact within blocks of near rows: the kernel of two rows is taken
+as it is if both are in one block, and as ``phi' phi`` if not (Snelson and Ghahramani
+2007). Landmarks alone smooth away local structure; blocks alone do not know each other.
 """
 
 from collections.abc import Callable, Iterable, Iterator

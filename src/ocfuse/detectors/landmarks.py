@@ -1,7 +1,5 @@
 """Landmarks: a kernel of many rows by way of some of them (Nystrom's approximation).
 
-A kernel of many rows by way of some of them, the landmarks (Nystrom's approximation).
-
 With K the kernel of the m landmarks and ``K + jitter I = L L'``, a row x becomes the
 m numbers ``phi(x) = L^-1 k(x)``, and ``k(x, y)`` is about ``phi(x)' phi(y)``. What is
 learned from n rows then rests on the sums of phi and of phi phi' over them, at a

@@ -177,7 +177,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     kernels, factorisations and neighbours, in fitting, in out-of-fold scores and in
     scoring. Any other estimator with `score_samples` or `decision_function`
     (higher = more normal) can be a member too. Its -inf, said of a row out of
-    its reach, is taken as a finite score: 1,000 times the range of its honest
+    its reach, is taken as a finite score: 1,000 times the range of its out-of-fold
     scores below the lowest of them. NaN and +inf are errors.
 
     Parameters

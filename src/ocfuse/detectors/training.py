@@ -53,7 +53,7 @@ LEAST_APART = 2000
 #: Distances held at once while rows are scored.
 MOST_DISTANCES = 8_000_000
 
-FIT, HONEST = "fit", "honest scores"
+FIT, OUT_OF_FOLD = "fit", "out-of-fold scores"
 
 #: What every process knows of the training rows by itself.
 KNOWN = ("X", "centre", "scale")
@@ -291,7 +291,7 @@ class Training:
             self._run_core(core, givers_first(members))
         self._run_others([pair for pair in self.members if not is_shared(pair[1])], n_jobs)
         for name, member in self._ledger.alive(self.members):
-            with self._ledger.attempt(HONEST, name):
+            with self._ledger.attempt(OUT_OF_FOLD, name):
                 if not is_shared(member):
                     self.lowest[name] = lowest_score(self.scores[name])
                     self.scores[name] = finite_scores(self.scores[name], self.lowest[name])
@@ -356,17 +356,17 @@ class Training:
         """Note the scores of one fold."""
         for name, rows, scores, error in outcomes:
             if name not in self.dropped:
-                with self._ledger.attempt(HONEST, name):
+                with self._ledger.attempt(OUT_OF_FOLD, name):
                     _raise(error)
                     self.scores[name][rows] = scores
-                    self._ledger.step(HONEST, name)
+                    self._ledger.step(OUT_OF_FOLD, name)
 
     def _score_outside(self, reference: Reference, rows: IntArray, members: Members) -> None:
         """Score rows that are not behind the Gram."""
         for block in blocks(len(rows), reference.n_rows):
             query = reference.query(self._X[rows[block]])
             for name, member in self._ledger.alive(members):
-                with self._ledger.attempt(HONEST, name):
+                with self._ledger.attempt(OUT_OF_FOLD, name):
                     self.scores[name][rows[block]] = member.score_query(query)
 
     def _run_others(self, members: Members, n_jobs: int | None) -> None:
@@ -384,7 +384,7 @@ class Training:
                     self._ledger.step(FIT, name)
                     if self._is_closed(member):
                         self.scores[name] = self_excluded(member)
-                        self._ledger.step(HONEST, name)
+                        self._ledger.step(OUT_OF_FOLD, name)
         tasks = [
             (name, member, train, test)
             for name, member in self._ledger.alive(members)
@@ -398,10 +398,10 @@ class Training:
         with _results(run, calls) as results:
             for (name, _, _, test), (scores, error) in zip(tasks, results, strict=True):
                 if name not in self.dropped:
-                    with self._ledger.attempt(HONEST, name):
+                    with self._ledger.attempt(OUT_OF_FOLD, name):
                         _raise(error)
                         self.scores[name][test] = scores
-                        self._ledger.step(HONEST, name)
+                        self._ledger.step(OUT_OF_FOLD, name)
 
     def _replace(self, name: str, fitted: Any) -> None:
         """Take a member as it was fitted, which another process does to a copy."""
@@ -439,7 +439,7 @@ def _learned(core: Core, X: FloatArray, members: Members, closed: list[str]) -> 
         yield FIT, name, member, error
     for name, member in fitted:
         if name in closed:
-            yield HONEST, name, *_outcome(out_of_fold_scores, member, gram, ())
+            yield OUT_OF_FOLD, name, *_outcome(out_of_fold_scores, member, gram, ())
 
 
 def _learned_apart(

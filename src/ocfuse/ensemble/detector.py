@@ -245,7 +245,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             `ocfuse.streaming.blocks` makes groups of one long run, and leaves out the
             neighbours in time of those held out; there the threshold counts rows.
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
-            What else tells situations apart, such as time or the progress of a
+            Further coordinates of the rows, such as time or the progress of a
             task. Members do not see it; a fusion whose weights depend on the place
             adds it to the squared distance between rows, `CompetenceFusion` only if that
             helps to predict scores of normals. Scoring then needs it too.

@@ -138,8 +138,8 @@ class CompetenceFusion(BaseFusion):
         standard = (normal - self.centre_) / self.spread_
         self.competence_ = self._competence(standard)
         self.trust_ = self._direction(np.array([self.p]))[0]
-        kin = None if groups is None else groups.take(np.flatnonzero(y > 0))
-        self.scale_ = self._local_scale(X[chosen], standard, kin)
+        of_normals = None if groups is None else groups.take(np.flatnonzero(y > 0))
+        self.scale_ = self._local_scale(X[chosen], standard, of_normals)
         self.locality_ = None
         if self.locality is not None:
             self.locality_ = clone(self.locality).fit(X[chosen], standard)

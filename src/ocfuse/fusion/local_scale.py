@@ -93,10 +93,10 @@ class LocalScale:
         self.scale_prior = float(scale_prior)
         affordable = max(FEWEST_NEIGHBOURS, len(rows) // ROWS_PER_NEIGHBOUR)
         self.k = min(n_neighbors, affordable, len(rows) - 1)
-        kin = None if groups is None else groups.take(rows)
-        self.width = self._kernel_width(kin) if self.k else 1.0
+        taken = None if groups is None else groups.take(rows)
+        self.width = self._kernel_width(taken) if self.k else 1.0
         if n_context and self.context_weight and self.k > 1:
-            self.shift_prior = min(self.shift_prior, self._learned_prior(kin))
+            self.shift_prior = min(self.shift_prior, self._learned_prior(taken))
 
     def at(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means and the standard deviations, both (q, d)."""
@@ -251,16 +251,16 @@ def learned_scale(
     """
     rows = representative_rows(len(X), LOCAL_SCALE_ROWS)
     X, Z = X[rows], Z[rows]
-    kin = None if groups is None else groups.take(rows)
+    taken = None if groups is None else groups.take(rows)
     priors = n_neighbors, shift_prior, scale_prior, n_context
-    aware = LocalScale(X, Z, *priors, 1.0, kin)
+    aware = LocalScale(X, Z, *priors, 1.0, taken)
     if aware.k > 1:
         shuffled = X.copy()
         shuffled[:, -n_context:] = np.random.RandomState(0).permutation(X[:, -n_context:])
-        chance = LocalScale(shuffled, Z, *priors, 1.0, kin)
-        if _is_clear(_by_group(aware, kin) - _by_group(chance, kin)):
+        chance = LocalScale(shuffled, Z, *priors, 1.0, taken)
+        if _is_clear(_by_group(aware, taken) - _by_group(chance, taken)):
             return aware
-    return LocalScale(X, Z, *priors, 0.0, kin)
+    return LocalScale(X, Z, *priors, 0.0, taken)
 
 
 def _by_group(scale: LocalScale, groups: GroupsLike | None) -> FloatArray:

@@ -111,7 +111,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
     """Choose the norm at a point by the variability around it.
 
     ``L(x, p) = 1 + (p - 1) kappa^(1 - 2 u)`` with u the share of the training
-    normals whose surroundings vary less than those of x (ties count half), so that
+    normals whose neighbourhood varies less than that of x (ties count half), so that
     the norm is p at the median, smaller (sparser weights) where things vary, and
     larger where they are even. It is clipped to [1 + 1/31, 100]. With kappa = 1
     the norm is p itself, everywhere.
@@ -131,7 +131,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     X_, Z_ : ndarray of shape (r, m) and (r, d)
-        Normals that the surroundings are taken from: all, or 2,000 of them.
+        Normals that the neighbourhoods are taken from: all, or 2,000 of them.
     k_ : int
         Number of neighbours in use.
     radii_ : ndarray of shape (r,)
@@ -215,7 +215,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         )
 
     def rank(self, X: ArrayLike) -> FloatArray:
-        """Return u: the share of the normals whose surroundings vary less.
+        """Return u: the share of the normals whose neighbourhood varies less.
 
         Parameters
         ----------

@@ -1,10 +1,8 @@
 """Fixed rules: sum, max, vote and others, and the single best member.
 
-Fixed rules: no weight is learned, every member is trusted alike.
-
-All of them are non-decreasing in each member. All but the product and the vote
-share one form: the fused score is a weighted mean of the members, whose weights
-depend on the order of the scores in the row.
+A fixed rule learns no weight and trusts every member alike. All of them are non-decreasing in
+each member. All but the product and the vote share one form: the fused score is a weighted mean
+of the members, whose weights depend on the order of the scores in the row.
 """
 
 from abc import abstractmethod

@@ -1,7 +1,7 @@
 """NeighbourIndex: the nearest of many rows.
 
 Where there is a compiled kernel, candidates are found by products in single
-precision, see `products`; else by distances in double precision. The answer
+precision, see `ProductSearch`; else by distances in double precision. The answer
 is the same. Of very many rows only those in the cells around a row are
 looked at.
 """

@@ -1,22 +1,16 @@
 """Candidates for nearest rows by integer and single-precision products.
 
-Nearest rows by products of whole numbers, in the compiled kernel or by NumPy.
+By integers, in the compiled kernel or by NumPy: rows are coded as whole numbers in the few
+directions in which they vary most (see `leading`). The nearest by these codes, with some to
+spare, are measured in all columns. What is found depends on the row and the rows to find alone.
+The part of a row outside these directions enters by its length only: of two rows the squared
+distance is about ``|Px - Py|^2 + |rx|^2 + |ry|^2`` with P the part in the directions and r the
+rest. Numbers are rounded so that all sums of products are exact: whatever their order, a row
+has the same codes and the same candidates.
 
-The nearest by few directions, see `leading`, with some to spare, are measured
-in all columns. What is found depends on the row and the rows to find alone.
-
-The directions in which rows vary most, and rows in them as whole numbers.
-
-What a row does not have in common with these directions enters by its length
-only: of two rows the squared distance is about ``|Px - Py|^2 + |rx|^2 + |ry|^2``
-with P the part in the directions and r the rest. Numbers are rounded so that
-all sums of products are exact: whatever their order, a row has the same codes
-and the same candidates.
-
-Nearest rows by products in single precision, in the compiled kernel.
-
-The kernel keeps every row that the rounding of the products leaves in doubt
-and orders what it kept by direct differences, in double precision.
+In single precision, in the compiled kernel (see `ProductSearch`): the kernel keeps every row
+that the rounding of the products leaves in doubt and orders what it kept by direct differences,
+in double precision.
 """
 
 from typing import Any, TypeAlias

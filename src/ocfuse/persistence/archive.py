@@ -1,14 +1,11 @@
 """The archive in a model file, and what a load may cost.
 
-The archive in a model file: never compressed, nothing in it read twice.
+The archive is never compressed, and nothing in it is read twice. What is read takes no more
+memory than the file has bytes: entries have the size that they say, and none lies upon another.
 
-What is read takes no more memory than the file has bytes: entries have the size that they
-say, and none lies upon another.
-
-What a load may cost: seconds and bytes, in proportion to the file.
-
-Bytes are counted before they are allocated. What is counted is an upper bound of what
-Python and NumPy take, within a small factor; a file that `save` wrote stays far below.
+A load may cost seconds and bytes in proportion to the file. Bytes are counted before they are
+allocated. What is counted is an upper bound of what Python and NumPy take, within a small
+factor; a file that `save` wrote stays far below.
 """
 
 import io

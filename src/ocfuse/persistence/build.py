@@ -1,7 +1,5 @@
 """Build a model from the description that `skops` wrote of it, of known types only.
 
-Build a model from the description that `skops` wrote of it.
-
 A class that a file names is never called, only its fitted state is put back: what a
 constructor does with arguments of a stranger, nobody knows. The few constructors that
 are needed get arguments that were checked. Every part is built once; a file that

@@ -1,11 +1,10 @@
 """The live page: its files, its requests and its WebSocket.
 
-What a page is told over its WebSocket: samples, changes of events, troubles.
-
-The page says first ``{"type": "hello", "token", "store", "after", "source"}``: the token if the
-service has one, the file of events and the number of the last change that it knows, and the
-stream that it shows. It is told every change after that, so that none is missed, however often
-the connection is lost. Later it may say ``{"type": "watch", "source": [model, stream]}``.
+Over its WebSocket a page is sent samples, changes of events, and troubles. It says first
+``{"type": "hello", "token", "store", "after", "source"}``: the token if the service has one,
+the file of events and the number of the last change that it knows, and the stream that it
+shows. It is told every change after that, so that none is missed, however often the connection
+is lost. Later it may say ``{"type": "watch", "source": [model, stream]}``.
 """
 
 import asyncio

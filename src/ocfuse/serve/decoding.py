@@ -1,10 +1,9 @@
 """Rows of a request as JSON, CSV or Arrow, within limits.
 
-Rows of Arrow's stream format, from somebody who is not trusted.
-
-What arrives is a few megabytes, and must not become much more: compressed buffers, nested
-types and views are refused, and so are texts that a dictionary repeats too often. Offsets are
-checked before anything follows them, as in files.
+Rows of Arrow's stream format come from somebody who is not trusted. What arrives is a few
+megabytes, and must not become much more: compressed buffers, nested types and views are
+refused, and so are texts that a dictionary repeats too often. Offsets are checked before
+anything follows them, as in files.
 """
 
 import io

@@ -14,7 +14,7 @@ Source: TypeAlias = tuple[str, str]
 MOST_WAITING = 512
 #: Samples that begin or end an alarm may be this many times more before the viewer is given up.
 PATIENCE = 4
-#: Streams that are remembered; of more, those that have been silent for longest are forgotten.
+#: Streams that are kept; of more, those that have been silent for longest are dropped.
 MOST_SOURCES = 200
 
 
@@ -178,7 +178,7 @@ class Live:
     seconds : float, default=600.0
         How far back one sees who opens the page.
     most : int, default=2400
-        Samples of each stream that are remembered for that.
+        Samples of each stream that are kept for that.
 
     Examples
     --------
@@ -210,7 +210,7 @@ class Live:
             return sorted(self._histories)
 
     def publish(self, sample: Sample) -> None:
-        """Remember a sample, and let it wait for those who look on; its picture is for events."""
+        """Keep a sample, and let it wait for those who look on; its picture is for events."""
         now = time.monotonic()
         if sample.thumbnail is not None:
             sample = replace(sample, thumbnail=None)

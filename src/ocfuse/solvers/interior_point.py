@@ -16,12 +16,10 @@ everything but w leaves one d x d positive definite system per iteration. Arrays
 carry the problems on their first axis: A is (m, k, d), the rest (m, k), (m, d)
 or (m, 1).
 
-Cholesky factorisation of many small matrices at once.
-
-NumPy offers a batched factorisation that raises if one matrix of the batch is
-indefinite to rounding, and no batched substitution. Here a pivot that rounding
-made tiny is replaced by a huge one, which sets that component of the solution
-to zero and leaves the other problems alone.
+The systems are factorised by a Cholesky of many small matrices at once. NumPy offers one that
+raises if one matrix of the batch is indefinite to rounding, and no batched substitution. Here a
+pivot that rounding made tiny is replaced by a huge one, which sets that component of the
+solution to zero and leaves the other problems alone.
 """
 
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Methods and their settings, and when `solver="auto"` changes from one to the other.
 
-When `solver="auto"` lets Frank-Wolfe go on, and when it hands over.
-
 One Frank-Wolfe iteration costs a fraction of one interior-point iteration. If
 it needs fewer than `patience` of them it is the faster method; the first one
 alone finds the closed form, where every hinge is active at the maximiser of

@@ -1,8 +1,7 @@
 """Solutions: weights, certificates, and the best pairs so far.
 
-The one definition of "converged": a gap recomputed from w and alpha.
-
-With margins ``a_i = y_i s_i`` and sample weights ``c_i`` the problem is::
+There is one definition of "converged": a gap recomputed from w and alpha. With margins ``a_i =
+y_i s_i`` and sample weights ``c_i`` the problem is::
 
     primal   P(w)     = sum_i c_i max(0, 1 - a_i.w),     w in the ball
     dual     D(alpha) = sum_i alpha_i - ||A' alpha||_q,  0 <= alpha <= c
@@ -106,7 +105,7 @@ class BatchSolution:
 
     @classmethod
     def empty(cls, m: int, k: int, d: int) -> "BatchSolution":
-        """Return room for the answers of m problems."""
+        """Return empty arrays for the answers of m problems."""
         return cls(
             np.empty((m, d)), np.empty((m, k)), np.empty(m), np.empty(m), np.empty(m),
             np.empty(m, dtype=np.int8), np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int8),

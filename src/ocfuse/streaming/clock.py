@@ -326,14 +326,14 @@ class StreamState:
         return verdict
 
     def push(self, rows: FloatArray) -> FloatArray:
-        """Append samples; return them behind those remembered."""
+        """Append samples; return them behind those kept from before."""
         joined = np.vstack([self.samples, rows])
         self.samples = joined[len(rows) :]
         self.age += len(rows)
         return joined
 
     def note(self, scores: FloatArray, rows: FloatArray, context: FloatArray | None = None) -> None:
-        """Remember the last score, what it was made of, and how long ago it was."""
+        """Keep the last score, what it was made of, and how long ago it was."""
         known = np.flatnonzero(~np.isnan(scores))
         if len(known):
             self.score, self.silent = float(scores[known[-1]]), 0

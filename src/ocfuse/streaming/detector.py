@@ -321,7 +321,7 @@ class StreamDetector(RecordedRuns, BaseEstimator):  # type: ignore[misc]
     training_counts_ : dict
         What the clock said of the training samples, as in ``state_.counts``.
     state_ : StreamState
-        What is remembered of the live stream.
+        State of the live stream.
 
     Examples
     --------
@@ -550,7 +550,7 @@ class StreamDetector(RecordedRuns, BaseEstimator):  # type: ignore[misc]
         return self
 
     def checkpoint(self, path: str | os.PathLike[str]) -> Path:
-        """Write what is remembered of the live stream to a small file."""
+        """Write the state of the live stream to a small file."""
         check_is_fitted(self, "state_")
         return save(self.state_, path)
 

@@ -71,7 +71,7 @@ class StreamView:
         return [self.channels[j] for j in np.flatnonzero(chosen).tolist()]
 
     def new_state(self) -> StreamState:
-        """Return what is remembered of a stream that has not begun."""
+        """Return the state of a stream that has not begun."""
         clock = Clock(self.usual_step, self.max_gap)
         slow = SlowMean(self.half_life, self.rest.spread)
         return StreamState(self.n_remembered, len(self.watched), clock, slow, self.checksum)
@@ -104,7 +104,7 @@ class StreamView:
         Parameters
         ----------
         state : StreamState
-            What is remembered of those before; it goes on.
+            State after the samples before; it is updated.
         samples : ndarray of shape (n, n_channels)
             Samples as `measured` gives them.
         times : ndarray of shape (n,), optional

@@ -39,7 +39,7 @@ class Windows:
     Attributes
     ----------
     longest : int
-        The largest h: samples that must be remembered.
+        The largest h: samples that must be kept.
 
     Examples
     --------

@@ -1,19 +1,11 @@
 """Cells of one column: numbers and how they are written, text, times.
 
-What the cells of one column say: numbers or text.
-
-Every function looks at one cell at a time, so that the result does not depend
-on how a table is cut into chunks.
-
-How numbers are written: with a unit, marks for thousands, or parentheses.
-
-A column is read as numbers only if all its cells are written in one way: one unit or none,
-one mark for thousands and one for decimals. That way is kept as a pattern, such as
-``$1,000.0``, and later tables are read by it.
-
-How times are written, and reading them.
-
 Every cell is read alone, so that the result does not depend on how a table is cut into chunks.
+
+Numbers may be written with a unit, marks for thousands, or parentheses. A column is read as
+numbers only if all its cells are written in one way: one unit or none, one mark for thousands
+and one for decimals. That way is kept as a pattern, such as ``$1,000.0``, and later tables are
+read by it.
 """
 
 import math

@@ -1,7 +1,5 @@
 """Sources of tables: Parquet, Feather, NumPy files and folders; writing Parquet.
 
-Tables in Parquet and Feather files, and what becomes of their types.
-
 A file may be damaged, or forged so that its offsets lead elsewhere in memory. So every batch of
 rows is checked as a whole before anything follows an offset of it, and files are read rather than
 mapped: nobody can change or cut what has been checked.

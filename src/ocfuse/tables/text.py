@@ -1,12 +1,8 @@
 """Tables in text files: encodings, lines, dialects and rows.
 
-Tables in text files: CSV, TSV and their relatives.
-
 Cells stay text: what a column holds is for the schema to say, once for all chunks.
 
-Lines of text, from whatever encoding a file has.
-
-UTF-8 with or without a byte order mark, and UTF-16 with one. A line that is
+Encodings are UTF-8 with or without a byte order mark, and UTF-16 with one. A line that is
 not UTF-8 is read as Windows-1252, as spreadsheets in western Europe write it,
 and a warning says so. That is settled line by line, so that it does not depend
 on how the file is cut into chunks.

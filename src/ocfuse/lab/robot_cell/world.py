@@ -1,10 +1,8 @@
 """The world of the cell: physics engine, table, target, box, camera, and the Franka Panda.
 
-The robot with fewer triangles, as small pictures show no more, in a third of the time.
-
-pybullet's Panda has 100,000 triangles, most of them smaller than a pixel. Corners in one
-cell of a grid that look the same way become one corner; triangles without area go.
-Shapes for contacts are left as they are.
+The robot is drawn with fewer triangles, in a third of the time: pybullet's Panda has 100,000,
+most of them smaller than a pixel. Corners in one cell of a grid that look the same way become
+one corner; triangles without area go. Shapes for contacts are left as they are.
 """
 
 import math
