@@ -36,6 +36,12 @@ from ocfuse.system.progress import current_progress, show_progress, silent
 from ocfuse.tables.dataframes import Frame, pandas
 from ocfuse.validation import ANOMALY, NORMAL, check_training_labels
 
+__all__ = [
+    "Comparison",
+    "System",
+    "compare",
+]
+
 #: The row of the detector as it comes.
 DEFAULT = "FusedDetector()"
 RULES = ("sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom")

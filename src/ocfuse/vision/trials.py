@@ -15,6 +15,13 @@ from ocfuse.exceptions import DatasetError, DatasetWarning, InvalidInputError
 from ocfuse.system.files import PICTURE_ENDINGS, natural
 from ocfuse.system.packages import needed
 
+__all__ = [
+    "KINDS",
+    "TYPES",
+    "Trial",
+    "read_trials",
+]
+
 #: Of an anomalous run whose type nobody told.
 UNKNOWN = -1
 #: Folder of the frames of a run; picture folders beside it are made from it.
