@@ -7,6 +7,7 @@ The tree::
     ├── DatasetError                           a data set is not what it should be
     │   └── DatasetUnavailableError            it is not here and cannot be fetched
     ├── FolderInUseError                       another process writes there
+    ├── InconsistentMeasuresError              systems were not measured in the same way
     ├── InvalidInputError (also ValueError)    what was given cannot be used
     │   ├── ColumnMismatchError                a table has not the columns of training
     │   ├── InvalidTypeError (also TypeError)  it is not even of a usable type

@@ -259,7 +259,7 @@ def test_the_plan_knows_no_detector_by_name():
     tree = ast.parse(inspect.getsource(planning))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     found = {module for module in modules if module.startswith("ocfuse.detectors")}
-    allowed = {"base", "members", "pools", "training"}
+    allowed = {"base", "members", "pool", "training"}
     assert found <= {f"ocfuse.detectors.{name}" for name in allowed}
 
 
