@@ -13,7 +13,7 @@ import pytest
 
 from ocfuse import __version__
 from ocfuse.persistence import read_header
-from ocfuse.persistence.header import MAGIC
+from ocfuse.persistence.header import FORMAT, MAGIC
 from tests.cli.cases import ANOMALIES, plant, with_anomalies
 
 GOOD = plant(60, seed=2).to_csv(index=False)
@@ -184,18 +184,25 @@ def test_a_model_of_another_version(ocfuse, story, model, tmp_path):
     code, _, err = ocfuse.run("score", "old.ocf", table, "-o", "s.csv", cwd=tmp_path)
     assert code == 0
     assert err.startswith(f"Warning: old.ocf was written with ocfuse 0.0.1; this is {__version__}")
-    (tmp_path / "new.ocf").write_bytes(rewritten(model, ocfuse="9.0", format=2))
+    (tmp_path / "new.ocf").write_bytes(rewritten(model, ocfuse="9.0", format=FORMAT + 1))
     told = ocfuse.run("score", "new.ocf", table, "-o", "t.csv", cwd=tmp_path)
-    refusal(told, "format 2", "ocfuse 9.0", f"This is ocfuse {__version__}", "Upgrade ocfuse")
+    refusal(
+        told,
+        f"format {FORMAT + 1}",
+        "ocfuse 9.0",
+        f"This is ocfuse {__version__}",
+        "Upgrade ocfuse",
+    )
     assert listing(tmp_path) == ["new.ocf", "old.ocf", "s.csv"]
 
 
-def test_wrong_usage_and_a_broken_installation(ocfuse, model, tmp_path):
+def test_wrong_usage_and_a_broken_installation(ocfuse, story, model, tmp_path):
     code, out, err = ocfuse.run("score", model, "--treshold", "1", cwd=tmp_path)
     assert (code, out) == (2, "")
     assert "--threshold" in err
     (tmp_path / "pandas.py").write_text("raise RuntimeError('half of an upgrade')")
-    told = ocfuse.run("inspect", model, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    words = ("score", model, story[0] / "new.csv", "-o", "s.csv")
+    told = ocfuse.run(*words, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
     assert told[:2] == (4, "")
     assert told[2].startswith("Internal error: RuntimeError: half of an upgrade.")
 
