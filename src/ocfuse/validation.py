@@ -154,11 +154,16 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
 def _real(values: ArrayLike, name: str) -> FloatArray:
     if hasattr(values, "toarray"):
         raise InvalidTypeError(f"{name} must be dense. Got a sparse matrix. Use {name}.toarray().")
+    array = _to_float(values, name, copy=False)
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _to_float(values: ArrayLike, name: str, *, copy: bool) -> FloatArray:
     try:
         array = np.asarray(values)
         if array.dtype.kind in "cSUVmM":
             raise InvalidTypeError(f"{name} must hold real numbers. Got dtype {array.dtype}.")
-        return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+        return array.astype(np.float64, copy=copy)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidInputError):
             raise
@@ -231,7 +236,7 @@ def _how_to_convert(labels: NDArray[Any]) -> str:
 
 def score_matrix(S: ArrayLike, n_columns: int | None = None) -> FloatArray:
     """Return finite scores of shape (n_samples, n_detectors)."""
-    scores = _real_scores(S, "S")
+    scores = _to_float(S, "S", copy=True)
     if scores.ndim != 2 or scores.shape[1] == 0:
         raise InvalidInputError(
             "S must be a table of scores of shape (n_samples, n_detectors). "
@@ -241,19 +246,19 @@ def score_matrix(S: ArrayLike, n_columns: int | None = None) -> FloatArray:
         raise InvalidInputError(
             f"S must have {n_columns} columns, as in fit. Got {scores.shape[1]} columns."
         )
-    _require_finite(scores, "S")
+    require_finite(scores, "S")
     return scores
 
 
 def score_vector(scores: ArrayLike, name: str = "scores") -> FloatArray:
     """Return finite scores of shape (n_samples,)."""
-    vector = _real_scores(scores, name)
+    vector = _to_float(scores, name, copy=True)
     if vector.ndim != 1:
         raise InvalidInputError(
             f"{name} must have shape (n_samples,), one fused score per row. "
             f"Got shape {vector.shape}."
         )
-    _require_finite(vector, name)
+    require_finite(vector, name)
     return vector
 
 
@@ -266,7 +271,7 @@ def require_rows(scores: FloatArray, name: str) -> FloatArray:
 
 def label_vector(y: ArrayLike, n: int) -> NDArray[np.int64]:
     """Return labels +1 (normal) and -1 (anomaly), both present."""
-    labels = _real_scores(y, "y")
+    labels = _to_float(y, "y", copy=True)
     if labels.shape != (n,):
         raise InvalidInputError(
             f"y must have shape ({n},), one label per score. Got shape {labels.shape}."
@@ -290,13 +295,13 @@ def weight_vector(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     """Return weights that are finite, not negative and not all 0."""
     if sample_weight is None:
         return np.ones(n)
-    weights = _real_scores(sample_weight, "sample_weight")
+    weights = _to_float(sample_weight, "sample_weight", copy=True)
     if weights.shape != (n,):
         raise InvalidInputError(
             f"sample_weight must have shape ({n},), one weight per row of S. "
             f"Got shape {weights.shape}."
         )
-    _require_finite(weights, "sample_weight")
+    require_finite(weights, "sample_weight")
     if np.any(weights < 0) or not np.any(weights > 0):
         raise InvalidInputError(
             "sample_weight must not be negative, and at least one weight must be positive. "
@@ -332,24 +337,16 @@ def _number(value: Any, name: str) -> float:
     return float(value)
 
 
-def _real_scores(values: ArrayLike, name: str) -> FloatArray:
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "cSUVmM":
-            raise InvalidTypeError(f"{name} must hold real numbers. Got dtype {array.dtype}.")
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidTypeError(f"{name} must hold real numbers. {error}.") from None
-
-
-def _require_finite(array: FloatArray, name: str) -> None:
+def require_finite(
+    array: FloatArray,
+    name: str,
+    advice: str = "Leave out the detector or the rows that gave them.",
+) -> None:
+    """Refuse an array with NaN or infinities, naming the first and how many there are."""
     finite = np.isfinite(array)
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise InvalidInputError(
             f"{name} must be finite. Got {array[where]} at position {where}, "
-            f"and {int((~finite).sum())} such values in all. "
-            "Leave out the detector or the rows that gave them."
+            f"and {int((~finite).sum())} such values in all. {advice}"
         )

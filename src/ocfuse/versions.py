@@ -16,7 +16,7 @@ def show_versions() -> None:
     built at installation.
     """
     lines = {"Python": platform.python_version(), "platform": platform.platform()}
-    lines |= {name: _installed(name) for name in PACKAGES}
+    lines |= {name: installed_version(name) for name in PACKAGES}
     lines["kernel of rows"] = rows.describe()
     lines["C++ kernel"] = native.describe()
     width = max(map(len, lines))
@@ -24,7 +24,7 @@ def show_versions() -> None:
         print(f"{name:<{width}}  {value}")
 
 
-def _installed(package: str) -> str:
+def installed_version(package: str) -> str:
     """Return a version from the metadata, which imports nothing."""
     try:
         return version(package)

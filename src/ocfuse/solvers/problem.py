@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.solvers.ball import LpBall
+from ocfuse.validation import require_finite
 
 #: Below this the gap drowns in rounding.
 SMALLEST_TOL = 1e-12
@@ -52,7 +53,7 @@ class Problem:
         """Derive the totals and refuse weights whose sum overflows."""
         with np.errstate(over="ignore"):
             total = self.c.sum(axis=1)
-        _require_finite(total, "the sum of sample_weight", "Divide the weights by their largest.")
+        require_finite(total, "the sum of sample_weight", "Divide the weights by their largest.")
         object.__setattr__(self, "total", total)
 
     @classmethod
@@ -158,7 +159,7 @@ def _margins(S: ArrayLike, y: ArrayLike) -> FloatArray:
             "S must be a table of scores of shape (n_samples, n_detectors), both at least 1. "
             f"Got shape {scores.shape}. Reshape one detector's scores with S.reshape(-1, 1)."
         )
-    _require_finite(scores, "S", "Remove or impute the rows that are not finite.")
+    require_finite(scores, "S", "Remove or impute the rows that are not finite.")
     labels = _real(y, "y")
     _require_shape(labels, (scores.shape[0],), "y", "one label per row of S")
     if not np.all(np.abs(labels) == 1.0):
@@ -231,21 +232,11 @@ def _require_shape(array: FloatArray, shape: tuple[int, ...], name: str, meaning
 
 
 def _require_weights(c: FloatArray) -> None:
-    _require_finite(c, "sample_weight", "Use 0 to leave a sample out.")
+    require_finite(c, "sample_weight", "Use 0 to leave a sample out.")
     if np.any(c < 0):
         raise InvalidInputError(
             f"sample_weight must not be negative. Got {_first_wrong(c, c < 0)}. "
             "Use 0 to leave a sample out, and y = -1 for an anomaly."
-        )
-
-
-def _require_finite(array: FloatArray, name: str, advice: str) -> None:
-    finite = np.isfinite(array)
-    if not finite.all():
-        where = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise InvalidInputError(
-            f"{name} must be finite. Got {array[where]} at position {where}, "
-            f"and {int((~finite).sum())} such values in all. {advice}"
         )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,6 +33,7 @@ from ocfuse.scores import conformal_threshold
 from ocfuse.solvers.native import describe
 from ocfuse.system.files import write_atomically
 from ocfuse.system.progress import current_progress, show_progress, silent
+from ocfuse.versions import installed_version
 
 Stored = dict[str, Any]
 
@@ -363,15 +363,8 @@ def facts(command: str, packages: Sequence[str] = PACKAGES) -> dict[str, str]:
         "cores": str(os.cpu_count()),
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "kernel": describe(),
-        **{name: _installed(name) for name in packages},
+        **{name: installed_version(name) for name in packages},
     }
-
-
-def _installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _processor() -> str:
