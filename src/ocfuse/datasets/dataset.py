@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.arrays import FloatArray, Int64Array
-
-NORMAL, ANOMALY = 1, -1
+from ocfuse.validation import ANOMALY, NORMAL
 
 
 @dataclass(frozen=True)

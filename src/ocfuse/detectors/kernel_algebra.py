@@ -56,7 +56,7 @@ class Spectrum:
 
     @property
     def _floor(self) -> float:
-        return max(RANK_TOLERANCE * float(self.values[0]), float(np.finfo(np.float64).tiny))
+        return rank_floor(self.values)
 
     @property
     def resolution(self) -> float:
@@ -196,6 +196,11 @@ def _solve_partly(spectrum: Spectrum, Kc: FloatArray, subspace: int | float) -> 
 
 def _descending(values: FloatArray) -> FloatArray:
     return np.maximum(values[::-1], 0.0)
+
+
+def rank_floor(values: FloatArray) -> float:
+    """Return the eigenvalue from which on one counts for the rank, given all of them."""
+    return max(RANK_TOLERANCE * float(values[0]), float(np.finfo(np.float64).tiny))
 
 
 def resolution(values: FloatArray) -> float:

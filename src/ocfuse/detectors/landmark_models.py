@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,11 @@ from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.kernel_algebra import (
-    RANK_TOLERANCE,
     SPARE,
     eigenpairs,
     excess,
     heights,
+    rank_floor,
     resolution,
 )
 
@@ -317,9 +317,22 @@ class LeftOutBlock:
 
 
 LeftOutBlocks = Callable[[], Iterator[LeftOutBlock]]
+Asked = TypeVar("Asked", bound="AskedOfBlocks")
 
 
-class LandmarkSpectrum:
+class AskedOfBlocks:
+    """What was learned from sums over rows, and can be asked of these rows left out."""
+
+    _blocks: LeftOutBlocks
+
+    def over(self: Asked, blocks: LeftOutBlocks) -> Asked:
+        """Return the same, to be asked of the rows of these blocks left out."""
+        other = copy(self)
+        other._blocks = blocks
+        return other
+
+
+class LandmarkSpectrum(AskedOfBlocks):
     """Principal directions of all rows in the space of the landmarks.
 
     It is to `KPCA` what `Spectrum` is for the kernel of all rows.
@@ -337,8 +350,6 @@ class LandmarkSpectrum:
         Squared norm of the mean of phi, which is the mean of the kernel.
     """
 
-    _blocks: LeftOutBlocks
-
     def __init__(self, sums: Moments) -> None:
         self._sums = sums
         self._centre = sums.total / sums.n
@@ -348,12 +359,6 @@ class LandmarkSpectrum:
         self.values: FloatArray = np.maximum(values[::-1], 0.0)
         self._vectors: FloatArray = vectors[:, ::-1]
 
-    def over(self, blocks: LeftOutBlocks) -> "LandmarkSpectrum":
-        """Return the same, to be asked of the rows of these blocks left out."""
-        other = copy(self)
-        other._blocks = blocks
-        return other
-
     @property
     def resolution(self) -> float:
         """The reconstruction error that cannot be told from 0."""
@@ -361,7 +366,7 @@ class LandmarkSpectrum:
 
     @property
     def _floor(self) -> float:
-        return max(RANK_TOLERANCE * float(self.values[0]), float(np.finfo(np.float64).tiny))
+        return rank_floor(self.values)
 
     def size(self, subspace: int | float) -> int:
         """Return the directions of a size or of an explained share, at most the rank."""
@@ -421,7 +426,7 @@ class LandmarkSpectrum:
             yield squares, np.maximum(rest, 0.0)
 
 
-class LandmarkInverse:
+class LandmarkInverse(AskedOfBlocks):
     """The Gaussian process of all rows in the space of the landmarks.
 
     It is the regression of the constant 1 on phi with the penalty `noise`.
@@ -439,20 +444,12 @@ class LandmarkInverse:
         Kernel values to the mean of the prediction.
     """
 
-    _blocks: LeftOutBlocks
-
     def __init__(self, sums: Moments, noise: float) -> None:
         self._noise = noise
         values, vectors = eigenpairs(sums.products)
         self._shares: FloatArray = 1.0 / (np.maximum(values, 0.0) + noise)
         self._rotation = sums.basis.weights(vectors)
         self.alpha: FloatArray = self._rotation @ (self._shares * (vectors.T @ sums.total))
-
-    def over(self, blocks: LeftOutBlocks) -> "LandmarkInverse":
-        """Return the same, to be asked of the rows of these blocks left out."""
-        other = copy(self)
-        other._blocks = blocks
-        return other
 
     @property
     def factor(self) -> FloatArray:
@@ -478,7 +475,7 @@ class LandmarkInverse:
         return np.concatenate(means), np.concatenate(variances)
 
 
-class LandmarkSphere:
+class LandmarkSphere(AskedOfBlocks):
     """The smallest soft sphere around many rows in the space of the landmarks.
 
     Parameters
@@ -498,8 +495,6 @@ class LandmarkSphere:
         This product on the border.
     """
 
-    _blocks: LeftOutBlocks
-
     def __init__(self, basis: Basis, sphere: SoftSphere, rows: IntArray) -> None:
         self.weights = basis.weights(sphere.centre)
         self.level = sphere.level
@@ -508,12 +503,6 @@ class LandmarkSphere:
         half = solve_triangular(sphere.factor, np.eye(len(self.weights)), lower=True).T
         self._rotation = basis.weights(half)
         self._shift: FloatArray = sphere.middle @ half
-
-    def over(self, blocks: LeftOutBlocks) -> "LandmarkSphere":
-        """Return the same, to be asked of the rows of these blocks left out."""
-        other = copy(self)
-        other._blocks = blocks
-        return other
 
     def left_out(self) -> FloatArray:
         """Return the position of every row, less the level, had the others alone been there.
