@@ -38,7 +38,7 @@ TEST := OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(RUN) -m pytest -n 2 --d
 test: check  ## check, then run all tests and doctests
 	$(TEST)
 
-test-fast: $(STAMP)  ## run the tests that matter while changing code (3 minutes)
+test-fast: $(STAMP)  ## run the tests that matter while changing code (minutes)
 	$(TEST) -q -m 'not slow and not browser and not e2e' tests
 
 # torch is large, and nothing but a rival and other people's networks needs it.
