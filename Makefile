@@ -67,6 +67,7 @@ check: $(STAMP)  ## lint, format, types, import layers, docstrings, figures
 	.venv/bin/lint-imports
 	find src/ocfuse -name '*.py' -exec $(RUN) -m numpydoc lint {} +
 	$(RUN) -m supply.figures
+	$(RUN) -m supply.traces
 
 format: $(STAMP)  ## repair what the linter can repair, and format
 	$(RUN) -m ruff check --fix $(CODE)
