@@ -19,7 +19,6 @@ from ocfuse.lab.paper.published import (
 )
 from ocfuse.lab.paper.ranking import (
     CONTRASTS,
-    LOCAL,
     Contrast,
     Ranking,
     critical_difference_diagram,
@@ -217,7 +216,11 @@ def thresholds(axes: Axes, results: Records) -> None:
 
 def local_and_global(axes: Axes, results: Records) -> None:
     """Show the gain of local over global weights on every set."""
-    found = [c for c in CONTRASTS if c.question == LOCAL and "signed" not in c.first]
+    found = [
+        c
+        for c in CONTRASTS
+        if c.question == "local against global weights" and "signed" not in c.first
+    ]
     labels = ("RPAU", "pseudo-negatives", "real anomalies")
     ours = summarise(results, "comparison", "auc")
     for k, contrast in enumerate(found):

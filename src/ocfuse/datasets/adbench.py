@@ -12,9 +12,7 @@ from ocfuse.datasets.store import StoredFile, data_folder
 from ocfuse.exceptions import DatasetError, DatasetWarning, unknown_name
 from ocfuse.system.files import natural
 
-FOLDER = "adbench"
 PAGE = "https://github.com/Minqi824/ADBench"
-NORMAL_CLASS = "0"
 
 
 def load_adbench(name: str) -> Dataset:
@@ -38,7 +36,7 @@ def load_adbench(name: str) -> Dataset:
     classes: NDArray[np.str_] = np.array(labels)
     if not set(labels) <= {"0", "1"}:
         raise DatasetError(f"y of {path} must hold 0 and 1. Got {', '.join(sorted(set(labels)))}.")
-    y = signs(classes == NORMAL_CLASS)
+    y = signs(classes == "0")
     info = _info(path.stem, len(y), int((y == 1).sum()), X.shape[1])
     return Dataset(info.name, X, y, classes, names, info)
 
@@ -82,13 +80,13 @@ def _path(name: str) -> Path:
         return files[short]
     if files:
         raise unknown_name("name of an ADBench set", name, files)
-    stored = StoredFile(f"adbench/{short}", FOLDER, (f"{short}.npz",), None, PAGE)
+    stored = StoredFile(f"adbench/{short}", "adbench", (f"{short}.npz",), None, PAGE)
     return stored.fetch(lambda path: None)
 
 
 def _files() -> dict[str, Path]:
     folder = data_folder()
-    paths = [] if folder is None else (folder / FOLDER).glob("*.npz")
+    paths = [] if folder is None else (folder / "adbench").glob("*.npz")
     return {path.stem: path for path in sorted(paths, key=lambda path: natural(path.stem))}
 
 
@@ -106,7 +104,7 @@ def _info(name: str, n_rows: int, n_normals: int, n_features: int) -> DatasetInf
         licence="BSD-2-Clause (ADBench); the sets in it have their own",
         citation="Han, S., Hu, X., Huang, H., Jiang, M. and Zhao, Y. (2022). ADBench: Anomaly "
         "Detection Benchmark. Advances in Neural Information Processing Systems 35.",
-        normal_class=NORMAL_CLASS,
+        normal_class="0",
         n_rows=n_rows,
         n_normals=n_normals,
         n_features=n_features,

@@ -21,13 +21,8 @@ from ocfuse.arrays import FloatArray
 from ocfuse.datasets.dataset import DatasetInfo
 from ocfuse.exceptions import DatasetError
 
-#: How sources write a gap.
-GAPS = frozenset({"", "?"})
 #: What reading a damaged file, zipped or not, raises.
 DAMAGE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
-
-#: How a file of np.save starts.
-ONE_ARRAY = b"\x93NUMPY"
 
 
 def read_text(path: Path, member: str) -> str:
@@ -58,7 +53,7 @@ def numbers(cells: Sequence[Sequence[str]], columns: Sequence[str], origin: str)
     for j, column in enumerate(columns):
         for i, row in enumerate(cells):
             try:
-                table[i, j] = np.nan if row[j] in GAPS else float(row[j])
+                table[i, j] = np.nan if row[j] in ("", "?") else float(row[j])
             except ValueError:
                 raise DatasetError(
                     f"Column {column!r} of {origin} must hold numbers. Got {row[j]!r} in row "
@@ -129,7 +124,7 @@ def _opened(path: Path) -> Iterator[Any]:
     """Open a file, and say which one it was if it cannot be read."""
     try:
         with open(path, "rb") as file:
-            if file.read(len(ONE_ARRAY)) == ONE_ARRAY:
+            if file.read(6) == b"\x93NUMPY":
                 raise DatasetError(
                     f"{path} must hold arrays by name, as np.savez writes them. Got one array, "
                     "as np.save writes it."

@@ -10,8 +10,6 @@ from ocfuse.datasets.formats import content_sha256, numbers, read_text, require_
 from ocfuse.datasets.store import StoredFile
 from ocfuse.exceptions import DatasetError, unknown_name
 
-FOLDER = "sequences/skab"
-PAGE = "https://github.com/waico/SKAB"
 #: One anomaly-free run and 34 labelled ones.
 RUNS = (
     "anomaly-free/anomaly-free",
@@ -29,13 +27,12 @@ COLUMNS = (
     "Voltage",
     "Volume Flow RateRMS",
 )
-LABELS = ("anomaly", "changepoint")
 
 INFO = DatasetInfo(
     name="skab",
     title="Skoltech Anomaly Benchmark",
     kind="sequences",
-    source=PAGE,
+    source="https://github.com/waico/SKAB",
     licence="GPL-3.0",
     citation="Katser, I. D. and Kozitsin, V. O. (2020). Skoltech Anomaly Benchmark (SKAB). "
     "Kaggle. https://doi.org/10.34740/KAGGLE/DSV/1693952",
@@ -47,11 +44,9 @@ INFO = DatasetInfo(
     "other/2 has 296 anomalous rows among its first 400.",
 )
 
-ROBOT_FOLDER = "sequences/robot_failures"
-ARCHIVE = "robot+execution+failures.zip"
-URL = f"https://archive.ics.uci.edu/static/public/138/{ARCHIVE}"
+#: Of the robot execution failures.
+URL = "https://archive.ics.uci.edu/static/public/138/robot+execution+failures.zip"
 ROBOT_COLUMNS = ("Fx", "Fy", "Fz", "Tx", "Ty", "Tz")
-STEPS = 15
 
 
 def load_skab() -> list[Sequence]:
@@ -73,14 +68,14 @@ def load_run(run: str) -> Sequence:
     path = _stored(run).fetch(lambda path: None)
     rows = list(csv.reader(read_text(path, path.name).splitlines(), delimiter=";"))
     is_labelled = run != RUNS[0]
-    header = ["datetime", *COLUMNS, *(LABELS if is_labelled else ())]
+    header = ["datetime", *COLUMNS, *(("anomaly", "changepoint") if is_labelled else ())]
     if not rows or rows[0] != header or any(len(row) != len(header) for row in rows):
         raise DatasetError(
             f"{path} must have the columns {';'.join(header)} in each row. "
             f"Got {';'.join(rows[0]) if rows else 'an empty file'}."
         )
     table = numbers([row[1:] for row in rows[1:]], header[1:], str(path))
-    marks = table[:, len(COLUMNS) :] if is_labelled else np.zeros((len(table), len(LABELS)))
+    marks = table[:, len(COLUMNS) :] if is_labelled else np.zeros((len(table), 2))
     return Sequence(
         name=f"skab/{run}",
         X=table[:, : len(COLUMNS)],
@@ -121,7 +116,9 @@ def _stored(run: str) -> StoredFile:
     if run not in RUNS:
         raise unknown_name("name of a SKAB run", f"skab/{run}", [f"skab/{known}" for known in RUNS])
     folder, name = run.split("/")
-    return StoredFile(f"skab/{run}", f"{FOLDER}/{folder}", (f"{name}.csv",), None, PAGE)
+    return StoredFile(
+        f"skab/{run}", f"sequences/skab/{folder}", (f"{name}.csv",), None, INFO.source
+    )
 
 
 def _times(texts: list[str], path: Path) -> np.ndarray[tuple[int], np.dtype[np.datetime64]]:
@@ -241,7 +238,8 @@ def fetch_robot_failures(name: str) -> str:
 
 
 def _stored_archive(info: DatasetInfo) -> StoredFile:
-    return StoredFile(info.name, ROBOT_FOLDER, (_member(info), ARCHIVE), URL, info.source)
+    names = (_member(info), "robot+execution+failures.zip")
+    return StoredFile(info.name, "sequences/robot_failures", names, URL, info.source)
 
 
 def _member(info: DatasetInfo) -> str:
@@ -250,24 +248,25 @@ def _member(info: DatasetInfo) -> str:
 
 def _read(info: DatasetInfo, path: Path) -> list[Sequence]:
     """Parse blocks of a line with the class and 15 lines of values."""
+    steps = 15
     lines = [line.split() for line in read_text(path, _member(info)).splitlines() if line.strip()]
-    blocks = [lines[i : i + STEPS + 1] for i in range(0, len(lines), STEPS + 1)]
+    blocks = [lines[i : i + steps + 1] for i in range(0, len(lines), steps + 1)]
     for number, block in enumerate(blocks, start=1):
         widths = [len(line) for line in block]
-        if widths != [1] + STEPS * [len(ROBOT_COLUMNS)]:
+        if widths != [1] + steps * [len(ROBOT_COLUMNS)]:
             raise DatasetError(
-                f"Recording {number} of {path} must be a line with its class and {STEPS} lines of "
+                f"Recording {number} of {path} must be a line with its class and {steps} lines of "
                 f"{len(ROBOT_COLUMNS)} values. Got lines of {', '.join(map(str, widths))} values."
             )
     values = [numbers(block[1:], ROBOT_COLUMNS, str(path)) for block in blocks]
     labels = [block[0][0] for block in blocks]
-    rows = zip(values, ([label] * STEPS for label in labels), strict=True)
+    rows = zip(values, ([label] * steps for label in labels), strict=True)
     require_content(info, content_sha256(rows), str(path))
     return [
         Sequence(
             name=f"{info.name}/{number}",
             X=X,
-            y=signs(np.full(STEPS, label == info.normal_class)),
+            y=signs(np.full(steps, label == info.normal_class)),
             label=label,
             columns=ROBOT_COLUMNS,
         )

@@ -16,36 +16,16 @@ from typing import Any
 from ocfuse.exceptions import DatasetError, DatasetUnavailableError, MissingPackageError
 from ocfuse.system.packages import needed
 
-#: Folder that is looked at first, and folder of what was downloaded.
-DATA_VARIABLE = "OCFUSE_DATA"
-CACHE_VARIABLE = "OCFUSE_CACHE"
-
-#: Seconds without a byte, and how often a broken connection is resumed.
-TIMEOUT = 30.0
-ATTEMPTS = 3
-CHUNK = 1 << 16
-#: Seconds after which a server that has failed (5xx) is asked again, once.
-PAUSE = 1.0
-
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a data set: its place in a folder, its names and its address.
+    """A file of a data set.
 
-    Parameters
-    ----------
-    owner : str
-        Name of the data set, for messages.
-    folder : str
-        Place below the user's folder and the cache.
-    names : tuple of str
-        Names it may have, the preferred one first.
-    url : str or None
-        Address to download the last of the names from.
-    page : str
-        Where a human finds it.
+    `owner` is the data set, for messages; `folder` the place below the user's folder and the cache;
+    `names` are those it may have, the preferred one first; `url` is the address of the last of
+    them, if there is one, and `page` where a human finds it.
     """
 
     owner: str
@@ -75,23 +55,23 @@ class StoredFile:
         return target
 
     def _advice(self) -> str:
-        folder = data_folder() or Path(f"${DATA_VARIABLE}")
+        folder = data_folder() or Path("$OCFUSE_DATA")
         return (
             f"To supply it by hand, take it from {self.page} and put it at "
             f"{folder / self.folder / self.names[-1]}"
-            + (f" ({DATA_VARIABLE} names a folder of your choice)." if not data_folder() else ".")
+            + (" (OCFUSE_DATA names a folder of your choice)." if not data_folder() else ".")
         )
 
 
 def data_folder() -> Path | None:
     """Return the folder that the user named, if any."""
-    folder = os.environ.get(DATA_VARIABLE)
+    folder = os.environ.get("OCFUSE_DATA")
     return Path(folder) if folder else None
 
 
 def cache_folder() -> Path:
     """Return the folder of downloaded files."""
-    folder = os.environ.get(CACHE_VARIABLE)
+    folder = os.environ.get("OCFUSE_CACHE")
     if folder:
         return Path(folder)
     return Path(needed("pooch", "to download data").os_cache("ocfuse"))
@@ -119,23 +99,15 @@ class ResumingDownloader:
     threads are not disturbed: the first one takes the `.part` that a break
     left by renaming it, which cannot be done twice, and others start anew.
 
-    Parameters
-    ----------
-    part : Path
-        Holds what has arrived before a break, for the next call.
-    verify : callable
-        Takes the path of the complete file and raises DatasetError if it is
-        not the right one; it is removed then.
-    timeout : float
-        Seconds without a byte after which the connection counts as broken.
-    attempts : int
-        How often a broken connection is tried in one call.
+    `verify` raises DatasetError if the complete file is not the right one; it is removed then.
+    After `timeout` seconds without a byte the connection counts as broken; it is tried `attempts`
+    times.
     """
 
     part: Path
     verify: Callable[[Path], object]
-    timeout: float = TIMEOUT
-    attempts: int = ATTEMPTS
+    timeout: float
+    attempts: int = 3
 
     def __call__(self, url: str, output_file: str, pooch: Any) -> None:
         """Do what pooch asks of a downloader."""
@@ -143,7 +115,11 @@ class ResumingDownloader:
         _rename(self.part, own)
         try:
             self._receive(url, own)
-            self._verify(url, own)
+            try:
+                self.verify(own)
+            except DatasetError as error:
+                own.unlink()
+                raise DatasetError(f"What {url} sent was removed. {error}") from error
             os.replace(own, output_file)
         finally:
             _rename(own, self.part)  # what has arrived before a break, if anything
@@ -166,7 +142,7 @@ class ResumingDownloader:
             if error.code < http.HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise
             logger.info("%s answers %d; asking again.", url, error.code)
-            time.sleep(PAUSE)
+            time.sleep(1.0)
             self._ask(url, own)
 
     def _ask(self, url: str, own: Path) -> None:
@@ -185,20 +161,13 @@ class ResumingDownloader:
                 own.unlink()  # a leftover of another file: start anew
                 raise _BrokenOffError("the server has a shorter file than the part here") from None
 
-    def _verify(self, url: str, own: Path) -> None:
-        try:
-            self.verify(own)
-        except DatasetError as error:
-            own.unlink()
-            raise DatasetError(f"What {url} sent was removed. {error}") from error
-
 
 def _append(response: Any, own: Path, have: int) -> None:
     resumed = response.status == http.HTTPStatus.PARTIAL_CONTENT
     length = response.headers.get("Content-Length")
     start = have if resumed else 0
     with open(own, "ab" if resumed else "wb") as file:
-        shutil.copyfileobj(response, file, CHUNK)
+        shutil.copyfileobj(response, file)
     size = own.stat().st_size
     if length is not None and size < start + int(length):
         raise _BrokenOffError(f"only {size} of {start + int(length)} bytes arrived")
@@ -211,27 +180,23 @@ def _rename(path: Path, other: Path) -> None:
 
 
 def download(
-    url: str, target: Path, verify: Callable[[Path], object], timeout: float = TIMEOUT
+    url: str, target: Path, verify: Callable[[Path], object], timeout: float = 30.0
 ) -> None:
     """Put the file of a URL at `target`, verified, or raise DatasetUnavailableError."""
     pooch = needed("pooch", "to download data")
-    _make_folder(target.parent)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatasetUnavailableError(
+            f"The folder {target.parent} for downloads cannot be made: {error.strerror}. Let the "
+            "environment variable OCFUSE_CACHE name a folder that can be written to."
+        ) from error
     part = target.with_name(target.name + ".part")
     store = pooch.create(target.parent, "", registry={target.name: None}, urls={target.name: url})
     try:
         store.fetch(target.name, downloader=ResumingDownloader(part, verify, timeout))
     except (OSError, http.client.HTTPException) as error:
         raise DatasetUnavailableError(_reason(url, error)) from error
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DatasetUnavailableError(
-            f"The folder {folder} for downloads cannot be made: {error.strerror}. Let the "
-            "environment variable OCFUSE_CACHE name a folder that can be written to."
-        ) from error
 
 
 def _reason(url: str, error: Exception) -> str:

@@ -21,10 +21,8 @@ from ocfuse.system.packages import slow
 
 Rows = tuple[FloatArray, list[str]]
 
-#: Its copy has the rows of the archive, in order; that of iris has not.
-IN_SKLEARN = "wine"
-
 ARCHIVE = "https://archive.ics.uci.edu"
+#: Imputation of sets with gaps.
 MEDIAN = "gaps are NaN; fill them by the medians of the training normals"
 
 
@@ -437,7 +435,7 @@ def locate_uci(name: str) -> str | None:
     uci_set = find_uci(name)
     path = _stored(uci_set).locate()
     if path is None:
-        return "scikit-learn" if uci_set.name == IN_SKLEARN else None
+        return "scikit-learn" if uci_set.name == "wine" else None
     return str(path)
 
 
@@ -460,7 +458,8 @@ def read_uci(uci_set: UciSet, path: Path) -> Rows:
 
 def _rows(uci_set: UciSet) -> Rows:
     stored = _stored(uci_set)
-    if stored.locate() is None and uci_set.name == IN_SKLEARN:
+    # its copy in scikit-learn has the rows of the archive, in order; that of iris has not
+    if stored.locate() is None and uci_set.name == "wine":
         X, targets = slow("sklearn.datasets").load_wine(return_X_y=True)
         labels = [str(target + 1) for target in targets]
         return _verified(uci_set, X, labels, "scikit-learn's copy")

@@ -10,9 +10,6 @@ from ocfuse.cli.output import print_json, print_line
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.system.progress import show_progress
 
-#: Repetitions, and most of them if it has to be quick.
-SEEDS, QUICK_SEEDS = 10, 3
-
 app = typer.Typer(
     help="Run the paper's experiment again.",
     no_args_is_help=True,
@@ -23,11 +20,9 @@ app = typer.Typer(
 
 @app.command("paper")
 def paper_command(
-    quick: Annotated[
-        bool, typer.Option("--quick", help=f"At most {QUICK_SEEDS} repetitions: minutes.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="At most 3 repetitions: minutes.")] = False,
     sets: Annotated[str | None, typer.Option(help="Sets, such as D1,D5; by default all.")] = None,
-    seeds: Annotated[int, typer.Option(help="Repetitions.")] = SEEDS,
+    seeds: Annotated[int, typer.Option(help="Repetitions.")] = 10,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.", min=1)] = 2,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("ocfuse-paper"),
     ablation: Annotated[
@@ -35,7 +30,7 @@ def paper_command(
     ] = Path("benchmarks/results/solvers/ablation.json"),
 ) -> None:
     """Run every system of the paper's tables; a run that was stopped goes on where it was."""
-    run(sets, min(seeds, QUICK_SEEDS) if quick else seeds, jobs, out, ablation)
+    run(sets, min(seeds, 3) if quick else seeds, jobs, out, ablation)
 
 
 @app.command("cell")
@@ -56,7 +51,6 @@ def _root() -> None:
 def run(sets: str | None, n_seeds: int, jobs: int, out: Path, ablation: Path) -> None:
     """Run every system of the paper's tables, and write them."""
     from ocfuse.lab.paper.experiment import (  # noqa: PLC0415
-        HINDSIGHT_SEEDS,
         SETS,
         run_hindsight,
         run_paper,
@@ -68,7 +62,8 @@ def run(sets: str | None, n_seeds: int, jobs: int, out: Path, ablation: Path) ->
     names = set_names(list(SETS) if sets is None else sets.split(","))
     with show_progress():
         results = run_paper(out, names, n_seeds, jobs)
-        bounds = run_hindsight(out, names, min(n_seeds, HINDSIGHT_SEEDS), jobs)
+        # three repetitions are enough for bounds
+        bounds = run_hindsight(out, names, min(n_seeds, 3), jobs)
     command = f"ocfuse bench paper --sets {','.join(names)} --seeds {n_seeds}"
     index, *_ = write(results, out, about=facts(command), bounds=bounds, ablation=ablation)
     n_failed = sum("failure" in record for record in results)
@@ -76,7 +71,7 @@ def run(sets: str | None, n_seeds: int, jobs: int, out: Path, ablation: Path) ->
 
 
 def is_same_again(file: Path, system: str) -> bool:
-    """Run one system again on the split of a file; tell whether the file holds its result."""
+    """Run one system again on the split of a file; return whether the file holds its result."""
     from ocfuse.lab.paper.experiment import rerun  # noqa: PLC0415
     from ocfuse.lab.paper.runner import is_cell  # noqa: PLC0415
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-#: Share of the normal runs for validation, and as many for test.
-HELD_OUT = 0.15
-
 
 def _check_out(out: Path) -> Path:
     if out.exists() and not out.is_dir():
@@ -66,7 +63,6 @@ def simulate_command(
 def make_plan(runs: int, anomalous: int | None, types: str, frames: int, seed: int) -> "CellPlan":
     """Return what to record, having checked the flags."""
     from ocfuse.lab.robot_cell import CellPlan  # noqa: PLC0415
-    from ocfuse.lab.robot_cell.cell import LEAST_FRAMES, MOST_FRAMES  # noqa: PLC0415
     from ocfuse.vision.trials import find_kinds  # noqa: PLC0415
 
     names = tuple(name.strip() for name in types.split(","))
@@ -74,11 +70,12 @@ def make_plan(runs: int, anomalous: int | None, types: str, frames: int, seed: i
         find_kinds(names)
     except InvalidInputError as error:
         raise typer.BadParameter(str(error), param_hint="--types") from None
-    if not LEAST_FRAMES <= frames <= MOST_FRAMES:
+    least, most = CellPlan.least_frames, CellPlan.most_frames
+    if not least <= frames <= most:
         raise typer.BadParameter(
-            f"must be from {LEAST_FRAMES} to {MOST_FRAMES}. Got {frames}.", param_hint="--frames"
+            f"must be from {least} to {most}. Got {frames}.", param_hint="--frames"
         )
-    held_out = round(HELD_OUT * runs)
+    held_out = round(0.15 * runs)
     return CellPlan(
         train=runs - 2 * held_out,
         validation=held_out,
@@ -91,7 +88,7 @@ def make_plan(runs: int, anomalous: int | None, types: str, frames: int, seed: i
 
 
 def record(plan: "CellPlan", out: Path, jobs: int, *, json: bool, quiet: bool) -> None:
-    """Record the runs, and tell how many there are of what."""
+    """Record the runs, and print how many there are of what."""
     from ocfuse.lab.robot_cell import simulate  # noqa: PLC0415
 
     with progress(quiet) as bar, show_progress(bar):

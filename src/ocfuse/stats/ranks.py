@@ -11,10 +11,6 @@ from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.system.packages import slow
 
-#: Results that differ by no more than this share of the largest are level: 0.1 + 0.2
-#: and 0.3 are not the same number in binary.
-ROUNDING = 1e-12
-
 
 def result_table(table: ArrayLike) -> FloatArray:
     """Return results of shape (n_sets, n_systems), NaN where there is none, or refuse."""
@@ -103,7 +99,11 @@ def critical_difference(n_systems: int, n_sets: int, alpha: float = 0.05) -> flo
     """
     require_count("n_systems", n_systems, 2)
     require_count("n_sets", n_sets, 1)
-    _require_level(alpha)
+    level: Any = alpha
+    if isinstance(level, bool) or not isinstance(level, numbers.Real):
+        raise InvalidTypeError(f"alpha must be a number. Got alpha={alpha!r}. Use 0.05.")
+    if not 0.0 < alpha < 1.0:
+        raise InvalidInputError(f"alpha must be in (0, 1). Got alpha={alpha!r}. Use 0.05.")
     q = float(slow("scipy.stats").studentized_range.ppf(1.0 - alpha, n_systems, np.inf))
     return q / math.sqrt(2.0) * math.sqrt(n_systems * (n_systems + 1) / (6.0 * n_sets))
 
@@ -116,26 +116,19 @@ def require_count(name: str, value: Any, least: int) -> None:
         raise InvalidInputError(f"{name} must be at least {least}. Got {name}={value}.")
 
 
-def _require_level(alpha: Any) -> None:
-    if isinstance(alpha, bool) or not isinstance(alpha, numbers.Real):
-        raise InvalidTypeError(f"alpha must be a number. Got alpha={alpha!r}. Use 0.05.")
-    if not 0.0 < float(alpha) < 1.0:
-        raise InvalidInputError(f"alpha must be in (0, 1). Got alpha={alpha!r}. Use 0.05.")
-
-
 def steps(values: ArrayLike, unit: float | None = None) -> NDArray[np.float64]:
     """Return the place of each value along the last axis, from 0 upwards; level ones share it.
 
-    Values are level if no gap between neighbours, in their order, exceeds
-    `ROUNDING` of the unit: by default the largest absolute value of the row.
-    NaN has no place, and stays NaN.
+    Values are level if no gap between neighbours, in their order, exceeds 1e-12 of the
+    unit, by default the largest absolute value of the row: 0.1 + 0.2 and 0.3 are not the
+    same number in binary. NaN has no place, and stays NaN.
     """
     table = np.asarray(values, dtype=np.float64)
     known = np.where(np.isnan(table), 0.0, np.abs(table))
     units = known.max(axis=-1, keepdims=True) if unit is None else np.asarray(unit)
     scaled = table / np.where(units > 0.0, units, 1.0)
     order = np.argsort(scaled, axis=-1)  # NaN last
-    is_higher = np.diff(np.take_along_axis(scaled, order, axis=-1), axis=-1) > ROUNDING
+    is_higher = np.diff(np.take_along_axis(scaled, order, axis=-1), axis=-1) > 1e-12
     places = np.zeros_like(table)
     places[..., 1:] = np.cumsum(is_higher, axis=-1)
     found = np.empty_like(table)
@@ -145,17 +138,9 @@ def steps(values: ArrayLike, unit: float | None = None) -> NDArray[np.float64]:
 
 
 def rank_correlation(S: ArrayLike) -> FloatArray:
-    """Return Spearman's correlation of every pair of columns.
+    """Return Spearman's correlation of every pair of the d columns of scores, of shape (d, d).
 
-    Parameters
-    ----------
-    S : array_like of shape (n, d)
-        Scores of n rows by d members.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
-        From -1 to 1; NaN for a column that is constant.
+    It is NaN for a column that is constant.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Tests: Friedman, Skillings-Mack, pairs of systems, Holm's correction."""
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -14,12 +14,6 @@ from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, InvalidTypeError
 from ocfuse.stats.ranks import ranks_within, require_count, result_table, steps
 from ocfuse.system.packages import slow
-
-#: A resampled statistic within this of the observed one is taken as equal to it.
-ROUNDING = 1e-9
-
-#: Up to so many sets the signs are counted; beyond, the normal curve is as good.
-EXACT_SETS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +88,9 @@ def friedman(table: ArrayLike) -> Friedman:
     # if every set ties all its systems, nothing differs
     statistic = float((k - 1) * n**2 * (means @ means) / spread) if spread else 0.0
     df, f_df = k - 1, (k - 1, (k - 1) * (n - 1))
-    f_statistic = _iman_davenport(statistic, n, df)
+    # the largest value, up to rounding, becomes infinity
+    left = n * df - statistic
+    f_statistic = (n - 1) * statistic / left if left > 1e-12 * n * df else np.inf
     return Friedman(
         statistic,
         df,
@@ -104,12 +100,6 @@ def friedman(table: ArrayLike) -> Friedman:
         float(slow("scipy.stats").f.sf(f_statistic, *f_df)),
         means + (k + 1) / 2,
     )
-
-
-def _iman_davenport(statistic: float, n: int, df: int) -> float:
-    """Turn Friedman's statistic into F; its largest value, up to rounding, into infinity."""
-    room = n * df - statistic
-    return (n - 1) * statistic / room if room > 1e-12 * n * df else np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,13 +191,16 @@ def skillings_mack(
     random = _generator(random_state)
     ranks = ranks_within(results)
     is_seen = ~np.isnan(results)
-    terms = _terms(ranks, is_seen)
+    # the terms of A: centred ranks, weighted by the size of the set
+    k = is_seen.sum(axis=1, keepdims=True)
+    terms: FloatArray = np.sqrt(12.0 / (k + 1)) * (ranks - (k + 1) / 2)
     inverse, df = _inverse_covariance(is_seen)
     statistic = float(_quadratic(terms.sum(axis=0), inverse))
     resampled = None
     if n_resamples:
         drawn = _quadratic(_resampled_sums(terms, is_seen, n_resamples, random), inverse)
-        count = int(np.sum(drawn >= statistic * (1.0 - ROUNDING)))
+        # within rounding of the observed statistic is equal to it
+        count = int(np.sum(drawn >= statistic * (1.0 - 1e-9)))
         resampled = (count + 1) / (int(n_resamples) + 1)
     p_value = float(slow("scipy.stats").chi2.sf(statistic, df))
     return SkillingsMack(statistic, df, p_value, resampled, ranks.mean(axis=0), len(results))
@@ -238,13 +231,6 @@ def _informative(results: FloatArray) -> FloatArray:
         )
     kept: FloatArray = results[is_kept]
     return kept
-
-
-def _terms(ranks: FloatArray, is_seen: NDArray[np.bool_]) -> FloatArray:
-    """Return the terms of A: centred ranks, weighted by the size of the set."""
-    k = is_seen.sum(axis=1, keepdims=True)
-    terms: FloatArray = np.sqrt(12.0 / (k + 1)) * (ranks - (k + 1) / 2)
-    return terms
 
 
 def _inverse_covariance(is_seen: NDArray[np.bool_]) -> tuple[FloatArray, int]:
@@ -369,11 +355,14 @@ def _ranks(left: FloatArray, right: FloatArray) -> FloatArray:
     return ranks
 
 
-def _signed_rank_p(ranks: FloatArray, signs: FloatArray) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test, zeros split."""
+def _signed_rank_p(ranks: FloatArray, signs: FloatArray, exact_sets: int = 200) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed-rank test, zeros split.
+
+    Up to `exact_sets` sets the signs are counted; beyond, the normal curve is as good.
+    """
     # half of a zero's rank goes to either side, and nothing to the difference of the two
     observed = abs(float(ranks @ signs))
-    if len(ranks) > EXACT_SETS:
+    if len(ranks) > exact_sets:
         return float(2.0 * slow("scipy.stats").norm.sf(observed / np.sqrt(ranks @ ranks)))
     # twice a rank is an integer, ties or not, so the sums can be counted
     doubled = np.rint(2.0 * ranks).astype(int)
@@ -472,7 +461,7 @@ def wilcoxon_holm(table: ArrayLike, control: int | None = None) -> list[PairComp
     found = [compare(results[:, i], results[:, j]) for i, j in met]
     adjusted = holm(np.array([pair.p_value for pair in found]))
     return [
-        PairComparison(**_values(pair), first=i, second=j, adjusted_p_value=float(p))
+        PairComparison(**vars(pair), first=i, second=j, adjusted_p_value=float(p))
         for pair, (i, j), p in zip(found, met, adjusted, strict=True)
     ]
 
@@ -495,7 +484,3 @@ def _family(k: int, control: Any) -> list[tuple[int, int]]:
     if not 0 <= control < k:
         raise InvalidInputError(f"control must be in 0..{k - 1}. Got control={control}.")
     return [(int(control), j) for j in range(k) if j != control]
-
-
-def _values(pair: Comparison) -> dict[str, Any]:
-    return {field.name: getattr(pair, field.name) for field in fields(pair)}

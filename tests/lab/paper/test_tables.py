@@ -11,6 +11,7 @@ from ocfuse.lab.paper import ranking
 from ocfuse.lab.paper.account import checks
 from ocfuse.lab.paper.runner import facts
 from ocfuse.lab.paper.tables import write
+from ocfuse.stats import skillings_mack
 from tests.lab.paper.records import failure, hand_made
 
 ABLATION = {
@@ -35,8 +36,12 @@ ABLATION = {
 @pytest.fixture(scope="module", autouse=True)
 def fast():
     """Resample less: what is tested here is the writing."""
+
+    def quick(table, n_resamples, random_state):
+        return skillings_mack(table, n_resamples=100, random_state=random_state)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking, "RESAMPLES", 100)
+        patch.setattr(ranking, "skillings_mack", quick)
         yield
 
 

@@ -1,16 +1,18 @@
-"""Cells on disk: the same bytes however they are made, and whole runs only."""
+"""Cells on disk: the same bytes however they are made, whole runs only; cells refused."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ocfuse.exceptions import FolderInUseError, MissingPackageError, OcfuseError
-from ocfuse.lab.robot_cell import cell, simulate
-from ocfuse.lab.robot_cell.cell import PLAN_FILE
+from ocfuse.exceptions import FolderInUseError, InvalidInputError, MissingPackageError, OcfuseError
+from ocfuse.lab.robot_cell import cell, read_plan, simulate
+from ocfuse.lab.robot_cell.cell import PLAN_FILE, SIMULATOR, maker
 from ocfuse.lab.robot_cell.run import TRUTH
 from ocfuse.system.files import folder_lock
 from ocfuse.system.progress import show_progress
@@ -105,8 +107,9 @@ def test_one_command_at_a_time(tmp_path):
 
 
 def test_a_run_that_fails_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(cell, "MOST_ATTEMPTS", 0)
-    with pytest.raises(OcfuseError, match="Use another seed"):
+    monkeypatch.setattr(cell, "is_as_meant", lambda recording: False)
+    monkeypatch.setattr(cell, "record", lambda settings, n_frames: None)
+    with pytest.raises(OcfuseError, match="in 20 attempts with seed 7"):
         simulate(tmp_path, PLAN)
     assert {path.name for path in tmp_path.rglob("*")} == {PLAN_FILE}
 
@@ -117,3 +120,75 @@ def test_a_missing_package_is_named_before_anything_is_written(package, tmp_path
     with pytest.raises(MissingPackageError, match=rf"{package}.*ocfuse\[robots\]"):
         simulate(tmp_path / "new", PLAN)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.fixture
+def begun(folder, tmp_path, monkeypatch):
+    """Return a cell of which one run is missing; none can be made."""
+    shutil.copytree(folder, tmp_path / "cell")
+    shutil.rmtree(tmp_path / "cell/train/trial_0001")
+    monkeypatch.setattr(cell, "write_run", None)
+    return tmp_path / "cell"
+
+
+def rewrite(folder, **changes):
+    file = folder / PLAN_FILE
+    facts = {**json.loads(file.read_text(encoding="utf-8")), **changes}
+    file.write_text(json.dumps(facts), encoding="utf-8")
+
+
+def test_a_plan_is_read_as_it_was_written(folder, tmp_path):
+    assert read_plan(folder) == PLAN
+    assert read_plan(tmp_path) is None
+
+
+def test_what_made_it_is_written(folder):
+    made_by = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))["made_by"]
+    assert made_by == maker()
+    assert made_by["simulator"] == SIMULATOR
+    assert {"numpy", "pillow", "pybullet"} < set(made_by)
+
+
+def test_another_cell_is_not_mixed_in(folder):
+    with pytest.raises(InvalidInputError, match="other n_frames, seed: 10, 7"):
+        simulate(folder, replace(PLAN, n_frames=20, seed=8))
+
+
+def test_a_cell_of_another_simulator_is_refused_even_if_it_is_whole(folder, monkeypatch):
+    monkeypatch.setattr(cell, "SIMULATOR", SIMULATOR + 1)
+    with pytest.raises(InvalidInputError, match=r"version 1; this is version 2.*new folder"):
+        simulate(folder, PLAN)
+
+
+@pytest.mark.parametrize("made_by", [None, {}, "me"])
+def test_a_cell_that_tells_no_simulator_is_refused(begun, made_by):
+    rewrite(begun, made_by=made_by)
+    with pytest.raises(InvalidInputError, match="not told"):
+        simulate(begun, PLAN)
+
+
+def test_runs_of_other_packages_are_not_mixed_in(begun):
+    rewrite(begun, made_by={**maker(), "numpy": "1.0"})
+    with pytest.raises(InvalidInputError, match=r"begun with numpy 1\.0.*Install those versions"):
+        simulate(begun, PLAN)
+
+
+def test_a_whole_cell_may_be_read_with_other_packages(folder, begun):
+    shutil.copytree(folder / "train/trial_0001", begun / "train/trial_0001")
+    rewrite(begun, made_by={**maker(), "numpy": "1.0"})
+    assert len(simulate(begun, PLAN)) == 3
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"letter\.txt.*Give a new folder"):
+        simulate(tmp_path, PLAN)
+
+
+@pytest.mark.parametrize("text", ["dear", "[]", "{}", '{"train": 1}'])
+def test_a_damaged_claim_is_told(tmp_path, text):
+    (tmp_path / PLAN_FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="damaged"):
+        simulate(tmp_path, PLAN)
+    with pytest.raises(InvalidInputError, match="damaged"):
+        read_plan(tmp_path)

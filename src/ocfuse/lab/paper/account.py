@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ocfuse.lab.paper.beside import GLASS, set_order, summarise
+from ocfuse.lab.paper.beside import GLASS, Records, set_order, summarise
 from ocfuse.lab.paper.deviations import (
     FAR,
     FLOOR,
@@ -26,15 +26,12 @@ from ocfuse.lab.paper.published import (
     published_table,
 )
 from ocfuse.lab.paper.ranking import CONTRASTS, Ranking, contrast_sheet, measured, printed
-from ocfuse.lab.paper.repetitions import KNOWN, TRAIN, VALIDATION
 from ocfuse.lab.paper.runner import DIGITS, RATE
 from ocfuse.lab.paper.sheet import GAP, Cell, Sheet, number
 from ocfuse.scores import conformal_threshold
 from ocfuse.stats import mean_ranks
 
-Records = Sequence[dict[str, Any]]
-
-MEASURE_NAMES = {"auc": "AUC", "gmean": "G-mean"}
+#: Groups of systems that the paper has, in words.
 GROUPS = {
     "local": "local fusion (Pure, Non-pure)",
     "global": "global fusion (previous work)",
@@ -44,36 +41,6 @@ GROUPS = {
     "detector": "LOF, isolation forest, ALP",
     "rival": "quoted rivals",
 }
-#: Systems whose G-mean has something to do with the paper's threshold.
-OWN = tuple(group for group in GROUPS if group != "rival")
-
-#: What a reader must know before the figures.
-DISCLOSURES = (
-    "The rows of the lp fusions (Pure, Non-pure, Previous) have weights that are not negative, as "
-    'is our default; the rows ", signed" have the whole ball, which the formula of the paper '
-    "implies. The first was made the headline after one result on the test had been seen, and is "
-    "the one more favourable to the paper; so both are shown.",
-    "Members have the whole grid of the paper: three widths of SVDD and GP; three widths and 2, 6, "
-    "10, ... directions of KPCA; and one to five components of the mixture, by the criterion, "
-    "which is ours: the paper does not give any. One of each family is chosen; of equal ones the "
-    "middle of the grid, neither end. The percentile rho of the min-max, which the paper searches "
-    "from 1 to 10, is not searched: it is 5.",
-    "RPAU, the locality and the number of known anomalies have no public formula or figure: ours "
-    "are reconstructions (`docs/errata.md`). The rows of Fatemifar et al. minimise our "
-    "reconstruction of RPAU, and say as much about it as about their method.",
-    "The rivals (Fatemifar et al., DEOD, FNDF, RAEOCSVM) are reconstructed from abstracts; their "
-    "printed figures are quoted from their papers, with other splits.",
-    "Thresholds come from validation normals alone, which have chosen members and p before, so "
-    "that the rate of false alarms is not promised strictly; and some sets have few "
-    "(`account.md`). Some sets have rows of the test that equal training rows (there too). No "
-    "label of the test reaches any choice (`tests/lab/paper/test_paper.py`). What is known in "
-    "hindsight (best threshold, candidates, weights fitted on the test) is in tables of its own, "
-    "and only explains differences.",
-)
-
-#: A criterion by an AUC says nothing if all candidates have this, or if their median is
-#: this near to one half.
-SATURATED, NEAR_CHANCE = 0.99, 0.05
 #: Fusions whose choices show what the criteria could tell.
 JUDGED = {
     "Pure2 RPAU": "RPAU",
@@ -83,18 +50,7 @@ JUDGED = {
 
 
 def deviation_sheets(cells: Sequence[Difference]) -> list[Sheet]:
-    """Return the reasons with their counts, and the cells that are far off.
-
-    Parameters
-    ----------
-    cells : sequence of Difference
-        All cells.
-
-    Returns
-    -------
-    list of Sheet
-        Two tables.
-    """
+    """Return the reasons with their counts, and the cells that are far off."""
     far = [(cell, reason_of(cell)) for cell in cells if cell.is_far]
     counts = Counter((reason.key, cell.measure) for cell, reason in far)
     summary: list[list[Cell]] = [
@@ -106,7 +62,7 @@ def deviation_sheets(cells: Sequence[Difference]) -> list[Sheet]:
         [
             cell.set_name,
             cell.system,
-            MEASURE_NAMES[cell.measure],
+            MEASURES[cell.measure],
             number(cell.ours),
             number(cell.paper),
             number(cell.difference, sign="+"),
@@ -124,18 +80,7 @@ def deviation_sheets(cells: Sequence[Difference]) -> list[Sheet]:
 
 
 def agreement_sheet(cells: Sequence[Difference]) -> Sheet:
-    """Return how many cells agree, by the kind of system, without Glass.
-
-    Parameters
-    ----------
-    cells : sequence of Difference
-        All cells.
-
-    Returns
-    -------
-    Sheet
-        The table.
-    """
+    """Return how many cells agree, by the kind of system, without Glass."""
     rows: list[list[Cell]] = []
     kept = [cell for cell in cells if cell.set_name != GLASS]
     for measure in MEASURES:
@@ -145,7 +90,7 @@ def agreement_sheet(cells: Sequence[Difference]) -> Sheet:
                 gaps = [cell.difference for cell in found]
                 rows.append(
                     [
-                        MEASURE_NAMES[measure],
+                        MEASURES[measure],
                         words,
                         str(len(found)),
                         str(sum(not cell.is_far for cell in found)),
@@ -159,24 +104,11 @@ def agreement_sheet(cells: Sequence[Difference]) -> Sheet:
 
 
 def account_page(results: Records, cells: Sequence[Difference]) -> tuple[str, list[Sheet]]:
-    """Return the sentences of the account, as Markdown, and its sheets.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-    cells : sequence of Difference
-        All cells.
-
-    Returns
-    -------
-    tuple
-        Markdown, and a list of Sheet.
-    """
+    """Return the sentences of the account, as Markdown, and its sheets."""
     sheets = [agreement_sheet(cells)]
     sheets += [
         contrast_sheet(results, measure, f"Claims about pairs, {words}")
-        for measure, words in MEASURE_NAMES.items()
+        for measure, words in MEASURES.items()
     ]
     sheets += limit_sheets(results)
     lines = [
@@ -194,7 +126,7 @@ def account_page(results: Records, cells: Sequence[Difference]) -> tuple[str, li
 
 def _agreement(cells: Sequence[Difference]) -> list[str]:
     parts = []
-    for measure, words in MEASURE_NAMES.items():
+    for measure, words in MEASURES.items():
         found = [c for c in cells if c.measure == measure and c.set_name != GLASS]
         near = sum(not cell.is_far for cell in found)
         parts.append(f"{near} of {len(found)} in {words}")
@@ -209,10 +141,10 @@ def _agreement(cells: Sequence[Difference]) -> list[str]:
 
 
 def _places(results: Records) -> list[str]:
-    """Tell the mean rank of Pure2 among the paper's systems, printed and ours."""
+    """Return the mean rank of Pure2 among the paper's systems, printed and ours."""
     lines = []
     for name in ("rpau", "pseudo-negative"):
-        for measure, words in MEASURE_NAMES.items():
+        for measure, words in MEASURES.items():
             ranking = Ranking(summarise(results, name, measure), published_table(name, measure))
             control = ranking.control()
             if control is not None:
@@ -230,7 +162,7 @@ def _place(ranks: Any, at: int) -> str:
 
 
 def _solvers(results: Records) -> str:
-    """Tell how far the two solvers of one problem are apart."""
+    """Return how far the two solvers of one problem are apart."""
     contrast = next(c for c in CONTRASTS if c.question == "solver")
     gaps = []
     for first, second in (printed(contrast, "auc"), measured(results, contrast, "auc")):
@@ -243,7 +175,9 @@ def _solvers(results: Records) -> str:
 
 
 def _thresholds(cells: Sequence[Difference]) -> list[str]:
-    found = [c for c in cells if c.measure == "gmean" and c.group in OWN and c.set_name != GLASS]
+    found = [c for c in cells if c.measure == "gmean" and c.group in GROUPS]
+    # the threshold of quoted systems is not the paper's
+    found = [c for c in found if c.group != "rival" and c.set_name != GLASS]
     if not found:
         return []
     fixed = fmean(abs(cell.difference) for cell in found)
@@ -290,26 +224,33 @@ def _beyond(cells: Sequence[Difference]) -> list[str]:
 
 
 def index(
-    results: Sequence[dict[str, Any]],
+    results: Records,
     pages: Sequence[tuple[str, str]],
     about: Mapping[str, str],
 ) -> str:
-    """Return the index as Markdown.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-    pages : sequence of (str, str)
-        Names and titles of the pages.
-    about : mapping
-        Facts about the run.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Return the index as Markdown: pages by name and title, disclosures, checks and facts."""
+    disclosures = (
+        "The rows of the lp fusions (Pure, Non-pure, Previous) have weights that are not "
+        'negative, as is our default; the rows ", signed" have the whole ball, which the '
+        "formula of the paper implies. The first was made the headline after one result on the "
+        "test had been seen, and is the one more favourable to the paper; so both are shown.",
+        "Members have the whole grid of the paper: three widths of SVDD and GP; three widths "
+        "and 2, 6, 10, ... directions of KPCA; and one to five components of the mixture, by "
+        "the criterion, which is ours: the paper does not give any. One of each family is "
+        "chosen; of equal ones the middle of the grid, neither end. The percentile rho of the "
+        "min-max, which the paper searches from 1 to 10, is not searched: it is 5.",
+        "RPAU, the locality and the number of known anomalies have no public formula or figure:"
+        " ours are reconstructions (`docs/errata.md`). The rows of Fatemifar et al. minimise "
+        "our reconstruction of RPAU, and say as much about it as about their method.",
+        "The rivals (Fatemifar et al., DEOD, FNDF, RAEOCSVM) are reconstructed from abstracts; "
+        "their printed figures are quoted from their papers, with other splits.",
+        "Thresholds come from validation normals alone, which have chosen members and p before,"
+        " so that the rate of false alarms is not promised strictly; and some sets have few "
+        "(`account.md`). Some sets have rows of the test that equal training rows (there too). "
+        "No label of the test reaches any choice (`tests/lab/paper/test_paper.py`). What is "
+        "known in hindsight (best threshold, candidates, weights fitted on the test) is in "
+        "tables of its own, and only explains differences.",
+    )
     facts = {**about, **_protocol(results)}
     parts = [
         "# The paper's evidence, reproduced",
@@ -319,7 +260,7 @@ def index(
         "## Pages",
         "\n".join(f"- [{title}]({name}.md)" for name, title in pages),
         "## What to know",
-        "\n".join(f"{i}. {text}" for i, text in enumerate(DISCLOSURES, 1)),
+        "\n".join(f"{i}. {text}" for i, text in enumerate(disclosures, 1)),
         "## Checks",
         "\n".join(f"- {text}" for text in checks(results)),
         "## Where and how",
@@ -328,19 +269,8 @@ def index(
     return "\n\n".join(parts) + "\n"
 
 
-def checks(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Return what was checked of the results, in sentences.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-
-    Returns
-    -------
-    list of str
-        Sentences.
-    """
+def checks(results: Records) -> list[str]:
+    """Return what was checked of the results, in sentences."""
     kept = [record for record in results if "failure" not in record]
     auc = [record["auc"] for record in kept]
     rounding = 0.5 * 10.0**-DIGITS
@@ -370,70 +300,32 @@ def checks(results: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _share(value: float) -> str:
-    return f"{100 * value:g} %"
-
-
-def _protocol(results: Sequence[dict[str, Any]]) -> dict[str, str]:
+def _protocol(results: Records) -> dict[str, str]:
     seeds = sorted({record["seed"] for record in results})
     return {
         "repetitions": f"{len(seeds)} (seeds {', '.join(map(str, seeds))})",
         "sets": ", ".join(dict.fromkeys(record["set"] for record in results)),
-        "normals": f"{_share(TRAIN)} to learn from, {_share(VALIDATION)} for validation, the "
-        "others for the test",
-        "anomalies": f"all for the test; non-pure: {_share(KNOWN)} are known, half of them for "
-        "learning and half for validation",
+        "normals": "70 % to learn from, 20 % for validation, the others for the test",
+        "anomalies": "all for the test; non-pure: 20 % are known, half of them for learning and "
+        "half for validation",
         "features": "gaps filled by medians, then standardised, both on the training normals",
-        "threshold": f"conformal, {_share(RATE)} false alarms, from validation normals",
+        "threshold": f"conformal, {100 * RATE:g} % false alarms, from validation normals",
     }
 
 
 def limit_sheets(results: Records) -> list[Sheet]:
-    """Return tables of what limits the figures.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-
-    Returns
-    -------
-    list of Sheet
-        How problems were solved, what criteria could tell, and rows of the sets.
-    """
+    """Return tables of how problems were solved, how criteria could choose, and of rows."""
     found = [_solver_sheet(results), _criterion_sheet(results), _row_sheet(results)]
     return [sheet for sheet in found if sheet.rows]
 
 
 def limit_lines(results: Records) -> list[str]:
-    """Return what limits the figures, in sentences.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-
-    Returns
-    -------
-    list of str
-        Sentences.
-    """
+    """Return what limits the figures, in sentences."""
     return [*_criterion_lines(results), *_repeated_line(results), *_bound_line(results)]
 
 
 def unsolved(results: Records) -> str:
-    """Tell how many fits did not reach their tolerance, system by system.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-
-    Returns
-    -------
-    str
-        A sentence.
-    """
+    """Return how many fits did not reach their tolerance, system by system, as a sentence."""
     counts = {name: (len(fits), _short(fits)) for name, fits in _fits(results).items()}
     total, short = sum(n for n, _ in counts.values()), sum(k for _, k in counts.values())
     where = ", ".join(f"{name} {k} of {n}" for name, (n, k) in counts.items() if k)
@@ -444,7 +336,7 @@ def unsolved(results: Records) -> str:
 
 
 def once(results: Records) -> Iterator[dict[str, Any]]:
-    """Give every result once, though its system may be in two tables; no failures."""
+    """Yield every result once, though its system may be in two tables; no failures."""
     seen = set()
     for record in results:
         place = record["system"], record["set"], record["seed"]
@@ -494,13 +386,13 @@ def _judged(results: Records) -> dict[tuple[str, str], list[dict[str, Any]]]:
 
 
 def is_saturated(choices: dict[str, Any]) -> bool:
-    """Tell whether an AUC is so high for all candidates that it cannot choose."""
-    return bool(choices["candidates"][0] >= SATURATED)
+    """Return whether an AUC is so high for all candidates that it cannot choose."""
+    return bool(choices["candidates"][0] >= 0.99)
 
 
 def is_near_chance(choices: dict[str, Any]) -> bool:
-    """Tell whether an AUC is so near to one half that its choice is mostly chance."""
-    return bool(abs(choices["candidates"][1] - 0.5) <= NEAR_CHANCE)
+    """Return whether an AUC is so near to one half that its choice is mostly chance."""
+    return bool(abs(choices["candidates"][1] - 0.5) <= 0.05)
 
 
 def _criterion_sheet(results: Records) -> Sheet:
@@ -523,9 +415,9 @@ def _criterion_sheet(results: Records) -> Sheet:
     header += ["norms level", "ties"]
     note = (
         "Lowest, median and highest value of the criterion among all candidates, means over the "
-        f"repetitions; higher is better. In how many repetitions an AUC is saturated (at least "
-        f"{SATURATED:g} for all candidates), near chance (the median within {NEAR_CHANCE:g} of "
-        "0.5), or the same for all norms p of the local fusion. Ties: how many candidates of its "
+        "repetitions; higher is better. In how many repetitions an AUC is saturated (at least "
+        "0.99 for all candidates), near chance (the median within 0.05 of 0.5), or the same "
+        "for all norms p of the local fusion. Ties: how many candidates of its "
         "family are level with a chosen member, on average; of those the middle one is taken."
     )
     return Sheet("criteria", "What the criteria could tell", header, rows, note)
@@ -576,17 +468,9 @@ def _rows_of(results: Records) -> dict[str, dict[str, float]]:
 
 
 def bound(n_validation: int) -> float:
-    """Return the rate of false alarms that so many fresh validation normals can promise.
+    """Return the rate of false alarms that n fresh validation normals can promise.
 
-    Parameters
-    ----------
-    n_validation : int
-        Number of normals.
-
-    Returns
-    -------
-    float
-        At most 5 %, or 1 / (n + 1) if that is more.
+    It is at most 5 %, or 1 / (n + 1) if that is more.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,30 +14,15 @@ from ocfuse.lab.paper.published import PublishedTable, published_table
 from ocfuse.lab.paper.sheet import Bold, Cell, Raw, Sheet, number
 from ocfuse.lab.paper.systems import TABLES
 
-MARK = "†"
-MARK_NOTE = (
-    f"{MARK} Glass: no class or plain group of classes has the printed figures "
-    "(`docs/errata.md`, point 25); the mean is over the other sets."
-)
+#: Heading of systems that the paper does not have.
 OURS_ONLY = "ours, not in the paper"
-RAW_HEADER = (
-    "set",
-    "system",
-    "in_the_paper",
-    "ours",
-    "ours_std",
-    "repetitions",
-    "paper",
-    "paper_std",
-    "difference",
-    "best_of_ours",
-)
-
 #: The set whose printed figures cannot be had with the stated class (errata, point 25).
 GLASS = "D4"
 
+Records: TypeAlias = Sequence[dict[str, Any]]
 
-def table_names(results: Sequence[dict[str, Any]]) -> list[str]:
+
+def table_names(results: Records) -> list[str]:
     """Return the tables of which there are records, in the paper's order."""
     there = {record["table"] for record in results}
     return [name for name in TABLES if name in there]
@@ -45,19 +30,10 @@ def table_names(results: Sequence[dict[str, Any]]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class OurTable:
-    """One measure of one table, as measured.
+    """One measure of one table, as measured, in %.
 
-    Parameters
-    ----------
-    name, measure : str
-        Which table, and which measure of the records.
-    sets, systems : tuple of str
-        Names of the rows and of the columns.
-    mean, std : ndarray of shape (n_sets, n_systems)
-        Over the repetitions, in %; NaN for a gap. The deviation is that of a sample,
-        NaN if there is one repetition.
-    counts : ndarray of shape (n_sets, n_systems)
-        Repetitions that did not fail.
+    Mean and standard deviation of a sample over the repetitions have shape (n_sets, n_systems);
+    NaN is a gap, or the deviation of one repetition. `counts` are those that did not fail.
     """
 
     name: str
@@ -87,22 +63,11 @@ class OurTable:
         return np.array([name != GLASS for name in self.sets])
 
 
-def summarise(results: Sequence[dict[str, Any]], name: str, measure: str) -> OurTable:
+def summarise(results: Records, name: str, measure: str) -> OurTable:
     """Return mean and deviation over the repetitions of one measure of one table.
 
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-    name : str
-        The table.
-    measure : str
-        "auc", "gmean", "best_gmean", "ap", "prevalence" or "false_alarms".
-
-    Returns
-    -------
-    OurTable
-        Failures are left out; what has nothing but failures is a gap.
+    The measure is "auc", "gmean", "best_gmean", "ap", "prevalence" or "false_alarms". Failures are
+    left out; what has nothing but failures is a gap.
     """
     found = [record for record in results if record["table"] == name]
     if not found:
@@ -130,7 +95,7 @@ def set_order(there: set[str]) -> tuple[str, ...]:
     return (*(s for s in SETS if s in there), *sorted(there - set(SETS)))
 
 
-def system_of(results: Sequence[dict[str, Any]], name: str) -> dict[str, tuple[str, str]]:
+def system_of(results: Records, name: str) -> dict[str, tuple[str, str]]:
     """Return the system and its group for every row of a table."""
     return {
         record["row"]: (record["system"], record["group"])
@@ -141,17 +106,7 @@ def system_of(results: Sequence[dict[str, Any]], name: str) -> dict[str, tuple[s
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """Our table, and the printed figures in its order: NaN where nothing is printed.
-
-    Parameters
-    ----------
-    ours : OurTable
-        What was measured.
-    paper, paper_std : ndarray of shape (n_sets, n_systems)
-        What is printed.
-    is_printed : tuple of bool
-        Which systems the paper has.
-    """
+    """Our table, and the printed figures in its order: NaN where nothing is printed."""
 
     ours: OurTable
     paper: FloatArray
@@ -170,67 +125,24 @@ class Beside:
 
 
 def beside(ours: OurTable, printed: PublishedTable) -> Beside:
-    """Bring printed figures into the order of our table.
-
-    Parameters
-    ----------
-    ours : OurTable
-        What was measured.
-    printed : PublishedTable
-        The table of the paper.
-
-    Returns
-    -------
-    Beside
-        The two.
-    """
+    """Bring printed figures into the order of our table."""
     shape = ours.mean.shape
     mean, std = np.full(shape, np.nan), np.full(shape, np.nan)
     for i, set_name in enumerate(ours.sets):
         for j, system in enumerate(ours.systems):
             if set_name in printed.sets and system in printed.systems:
-                found = printed.cell(set_name, system)
-                mean[i, j], std[i, j] = (np.nan, np.nan) if found is None else _floats(*found)
+                at = printed.sets.index(set_name), printed.systems.index(system)
+                mean[i, j], std[i, j] = printed.mean[at], printed.std[at]
     return Beside(ours, mean, std, tuple(name in printed.systems for name in ours.systems))
 
 
-def table_beside(
-    results: Sequence[dict[str, Any]], name: str, measure: str, printed: str | None = None
-) -> Beside:
-    """Bring a table of ours and the paper's together.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-    name, measure : str
-        Which table, and which measure of the records.
-    printed : str, default=None
-        The measure of the paper, if it is another one.
-
-    Returns
-    -------
-    Beside
-        The two.
-    """
+def table_beside(results: Records, name: str, measure: str, printed: str | None = None) -> Beside:
+    """Bring a table of ours and the paper's together; the paper's measure may be another one."""
     return beside(summarise(results, name, measure), published_table(name, printed or measure))
 
 
 def sheet_beside(both: Beside, name: str, title: str, note: str) -> Sheet:
-    """Show ours, the paper's and the difference, system by system; the paper's systems first.
-
-    Parameters
-    ----------
-    both : Beside
-        What to show.
-    name, title, note : str
-        Of the sheet.
-
-    Returns
-    -------
-    Sheet
-        The table.
-    """
+    """Show ours, the paper's and the difference, system by system; the paper's systems first."""
     order = sorted(range(len(both.is_printed)), key=lambda j: not both.is_printed[j])
     rows: list[list[Cell]] = []
     rules: dict[int, str] = {}
@@ -238,33 +150,17 @@ def sheet_beside(both: Beside, name: str, title: str, note: str) -> Sheet:
         if not both.is_printed[j] and OURS_ONLY not in rules.values():
             rules[len(rows)] = OURS_ONLY
         rows += _lines(both, j)
-    sets = [f"{s} {MARK}" if s == GLASS else s for s in both.ours.sets]
-    header = ["system", "", *sets, "mean"]
-    return Sheet(name, title, header, rows, _with_mark(note, both.ours), rules, _raw(both))
+    sets, note = _marked(both.ours.sets, note)
+    return Sheet(name, title, ["system", "", *sets, "mean"], rows, note, rules, _raw(both))
 
 
 def plain_sheet(ours: OurTable, name: str, title: str, note: str) -> Sheet:
-    """Show figures of ours that the paper does not have, one line for each system.
-
-    Parameters
-    ----------
-    ours : OurTable
-        What was measured.
-    name, title, note : str
-        Of the sheet.
-
-    Returns
-    -------
-    Sheet
-        The table.
-    """
+    """Show figures of ours that the paper does not have, one line for each system."""
     nothing = np.full(ours.mean.shape, np.nan)
     both = Beside(ours, nothing, nothing, (False,) * len(ours.systems))
     rows = [[line[0], *line[2:]] for j in range(len(ours.systems)) for line in _lines(both, j)]
-    sets = [f"{s} {MARK}" if s == GLASS else s for s in ours.sets]
-    return Sheet(
-        name, title, ["system", *sets, "mean"], rows, _with_mark(note, ours), {}, _raw(both)
-    )
+    sets, note = _marked(ours.sets, note)
+    return Sheet(name, title, ["system", *sets, "mean"], rows, note, {}, _raw(both))
 
 
 def is_highest(table: FloatArray, digits: int = 2) -> NDArray[np.bool_]:
@@ -299,37 +195,39 @@ def _lines(both: Beside, j: int) -> list[list[Cell]]:
 
 
 def _raw(both: Beside) -> Raw:
+    def rounded(value: float) -> float:
+        return round(float(value), 4)
+
     ours = both.ours
     rows = [
         (
             set_name,
             system,
             "yes" if both.is_printed[j] else "no",
-            _rounded(ours.mean[i, j]),
-            _rounded(ours.std[i, j]),
+            rounded(ours.mean[i, j]),
+            rounded(ours.std[i, j]),
             int(ours.counts[i, j]),
-            _rounded(both.paper[i, j]),
-            _rounded(both.paper_std[i, j]),
-            _rounded(both.difference[i, j]),
+            rounded(both.paper[i, j]),
+            rounded(both.paper_std[i, j]),
+            rounded(both.difference[i, j]),
             "yes" if both.is_best[i, j] else "no",
         )
         for j, system in enumerate(ours.systems)
         for i, set_name in enumerate(ours.sets)
     ]
-    return RAW_HEADER, rows
+    header = "set system in_the_paper ours ours_std repetitions paper paper_std difference"
+    return [*header.split(), "best_of_ours"], rows
 
 
 def _figure(mean: float, std: float) -> str:
     return number(mean) if np.isnan(std) else f"{number(mean)} ± {number(std)}"
 
 
-def _with_mark(note: str, ours: OurTable) -> str:
-    return f"{note} {MARK_NOTE}" if GLASS in ours.sets else note
-
-
-def _rounded(value: float) -> float:
-    return round(float(value), 4)
-
-
-def _floats(mean: float, std: float | None) -> tuple[float, float]:
-    return mean, np.nan if std is None else std
+def _marked(sets: tuple[str, ...], note: str) -> tuple[list[str], str]:
+    """Return names of sets and the note, with a mark for Glass."""
+    if GLASS in sets:
+        note += (
+            " † Glass: no class or plain group of classes has the printed figures "
+            "(`docs/errata.md`, point 25); the mean is over the other sets."
+        )
+    return [f"{name} †" if name == GLASS else name for name in sets], note

@@ -1,13 +1,14 @@
 """Cells in which our figure and the printed one are far apart, and the likely reason."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ocfuse.lab.paper.beside import (
     GLASS,
     Beside,
+    Records,
     mean_of,
     summarise,
     system_of,
@@ -23,8 +24,8 @@ FAR = 2.0
 #: Least standard deviation, in points: the printed ones of 0.0 are implausible on tests
 #: with 5 to 76 normals (errata, point 26).
 FLOOR = 0.5
-MEASURES = ("auc", "gmean")
-ENDS = ("lowest", "highest")
+#: Measures of the paper's tables, and how they are called.
+MEASURES = {"auc": "AUC", "gmean": "G-mean"}
 
 
 @dataclass(frozen=True)
@@ -80,17 +81,7 @@ class Difference:
 
 
 def pooled(ours: float, paper: float) -> float:
-    """Return the deviation of two figures: root mean square of what is there, or the floor.
-
-    Parameters
-    ----------
-    ours, paper : float
-        Deviations, NaN if unknown.
-
-    Returns
-    -------
-    float
-        At least `FLOOR`.
+    """Return the deviation of two figures: root mean square of what is known, or the floor.
 
     Examples
     --------
@@ -104,21 +95,11 @@ def pooled(ours: float, paper: float) -> float:
 
 
 def differences(
-    results: Sequence[dict[str, Any]], bounds: Mapping[tuple[str, str], float] | None = None
+    results: Records, bounds: Mapping[tuple[str, str], float] | None = None
 ) -> list[Difference]:
-    """Return every cell that both we and the paper have, each once.
+    """Return every cell that both we and the paper have, each once, table by table.
 
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-    bounds : dict, default=None
-        What `run_hindsight` returns.
-
-    Returns
-    -------
-    list of Difference
-        Table by table; a system that is in two tables with the same figure is listed once.
+    A system that is in two tables with the same figure is listed once.
     """
     found: dict[tuple[Any, ...], Difference] = {}
     strength = _strength(results)
@@ -130,7 +111,7 @@ def differences(
 
 
 def _table_differences(
-    results: Sequence[dict[str, Any]],
+    results: Records,
     name: str,
     bounds: Bounds,
     strength: Mapping[tuple[str, str], float],
@@ -173,7 +154,7 @@ def _auc_std(table: Beside, i: int, j: int) -> float:
 
 
 def _contradicts(both: Mapping[str, Beside], i: int, j: int) -> bool:
-    auc, gmean = (both[measure].paper[i, j] for measure in MEASURES)
+    auc, gmean = both["auc"].paper[i, j], both["gmean"].paper[i, j]
     return bool(auc_below_gmean(auc, gmean, rounding=0.005))
 
 
@@ -182,7 +163,11 @@ def _hindsight(bounds: Bounds, set_name: str, system: str, group: str) -> dict[s
     families = list(FAMILIES.values())
     if group == "member":
         families = [FAMILIES[system.split()[0]]]
-    ends = [bounds.get((set_name, f"{name} {end}")) for name in families for end in ENDS]
+    ends = [
+        bounds.get((set_name, f"{name} {end}"))
+        for name in families
+        for end in ("lowest", "highest")
+    ]
     there = [value for value in ends if value is not None and group in ("member", "single")]
     linear = bounds.get((set_name, f"linear {_criterion(system)}"), math.nan)
     return {
@@ -199,7 +184,7 @@ def _criterion(system: str) -> str:
     return next((by for words, by in CRITERIA.items() if system.endswith(words)), "")
 
 
-def _strength(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], float]:
+def _strength(results: Records) -> dict[tuple[str, str], float]:
     """Return, by set and criterion, how far our four members are above the printed ones."""
     found: dict[tuple[str, str], float] = {}
     words = {"rpau": "RPAU", "pseudo-negative": "pseudo-negative"}
@@ -214,17 +199,7 @@ def _strength(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], float]
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason, and when it is given.
-
-    Parameters
-    ----------
-    key : str
-        Short name.
-    text : str
-        What is said.
-    applies : callable
-        Takes a difference and tells whether the reason fits; the first that fits is given.
-    """
+    """A reason with a short name; the first that applies to a difference is given."""
 
     key: str
     text: str
@@ -235,24 +210,12 @@ def _is_below(cell: Difference) -> bool:
     return cell.difference < 0
 
 
-def _is_fusion(cell: Difference) -> bool:
-    return cell.group in ("local", "global", "rule")
-
-
 def _is_auc(cell: Difference) -> bool:
     return cell.measure == "auc"
 
 
-def _is_under(cell: Difference) -> bool:
-    return cell.paper < cell.lowest - cell.std
-
-
-def _top(cell: Difference) -> float:
-    return cell.highest + cell.std
-
-
 def _is_threshold(cell: Difference) -> bool:
-    """Tell whether our scores have the printed G-mean at another threshold."""
+    """Return whether our scores have the printed G-mean at another threshold."""
     if _is_auc(cell):
         return False
     reached = cell.paper <= cell.oracle + FAR * cell.std
@@ -315,18 +278,22 @@ REASONS = (
         "weaker than any candidate",
         "The printed member is more than a deviation worse than the worst of our candidates of its "
         "family, of the printed grid: settings that are not printed, or another implementation.",
-        lambda cell: _is_auc(cell) and cell.group == "member" and _is_under(cell),
+        lambda cell: (
+            _is_auc(cell) and cell.group == "member" and cell.paper < cell.lowest - cell.std
+        ),
     ),
     Reason(
         "another candidate",
         "Within a deviation of what our candidates of the printed grid have: the criterion, whose "
         "formula is reconstructed, chose another one.",
-        lambda cell: _is_auc(cell) and cell.lowest - cell.std <= cell.paper <= _top(cell),
+        lambda cell: (
+            _is_auc(cell) and cell.lowest - cell.std <= cell.paper <= cell.highest + cell.std
+        ),
     ),
     Reason(
         "better than any candidate",
         "Unknown: better than the best of our candidates of the printed grid, known afterwards.",
-        lambda cell: _is_auc(cell) and cell.paper > _top(cell),
+        lambda cell: _is_auc(cell) and cell.paper > cell.highest + cell.std,
     ),
     Reason(
         "beyond weights",
@@ -344,7 +311,10 @@ REASONS = (
         "stronger members",
         "Our members are stronger: the four, tuned alike, have a higher mean AUC than the printed.",
         lambda cell: (
-            _is_auc(cell) and _is_fusion(cell) and not _is_below(cell) and cell.members > 0
+            _is_auc(cell)
+            and cell.group in ("local", "global", "rule")
+            and not _is_below(cell)
+            and cell.members > 0
         ),
     ),
     Reason("unknown", "Unknown.", lambda cell: True),
@@ -352,34 +322,12 @@ REASONS = (
 
 
 def reason_of(cell: Difference) -> Reason:
-    """Return the first reason that fits.
-
-    Parameters
-    ----------
-    cell : Difference
-        A cell.
-
-    Returns
-    -------
-    Reason
-        The reason; the last of them if no other fits.
-    """
+    """Return the first reason that fits."""
     return next(reason for reason in REASONS if reason.applies(cell))
 
 
 def evidence(cell: Difference) -> str:
-    """Return the figures that the reason rests on, in words.
-
-    Parameters
-    ----------
-    cell : Difference
-        A cell.
-
-    Returns
-    -------
-    str
-        Empty if there are none.
-    """
+    """Return the figures that the reason rests on, in words; empty if there are none."""
     parts = []
     if cell.measure == "gmean":
         parts.append(f"best threshold {cell.oracle:.1f}")

@@ -38,18 +38,8 @@ from ocfuse.tuning.splits import family
 
 #: The sets by the paper's numbers.
 SETS = tuple(uci_set.paper_id for uci_set in UCI_SETS.values())
-SEEDS, QUICK_SEEDS = 10, 3
-#: Name of the file of all results.
-RESULTS = "results.json"
 
 Record = dict[str, Any]
-
-#: Repetitions, at most: these are bounds, not results.
-HINDSIGHT_SEEDS = 3
-#: Weights of a linear combination are hardly held back.
-FREEDOM = 1e3
-#: Criteria of the two protocols.
-JUDGES = {"pure": ("rpau", "pseudo-negatives"), "non-pure": ("labels",)}
 
 #: (set, what) to an AUC in %, where what is such as "kpca lowest" or "linear rpau".
 Bounds = dict[tuple[str, str], float]
@@ -91,7 +81,7 @@ class Paper:
         return context, {"split": split.record(), "repeated": repeated(context.trial)}
 
 
-def paper_cells(sets: Sequence[str] = SETS, seeds: int = SEEDS) -> list[Cell]:
+def paper_cells(sets: Sequence[str] = SETS, seeds: int = 10) -> list[Cell]:
     """Return the cells of the experiment.
 
     Parameters
@@ -119,18 +109,7 @@ def paper_cells(sets: Sequence[str] = SETS, seeds: int = SEEDS) -> list[Cell]:
 
 
 def set_names(sets: Sequence[str]) -> list[str]:
-    """Return names of sets as the tables have them, each once.
-
-    Parameters
-    ----------
-    sets : sequence of str
-        Names, such as "D5" or "d5".
-
-    Returns
-    -------
-    list of str
-        Names.
-    """
+    """Return names of sets, such as "D5" or "d5", as the tables have them, each once."""
     if isinstance(sets, str) or not isinstance(sets, Sequence):
         raise InvalidTypeError(f'sets must be a list such as ["D1", "D5"]. Got {sets!r}.')
     names = list(dict.fromkeys(str(name).strip().upper() for name in sets))
@@ -140,7 +119,7 @@ def set_names(sets: Sequence[str]) -> list[str]:
 
 
 def run_paper(
-    folder: str | Path, sets: Sequence[str] = SETS, seeds: int = SEEDS, jobs: int = 1
+    folder: str | Path, sets: Sequence[str] = SETS, seeds: int = 10, jobs: int = 1
 ) -> list[Record]:
     """Run the experiment, or what is missing of it, and write all results.
 
@@ -173,14 +152,14 @@ def run_paper(
     stored = run_cells(Paper(), cells, folder / "cells", jobs)
     found = records(stored)
     text = ",\n".join(json.dumps(record, allow_nan=False) for record in found)
-    write_whole(folder / RESULTS, f"[\n{text}\n]\n")
+    write_whole(folder / "results.json", f"[\n{text}\n]\n")
     return found
 
 
 def _require_no_fewer(cells: Sequence[Cell], folder: Path) -> None:
     """Refuse to replace results, and the tables made of them, by those of fewer cells."""
     try:
-        before = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+        before = json.loads((folder / "results.json").read_text(encoding="utf-8"))
         there = {(record["set"], record["seed"]) for record in before}
     except (OSError, ValueError, TypeError, KeyError):
         return
@@ -275,27 +254,13 @@ class Hindsight(Paper):
 
 
 def run_hindsight(
-    folder: str | Path, sets: Sequence[str] = SETS, seeds: int = HINDSIGHT_SEEDS, jobs: int = 1
+    folder: str | Path, sets: Sequence[str] = SETS, seeds: int = 3, jobs: int = 1
 ) -> Bounds:
     """Return the bounds, means over repetitions, computing only what is not stored.
 
-    Parameters
-    ----------
-    folder : str or Path
-        ``cells/`` in it keeps the results.
-    sets : sequence of str, default: all
-        Numbers of sets, "D1" to "D10".
-    seeds : int, default=3
-        Repetitions.
-    jobs : int, default=1
-        Processes.
-
-    Returns
-    -------
-    dict
-        AUC in % by set and by what it is: "kpca lowest" and "kpca highest" of the
-        candidates of a family, "linear rpau" of a linear combination of the members
-        that a criterion has chosen, with weights fitted on the test itself.
+    They are AUC in % by set and by what it is: "kpca lowest" and "kpca highest" of the candidates
+    of a family, "linear rpau" of a linear combination of the members that a criterion has chosen,
+    with weights fitted on the test itself. ``cells/`` in the folder keeps the results.
     """
     cells = [
         Cell("hindsight", cell.variant, cell.name, cell.seed) for cell in paper_cells(sets, seeds)
@@ -320,7 +285,8 @@ def bounds(context: Context, protocol: str) -> Results:
         for name in dict.fromkeys(names.tolist()):
             areas[f"{name} lowest"] = float(each[names == name].min())
             areas[f"{name} highest"] = float(each[names == name].max())
-    for criterion in JUDGES[protocol]:
+    criteria = {"pure": ("rpau", "pseudo-negatives"), "non-pure": ("labels",)}
+    for criterion in criteria[protocol]:
         areas[f"linear {criterion}"] = best_linear(
             candidates.chosen(criterion).scores(trial.test), y
         )
@@ -330,6 +296,7 @@ def bounds(context: Context, protocol: str) -> Results:
 def best_linear(S: FloatArray, y: NDArray[Any]) -> float:
     """Return the AUC of about the best linear combination of the columns, known the labels."""
     scaled = scale(S)
-    weights = LogisticRegression(C=FREEDOM, class_weight="balanced", max_iter=5000).fit(scaled, y)
+    # weights are hardly held back
+    weights = LogisticRegression(C=1e3, class_weight="balanced", max_iter=5000).fit(scaled, y)
     tried = [weights.decision_function(scaled), scaled.sum(axis=1), *scaled.T]
     return max(auc(y, score) for score in tried)

@@ -1,7 +1,7 @@
 """The figures printed in the paper (arXiv 2411.06406), and what such figures must obey.
 
 Sets in rows, systems in columns, percent, higher is better, NaN where the paper
-reports nothing: as `ocfuse.stats` wants tables. Facts only; what is wrong with
+reports nothing: as `ocfuse.stats` takes tables. Facts only; what is wrong with
 some of them is in `docs/errata.md`.
 
 The tables are "rpau", "pseudo-negative" and "comparison" on the ten UCI sets D1
@@ -21,9 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
-
-#: The members of the paper's tables.
-PRINTED_MEMBERS = ("GMM", "SVDD", "GP", "KPCA")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +103,20 @@ def published_table(name: str, measure: str = "auc") -> PublishedTable:
             f"Got measure={measure!r}."
         )
     table = _figures()[name]
-    return _build(name, measure, table["sets"], table["systems"], table["measures"][measure])
+    figures = table["measures"][measure]
+    mean = np.array(figures["mean"], dtype=np.float64)
+    nothing = np.full(mean.shape, np.nan)
+    return PublishedTable(
+        name,
+        measure,
+        tuple(table["sets"]),
+        tuple(table["systems"]),
+        mean,
+        np.array(figures.get("std", nothing), dtype=np.float64),
+        np.array(figures.get("ranks", nothing[0]), dtype=np.float64),
+        np.array(figures.get("copies", [1] * len(table["systems"])), dtype=np.int64),
+        figures.get("p_value"),
+    )
 
 
 def published_measures() -> dict[str, tuple[str, ...]]:
@@ -125,29 +135,6 @@ def _figures() -> dict[str, Any]:
     text = files("ocfuse.lab.paper").joinpath("published.json").read_text(encoding="utf-8")
     tables: dict[str, Any] = json.loads(text)["tables"]
     return tables
-
-
-def _build(
-    name: str, measure: str, sets: list[str], systems: list[str], figures: dict[str, Any]
-) -> PublishedTable:
-    mean = _array(figures["mean"])
-    nothing = np.full(mean.shape, np.nan)
-    return PublishedTable(
-        name,
-        measure,
-        tuple(sets),
-        tuple(systems),
-        mean,
-        _array(figures["std"]) if "std" in figures else nothing,
-        _array(figures["ranks"]) if "ranks" in figures else nothing[0],
-        np.array(figures.get("copies", [1] * len(systems)), dtype=np.int64),
-        figures.get("p_value"),
-    )
-
-
-def _array(figures: list[Any]) -> FloatArray:
-    """Return an array with NaN for null."""
-    return np.array(figures, dtype=np.float64)
 
 
 def _place(what: str, name: str, names: tuple[str, ...]) -> int:
@@ -274,7 +261,7 @@ def published_single_above_members() -> list[BestOfAll]:
     for name in ("rpau", "pseudo-negative"):
         table = published_table(name, "auc")
         single = table.column("Single-best")
-        member = np.max([table.column(family) for family in PRINTED_MEMBERS], axis=0)
+        member = np.max([table.column(family) for family in ("GMM", "SVDD", "GP", "KPCA")], axis=0)
         # both are rounded to two decimals
         found += [
             BestOfAll(name, table.sets[i], float(single[i]), float(member[i]))

@@ -4,48 +4,23 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.lab.paper.beside import GLASS, OURS_ONLY, OurTable, summarise
+from ocfuse.lab.paper.beside import GLASS, OURS_ONLY, OurTable, Records, summarise
 from ocfuse.lab.paper.published import PublishedTable, published_table
 from ocfuse.lab.paper.sheet import GAP, Bold, Cell, Sheet, number, p_value
 from ocfuse.stats import PairComparison, compare, skillings_mack, wilcoxon_holm
 from ocfuse.stats.ranks import critical_difference, mean_ranks
 
-#: Random tables for the p-value by Monte Carlo, and their seed.
-RESAMPLES, SEED = 10_000, 0
-#: Fewer systems or sets than this are not tested.
-LEAST = 2
-
-LOCAL, FUSION = "local against global weights", "fusion against its parts"
-
-MARGIN, SCALE, AXIS, ROW, BAR = 20, 46, 88, 22, 10
-#: Wide enough for the text beside the scale, and for labels of so many pixels a letter.
-LABELS, LETTER = 190, 8.5
-#: Pixels of the axis, at least and per system; of one figure on it.
-INNER, PER_SYSTEM, TICK = 420, 20, 24
-#: Two colours that the colour-blind tell apart; highlighted systems are also bold.
-INK, HIGHLIGHT = "#222222", "#0072B2"
-
 
 @dataclass(frozen=True)
 class Contrast:
-    """Whether the first system is better than the second.
-
-    Parameters
-    ----------
-    question : str
-        What it is about.
-    table : str
-        Where the two stand.
-    first, second : str
-        The systems.
-    """
+    """A question, and two systems of a table that answer it if the first is better or not."""
 
     question: str
     table: str
@@ -53,55 +28,50 @@ class Contrast:
     second: str
 
 
-CONTRASTS = (
-    Contrast(LOCAL, "comparison", "Pure2 RPAU", "Previous RPAU"),
-    Contrast(LOCAL, "comparison", "Pure2 pseudo-negative", "Previous pseudo-negative"),
-    Contrast(LOCAL, "comparison", "Non-pure2", "Previous Non-pure"),
-    Contrast(LOCAL, "comparison", "Pure2 RPAU, signed", "Previous RPAU, signed"),
-    Contrast(
-        LOCAL, "comparison", "Pure2 pseudo-negative, signed", "Previous pseudo-negative, signed"
-    ),
-    Contrast(LOCAL, "comparison", "Non-pure2, signed", "Previous Non-pure, signed"),
-    Contrast(FUSION, "rpau", "Pure2 (interior point)", "Sum rule"),
-    Contrast(FUSION, "pseudo-negative", "Pure2 (interior point)", "Sum rule"),
-    Contrast(FUSION, "rpau", "Pure2 (interior point)", "Single-best"),
-    Contrast(FUSION, "pseudo-negative", "Pure2 (interior point)", "Single-best"),
-    Contrast(FUSION, "comparison", "Non-pure2", "Sum rule Non-pure"),
-    Contrast(FUSION, "comparison", "Non-pure2", "Single-best Non-pure"),
-    *(
-        Contrast("fusion against common detectors", "rpau", "Pure2 (interior point)", name)
-        for name in ("LOF", "IF", "ALP")
-    ),
-    Contrast("known anomalies", "comparison", "Non-pure2", "Pure2 RPAU"),
-    Contrast("criterion", "comparison", "Pure2 pseudo-negative", "Pure2 RPAU"),
-    Contrast("solver", "comparison", "Pure2 RPAU", "Pure1 RPAU"),
-    Contrast("weights of any sign", "comparison", "Pure2 RPAU, signed", "Pure2 RPAU"),
-    Contrast("our default", "comparison", "FusedDetector()", "Pure2 RPAU"),
-    Contrast("our default", "comparison", "FusedDetector() with labels", "Non-pure2"),
+CONTRASTS = tuple(
+    Contrast(question, *pair)
+    for question, pairs in {
+        "local against global weights": (
+            ("comparison", "Pure2 RPAU", "Previous RPAU"),
+            ("comparison", "Pure2 pseudo-negative", "Previous pseudo-negative"),
+            ("comparison", "Non-pure2", "Previous Non-pure"),
+            ("comparison", "Pure2 RPAU, signed", "Previous RPAU, signed"),
+            ("comparison", "Pure2 pseudo-negative, signed", "Previous pseudo-negative, signed"),
+            ("comparison", "Non-pure2, signed", "Previous Non-pure, signed"),
+        ),
+        "fusion against its parts": (
+            ("rpau", "Pure2 (interior point)", "Sum rule"),
+            ("pseudo-negative", "Pure2 (interior point)", "Sum rule"),
+            ("rpau", "Pure2 (interior point)", "Single-best"),
+            ("pseudo-negative", "Pure2 (interior point)", "Single-best"),
+            ("comparison", "Non-pure2", "Sum rule Non-pure"),
+            ("comparison", "Non-pure2", "Single-best Non-pure"),
+        ),
+        "fusion against common detectors": (
+            ("rpau", "Pure2 (interior point)", "LOF"),
+            ("rpau", "Pure2 (interior point)", "IF"),
+            ("rpau", "Pure2 (interior point)", "ALP"),
+        ),
+        "known anomalies": (("comparison", "Non-pure2", "Pure2 RPAU"),),
+        "criterion": (("comparison", "Pure2 pseudo-negative", "Pure2 RPAU"),),
+        "solver": (("comparison", "Pure2 RPAU", "Pure1 RPAU"),),
+        "weights of any sign": (("comparison", "Pure2 RPAU, signed", "Pure2 RPAU"),),
+        "our default": (
+            ("comparison", "FusedDetector()", "Pure2 RPAU"),
+            ("comparison", "FusedDetector() with labels", "Non-pure2"),
+        ),
+    }.items()
+    for pair in pairs
 )
 
 
-def contrast_sheet(results: Sequence[dict[str, Any]], measure: str, title: str) -> Sheet:
-    """Return what the printed figures and ours say about every contrast.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-    measure : {"auc", "gmean"}
-        What is compared.
-    title : str
-        Of the sheet.
-
-    Returns
-    -------
-    Sheet
-        The table; Glass is left out on both sides.
-    """
+def contrast_sheet(results: Records, measure: str, title: str) -> Sheet:
+    """Return what the printed figures and ours show about every contrast, without Glass."""
     rows: list[list[Cell]] = [
         [
             contrast.question,
-            _words(contrast),
+            f"{contrast.first} against {contrast.second}"
+            + ("" if contrast.table == "comparison" else f" ({contrast.table})"),
             *_outcome(*printed(contrast, measure)),
             *_outcome(*measured(results, contrast, measure)),
         ]
@@ -125,18 +95,11 @@ def printed(contrast: Contrast, measure: str) -> tuple[FloatArray, FloatArray]:
     return table.column(contrast.first)[kept], table.column(contrast.second)[kept]
 
 
-def measured(
-    results: Sequence[dict[str, Any]], contrast: Contrast, measure: str
-) -> tuple[FloatArray, FloatArray]:
+def measured(results: Records, contrast: Contrast, measure: str) -> tuple[FloatArray, FloatArray]:
     """Return our figures of the two systems without Glass."""
     ours = summarise(results, contrast.table, measure)
     first, second = ours.columns([contrast.first, contrast.second])[ours.is_reproducible].T
     return first, second
-
-
-def _words(contrast: Contrast) -> str:
-    where = "" if contrast.table == "comparison" else f" ({contrast.table})"
-    return f"{contrast.first} against {contrast.second}{where}"
 
 
 def _outcome(first: FloatArray, second: FloatArray) -> list[Cell]:
@@ -152,15 +115,7 @@ def _outcome(first: FloatArray, second: FloatArray) -> list[Cell]:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The results that are ranked: those of the systems that the paper ranks.
-
-    Parameters
-    ----------
-    ours : OurTable
-        What was measured, our own rows included.
-    printed : PublishedTable
-        The table of the paper.
-    """
+    """The results that are ranked: those of the systems that the paper ranks."""
 
     ours: OurTable
     printed: PublishedTable
@@ -200,20 +155,7 @@ class Ranking:
 
 
 def rank_sheet(ranking: Ranking, name: str, title: str) -> Sheet:
-    """Return mean ranks: printed, recomputed from printed results, and ours.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        What is ranked.
-    name, title : str
-        Of the sheet.
-
-    Returns
-    -------
-    Sheet
-        The table.
-    """
+    """Return mean ranks: printed, recomputed from printed results, and ours."""
     systems, extra = ranking.systems, ranking.extra
     kept = [ranking.printed.systems.index(system) for system in systems]
     all_rows = mean_ranks(ranking.ours.columns([*systems, *extra]))
@@ -238,20 +180,7 @@ def rank_sheet(ranking: Ranking, name: str, title: str) -> Sheet:
 
 
 def omnibus_sheet(ranking: Ranking, name: str, title: str) -> Sheet:
-    """Return Skillings and Mack's test of the printed results and of ours.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        What is tested.
-    name, title : str
-        Of the sheet.
-
-    Returns
-    -------
-    Sheet
-        The table.
-    """
+    """Return Skillings and Mack's test of the printed results and of ours."""
     ours = ranking.ours
     rows: list[list[Cell]] = [
         ["paper, printed", GAP, GAP, GAP, GAP, p_value(ranking.printed.p_value, 4), GAP],
@@ -262,28 +191,14 @@ def omnibus_sheet(ranking: Ranking, name: str, title: str) -> Sheet:
     ]
     header = ["results", "sets", "systems", "T", "df", "p, chi-squared", "p, Monte Carlo"]
     note = (
-        f"Monte Carlo: {RESAMPLES} tables with the ranks of each set dealt out anew, ties kept; "
-        f"its least value is {1 / (RESAMPLES + 1):.1e}. A small p says that some systems differ, "
-        "not which."
+        "Monte Carlo: 10000 tables with the ranks of each set dealt out anew, ties kept; "
+        "its least value is 1.0e-04. A small p says that some systems differ, not which."
     )
     return Sheet(name, title, header, rows, note)
 
 
 def pair_sheet(ranking: Ranking, name: str, title: str) -> Sheet:
-    """Return Wilcoxon's test with Holm's correction, of Pure2 and of the best against all.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        What is compared.
-    name, title : str
-        Of the sheet.
-
-    Returns
-    -------
-    Sheet
-        The table.
-    """
+    """Return Wilcoxon's test with Holm's correction, of Pure2 and of the best against all."""
     rows: list[list[Cell]] = []
     rules = {}
     for control in dict.fromkeys([ranking.control(), ranking.best]):
@@ -316,11 +231,11 @@ def _pair_note(ranking: Ranking) -> str:
 
 
 def _test_row(label: str, table: FloatArray) -> list[Cell]:
-    informative = (~np.isnan(table)).sum(axis=1) >= LEAST
+    informative = (~np.isnan(table)).sum(axis=1) >= 2
     table = table[informative]
     if not len(table):
         return [label, *[GAP] * 6]
-    found = skillings_mack(table, n_resamples=RESAMPLES, random_state=SEED)
+    found = skillings_mack(table, n_resamples=10_000, random_state=0)
     return [
         label,
         str(found.n_sets),
@@ -394,16 +309,28 @@ def critical_difference_diagram(
     True
     """
     ranks = mean_ranks(table)
-    _check_names(names, highlight, len(ranks))
+    if isinstance(names, str) or isinstance(highlight, str):
+        raise InvalidTypeError("names and highlight must be lists of names. Got a string.")
+    strange = [name for name in (*names, *highlight) if not isinstance(name, str)]
+    if strange:
+        raise InvalidTypeError(f"names and highlight must hold strings. Got {strange[0]!r}.")
+    if len(names) != len(ranks):
+        raise InvalidInputError(
+            f"names must name all {len(ranks)} systems of the table. Got {len(names)} names."
+        )
+    unknown = set(highlight) - set(names)
+    if unknown:
+        raise InvalidInputError(
+            f"highlight must hold names of systems. Got {', '.join(sorted(unknown))}."
+        )
     order = np.argsort(ranks, kind="stable")
     gap = critical_difference(len(ranks), len(np.asarray(table)), alpha)
-    sheet = _Sheet.of(ranks[order], [names[i] for i in order], gap)
+    diagram = _Diagram(ranks[order], [names[i] for i in order], gap)
     body = [
-        *_head(title, sheet),
-        *_axis(sheet),
-        *_scale(sheet, gap),
-        *_labels(sheet, set(highlight)),
-        *_bars(sheet),
+        *diagram.head(title),
+        *diagram.scale(),
+        *diagram.labels(set(highlight)),
+        *diagram.bars(),
     ]
     return "\n".join([*body, "</svg>"]) + "\n"
 
@@ -418,130 +345,99 @@ def joined(ranks: FloatArray, gap: float) -> list[tuple[int, int]]:
     return runs
 
 
-@dataclass(frozen=True)
-class _Sheet:
-    """Where things are drawn: sorted ranks and names, the bars, and the two ends."""
+class _Diagram:
+    """Where things are drawn, in pixels: sorted ranks and names, and bars that join them."""
 
-    ranks: FloatArray
-    names: list[str]
-    bars: list[tuple[int, int]]
-    ends: tuple[int, int]
-    labels: float
-    inner: float
+    margin: ClassVar = 20
+    #: Height of the axis, of the critical difference above it, of a label and of a bar below.
+    axis: ClassVar = 88
+    gap_line: ClassVar = 46
+    row: ClassVar = 22
+    bar: ClassVar = 10
+    #: Two colours that the colour-blind can distinguish; highlighted systems are also bold.
+    ink: ClassVar = "#222222"
+    highlight: ClassVar = "#0072B2"
 
-    @classmethod
-    def of(cls, ranks: FloatArray, names: list[str], gap: float) -> "_Sheet":
-        start = math.floor(ranks[0])
-        ends = start, math.ceil(max(ranks[-1], start + gap))
+    def __init__(self, ranks: FloatArray, names: list[str], gap: float) -> None:
+        self.ranks, self.names, self.gap = ranks, names, gap
+        self.joined = joined(ranks, gap)
+        self.first: int = math.floor(ranks[0])
+        self.last: int = math.ceil(max(ranks[-1], self.first + gap))
         letters = max(len(name) for name in names) + len(" (00.00)")
-        labels = max(LABELS, LETTER * letters)
-        inner = max(INNER, PER_SYSTEM * len(names))
-        return cls(ranks, names, joined(ranks, gap), ends, labels, inner)
-
-    @property
-    def width(self) -> float:
-        return 2 * (MARGIN + self.labels) + self.inner
-
-    @property
-    def first_row(self) -> float:
-        return AXIS + 30 + BAR * len(self.bars)
-
-    @property
-    def n_left(self) -> int:
-        return (len(self.names) + 1) // 2
-
-    @property
-    def height(self) -> float:
-        return self.first_row + ROW * self.n_left + MARGIN
+        # wide enough for the text beside the scale, and for labels
+        self.side = self.margin + max(190, 8.5 * letters)
+        self.inner = max(420, 20 * len(names))
+        self.width = 2 * self.side + self.inner
+        self.n_left = (len(names) + 1) // 2
+        self.first_row = self.axis + 30 + self.bar * len(self.joined)
 
     def place(self, rank: float) -> float:
-        share = (rank - self.ends[0]) / (self.ends[1] - self.ends[0])
-        return MARGIN + self.labels + self.inner * share
+        """Return where a rank is on the axis."""
+        return self.side + self.inner * ((rank - self.first) / (self.last - self.first))
 
-
-def _head(title: str, sheet: _Sheet) -> list[str]:
-    size = f"{sheet.width:.0f} {sheet.height:.0f}"
-    ranked = zip(sheet.names, sheet.ranks, strict=True)
-    in_words = ", ".join(f"{name} {rank:.2f}" for name, rank in ranked)
-    return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" '
-        f'font-family="sans-serif" font-size="13" fill="{INK}">',
-        f"<title>{escape(title)}</title>",
-        f"<desc>{escape('Mean ranks: ' + in_words)}</desc>",
-        '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="{MARGIN}" y="24" font-size="15">{escape(title)}</text>',
-    ]
-
-
-def _axis(sheet: _Sheet) -> list[str]:
-    low, high = sheet.ends
-    # so far apart that the figures do not touch
-    step = math.ceil(TICK * (high - low) / sheet.inner)
-    parts = [_line(sheet.place(low), AXIS, sheet.place(high), AXIS)]
-    for rank in range(low, high + 1, step):
-        x = sheet.place(rank)
-        parts.append(_line(x, AXIS - 6, x, AXIS))
-        parts.append(f'<text x="{x:.1f}" y="{AXIS - 10}" text-anchor="middle">{rank}</text>')
-    return parts
-
-
-def _scale(sheet: _Sheet, gap: float) -> list[str]:
-    """Show how long the critical difference is."""
-    left, right = sheet.place(sheet.ends[0]), sheet.place(sheet.ends[0] + gap)
-    return [
-        _line(left, SCALE, right, SCALE),
-        _line(left, SCALE - 4, left, SCALE + 4),
-        _line(right, SCALE - 4, right, SCALE + 4),
-        f'<text x="{right + 8:.1f}" y="{SCALE + 4}">critical difference {gap:.2f}</text>',
-    ]
-
-
-def _bars(sheet: _Sheet) -> list[str]:
-    parts = []
-    for i, (low, high) in enumerate(sheet.bars):
-        y = AXIS + 18 + BAR * i
-        left, right = sheet.place(sheet.ranks[low]), sheet.place(sheet.ranks[high])
-        parts.append(_line(left - 4, y, right + 4, y, 4))
-    return parts
-
-
-def _labels(sheet: _Sheet, highlight: set[str]) -> list[str]:
-    """Write the better half on the left and the others on the right, the outermost on top."""
-    parts = []
-    left, right = MARGIN + sheet.labels - 8, sheet.width - MARGIN - sheet.labels + 8
-    for i, (name, rank) in enumerate(zip(sheet.names, sheet.ranks, strict=True)):
-        is_left = i < sheet.n_left
-        y = sheet.first_row + ROW * (i if is_left else len(sheet.names) - 1 - i)
-        edge, anchor, shift = (left, "end", -6) if is_left else (right, "start", 6)
-        colour, weight = (HIGHLIGHT, "bold") if name in highlight else (INK, "normal")
-        parts += [
-            f'<path d="M {sheet.place(rank):.1f} {AXIS} V {y} H {edge:.1f}" fill="none" '
-            f'stroke="{colour}" stroke-width="1.2"/>',
-            f'<text x="{edge + shift:.1f}" y="{y + 4}" text-anchor="{anchor}" fill="{colour}" '
-            f'font-weight="{weight}">{escape(name)} ({rank:.2f})</text>',
+    def head(self, title: str) -> list[str]:
+        """Return the beginning of the document, with the ranks in words."""
+        height = self.first_row + self.row * self.n_left + self.margin
+        ranked = zip(self.names, self.ranks, strict=True)
+        in_words = ", ".join(f"{name} {rank:.2f}" for name, rank in ranked)
+        return [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:.0f} {height:.0f}" '
+            f'role="img" font-family="sans-serif" font-size="13" fill="{self.ink}">',
+            f"<title>{escape(title)}</title>",
+            f"<desc>{escape('Mean ranks: ' + in_words)}</desc>",
+            '<rect width="100%" height="100%" fill="white"/>',
+            f'<text x="{self.margin}" y="24" font-size="15">{escape(title)}</text>',
         ]
-    return parts
 
+    def scale(self) -> list[str]:
+        """Return the axis, and above it how long the critical difference is."""
+        axis, y = self.axis, self.gap_line
+        parts = [self.line(self.place(self.first), axis, self.place(self.last), axis)]
+        # so far apart that the figures do not touch
+        step = math.ceil(24 * (self.last - self.first) / self.inner)
+        for rank in range(self.first, self.last + 1, step):
+            x = self.place(rank)
+            parts.append(self.line(x, axis - 6, x, axis))
+            parts.append(f'<text x="{x:.1f}" y="{axis - 10}" text-anchor="middle">{rank}</text>')
+        left, right = self.place(self.first), self.place(self.first + self.gap)
+        return [
+            *parts,
+            self.line(left, y, right, y),
+            self.line(left, y - 4, left, y + 4),
+            self.line(right, y - 4, right, y + 4),
+            f'<text x="{right + 8:.1f}" y="{y + 4}">critical difference {self.gap:.2f}</text>',
+        ]
 
-def _line(x1: float, y1: float, x2: float, y2: float, width: float = 1.5) -> str:
-    return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
-        f'stroke="{INK}" stroke-width="{width}"/>'
-    )
+    def bars(self) -> list[str]:
+        """Return the bars that join what does not differ."""
+        parts = []
+        for i, (low, high) in enumerate(self.joined):
+            y = self.axis + 18 + self.bar * i
+            left, right = self.place(self.ranks[low]), self.place(self.ranks[high])
+            parts.append(self.line(left - 4, y, right + 4, y, 4))
+        return parts
 
+    def labels(self, highlight: set[str]) -> list[str]:
+        """Return the better half on the left and the others on the right, the outermost on top."""
+        parts = []
+        left, right = self.side - 8, self.width - self.side + 8
+        for i, (name, rank) in enumerate(zip(self.names, self.ranks, strict=True)):
+            is_left = i < self.n_left
+            y = self.first_row + self.row * (i if is_left else len(self.names) - 1 - i)
+            edge, anchor, shift = (left, "end", -6) if is_left else (right, "start", 6)
+            colour = self.highlight if name in highlight else self.ink
+            weight = "bold" if name in highlight else "normal"
+            parts += [
+                f'<path d="M {self.place(rank):.1f} {self.axis} V {y} H {edge:.1f}" fill="none" '
+                f'stroke="{colour}" stroke-width="1.2"/>',
+                f'<text x="{edge + shift:.1f}" y="{y + 4}" text-anchor="{anchor}" fill="{colour}" '
+                f'font-weight="{weight}">{escape(name)} ({rank:.2f})</text>',
+            ]
+        return parts
 
-def _check_names(names: Sequence[str], highlight: Collection[str], n_systems: int) -> None:
-    if isinstance(names, str) or isinstance(highlight, str):
-        raise InvalidTypeError("names and highlight must be lists of names. Got a string.")
-    strange = [name for name in (*names, *highlight) if not isinstance(name, str)]
-    if strange:
-        raise InvalidTypeError(f"names and highlight must hold strings. Got {strange[0]!r}.")
-    if len(names) != n_systems:
-        raise InvalidInputError(
-            f"names must name all {n_systems} systems of the table. Got {len(names)} names."
-        )
-    unknown = set(highlight) - set(names)
-    if unknown:
-        raise InvalidInputError(
-            f"highlight must hold names of systems. Got {', '.join(sorted(unknown))}."
+    def line(self, x1: float, y1: float, x2: float, y2: float, width: float = 1.5) -> str:
+        """Return a line."""
+        return (
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+            f'stroke="{self.ink}" stroke-width="{width}"/>'
         )

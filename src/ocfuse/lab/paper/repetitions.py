@@ -11,15 +11,7 @@ from ocfuse.arrays import FloatArray, Int64Array
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.stats.ranks import require_count
 
-#: Shares of the normals to learn from and for validation; the others are for the test.
-TRAIN, VALIDATION = 0.7, 0.2
-#: Share of the anomalies that is known in the non-pure protocol, half of them for
-#: learning and half for validation. The paper does not say how many.
-KNOWN = 0.2
 PROTOCOLS = ("pure", "non-pure")
-
-#: Largest deviation, relative to the values, that rounding may leave of equal ones.
-ROUNDING = 10.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -111,14 +103,20 @@ def draw(y: ArrayLike, name: str, protocol: str, seed: int) -> Split:
     (7, 1, 8)
     """
     _check_protocol(protocol)
-    labels = _labels(y)
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise InvalidInputError(f"y must be a list of labels. Got the shape {labels.shape}.")
+    if not np.isin(labels, (1, -1)).all():
+        odd = np.unique(labels[~np.isin(labels, (1, -1))])[:5].tolist()
+        raise InvalidInputError(f"y must hold +1 (normal) and -1 (anomaly). Got {odd} too.")
     require_count("seed", seed, 0)
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     normals = rng.permutation(np.flatnonzero(labels > 0))
     anomalies = rng.permutation(np.flatnonzero(labels < 0))
-    n_known = round(KNOWN * len(anomalies)) if protocol == "non-pure" else 0
+    # the paper does not say how many anomalies are known
+    n_known = round(0.2 * len(anomalies)) if protocol == "non-pure" else 0
     n = len(normals)
-    train, validation, test = _cut(normals, round(TRAIN * n), round((TRAIN + VALIDATION) * n))
+    train, validation, test = _cut(normals, round(0.7 * n), round((0.7 + 0.2) * n))
     learned, judged, tested = _cut(anomalies, n_known // 2, n_known)
     split = Split(protocol, name, int(seed), train, validation, test, learned, judged, tested)
     split.check()
@@ -128,16 +126,6 @@ def draw(y: ArrayLike, name: str, protocol: str, seed: int) -> Split:
 def _check_protocol(protocol: str) -> None:
     if protocol not in PROTOCOLS:
         raise InvalidInputError(f"protocol must be one of {PROTOCOLS}. Got {protocol!r}.")
-
-
-def _labels(y: ArrayLike) -> NDArray[Any]:
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise InvalidInputError(f"y must be a list of labels. Got the shape {labels.shape}.")
-    if not np.isin(labels, (1, -1)).all():
-        odd = np.unique(labels[~np.isin(labels, (1, -1))])[:5].tolist()
-        raise InvalidInputError(f"y must hold +1 (normal) and -1 (anomaly). Got {odd} too.")
-    return labels
 
 
 def _fits(field: Field[Any], record: dict[str, Any]) -> bool:
@@ -155,14 +143,8 @@ def _cut(rows: Int64Array, first: int, second: int) -> tuple[list[int], list[int
 class KnownRows:
     """All that a system may learn, choose and set its threshold from: no test row.
 
-    Parameters
-    ----------
-    train, validation : ndarray of shape (n, m) and (v, m)
-        Normals, gaps filled, standardised on `train`.
-    train_anomalies, validation_anomalies : ndarray of shape (k, m)
-        Known anomalies; none in the pure protocol.
-    seed : int
-        For everything random.
+    Gaps are filled and columns standardised, both by `train`. There are no known anomalies in the
+    pure protocol.
     """
 
     train: FloatArray
@@ -174,17 +156,7 @@ class KnownRows:
 
 @dataclass(frozen=True, eq=False)
 class Repetition:
-    """What is known, and the rows to be told apart.
-
-    Parameters
-    ----------
-    known : KnownRows
-        What systems are given.
-    test : ndarray of shape (t, m)
-        Rows to be scored.
-    is_normal : ndarray of shape (t,)
-        The truth about them, for the measuring only.
-    """
+    """The rows that systems are given, the rows of the test, and the truth about these."""
 
     known: KnownRows
     test: FloatArray
@@ -192,20 +164,7 @@ class Repetition:
 
 
 def prepare(X: FloatArray, split: Split) -> Repetition:
-    """Fill gaps by medians of the training normals, and standardise by them.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, m)
-        The rows of the set, with NaN for gaps.
-    split : Split
-        Which row is for what.
-
-    Returns
-    -------
-    Trial
-        The rows.
-    """
+    """Fill gaps by medians of the training normals, and standardise by them."""
     complete = fill(X, X[split.train])
     scaled = standardise(complete, complete[split.train])
     known = KnownRows(
@@ -233,23 +192,12 @@ def standardise(X: FloatArray, known: FloatArray) -> FloatArray:
     not 0: what is not above rounding counts as none.
     """
     centre, scale = known.mean(axis=0), known.std(axis=0)
-    noise = ROUNDING * np.abs(known).max(axis=0)
+    noise = 10.0 * float(np.finfo(np.float64).eps) * np.abs(known).max(axis=0)
     return np.asarray((X - centre) / np.where(scale > noise, scale, 1.0))
 
 
 def repeated(trial: Repetition) -> dict[str, float]:
-    """Return how many test rows, in %, equal a training normal in all columns.
-
-    Parameters
-    ----------
-    trial : Repetition
-        The rows.
-
-    Returns
-    -------
-    dict
-        Of the "normals" and of the "anomalies" of the test.
-    """
+    """Return the share, in %, of normals and of anomalies of the test that equal a training row."""
     # the sum turns -0 into 0, which has other bytes
     train = {row.tobytes() for row in trial.known.train + 0.0}
     is_known = np.array([row.tobytes() in train for row in trial.test + 0.0])

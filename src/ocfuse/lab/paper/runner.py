@@ -59,8 +59,6 @@ ASIDE = frozenset(
     }
 )
 
-PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn", "joblib")
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -107,7 +105,7 @@ def run_cells(
     """Return the results of all cells in their order, computing only what is not stored.
 
     Every system is stored as soon as it is done, so that a run that was killed goes on
-    where it was. How far it is, and how long it may still take, is told to
+    where it was. How far it is, and how long it may still take, is reported to
     `ocfuse.show_progress`.
 
     Parameters
@@ -191,7 +189,7 @@ def load(cell: Cell, folder: Path) -> Stored:
 
 
 def is_cell(found: Any) -> bool:
-    """Tell whether what was read from a file is what is stored of a cell."""
+    """Return whether what was read from a file is what is stored of a cell."""
     runs = found.get("runs") if isinstance(found, dict) else None
     return isinstance(runs, dict) and all(
         isinstance(run, dict) and "key" in run and isinstance(run.get("results"), dict)
@@ -261,7 +259,16 @@ def measure(
         threshold; "best_gmean", that of the best threshold in hindsight.
     """
     is_normal = np.asarray(is_normal)
-    _check(validation, test, is_normal)
+    if is_normal.dtype != np.bool_:
+        raise InvalidTypeError(
+            f"is_normal must be booleans. Got {is_normal.dtype}. Use y > 0 for labels +1 and -1."
+        )
+    if np.shape(test) != is_normal.shape:
+        raise InvalidInputError(
+            f"test and is_normal must have one shape. Got {np.shape(test)} and {is_normal.shape}."
+        )
+    if not (np.isfinite(validation).all() and np.isfinite(test).all()):
+        raise InvalidInputError("Scores must be finite. Got NaN or infinite ones.")
     y = np.where(is_normal, 1, -1)
     offset, _ = conformal_threshold(validation, rate)
     predicted = np.where(test >= offset, 1, -1)
@@ -277,19 +284,6 @@ def measure(
     require_consistent(found["auc"], found["best_gmean"])
     # rounding errors must not part systems that are level
     return {name: round(100.0 * value, DIGITS) for name, value in found.items()}
-
-
-def _check(validation: FloatArray, test: FloatArray, is_normal: NDArray[np.bool_]) -> None:
-    if is_normal.dtype != np.bool_:
-        raise InvalidTypeError(
-            f"is_normal must be booleans. Got {is_normal.dtype}. Use y > 0 for labels +1 and -1."
-        )
-    if np.shape(test) != is_normal.shape:
-        raise InvalidInputError(
-            f"test and is_normal must have one shape. Got {np.shape(test)} and {is_normal.shape}."
-        )
-    if not (np.isfinite(validation).all() and np.isfinite(test).all()):
-        raise InvalidInputError("Scores must be finite. Got NaN or infinite ones.")
 
 
 def require_consistent(area: float, mean: float) -> None:
@@ -341,21 +335,11 @@ def _source(path: Path) -> str:
     return ast.dump(tree)
 
 
-def facts(command: str, packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """Return the command, the date, the machine and the versions.
-
-    Parameters
-    ----------
-    command : str
-        What was typed.
-    packages : sequence of str, default=PACKAGES
-        Whose versions matter.
-
-    Returns
-    -------
-    dict
-        Texts by name.
-    """
+def facts(
+    command: str,
+    packages: Sequence[str] = ("ocfuse", "numpy", "scipy", "scikit-learn", "joblib"),
+) -> dict[str, str]:
+    """Return the command, the date, the machine and the versions of some packages."""
     return {
         "command": f"`{command}`",
         "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC",

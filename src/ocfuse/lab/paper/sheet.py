@@ -14,13 +14,11 @@ from ocfuse.system.files import write_atomically
 
 #: How a missing figure is shown.
 GAP = "-"
-#: A LaTeX table that does not fit on a page.
-LONG = 60
 #: Header and rows of the CSV file.
 Raw: TypeAlias = tuple[Sequence[str], Sequence[Sequence[object]]]
 
 #: What LaTeX takes for a command, and what its fonts may lack.
-SPECIAL = {
+SPECIAL: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -40,19 +38,11 @@ SPECIAL = {
     "²": r"\textsuperscript{2}",
     "\n": " ",
 }
-_PATTERN = re.compile("|".join(map(re.escape, SPECIAL)))
-_MINUS = re.compile(r"^-(?=\d)")
 
 
 @dataclass(frozen=True)
 class Bold:
-    """Text that stands out.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    """
+    """Text that stands out."""
 
     text: str
 
@@ -65,22 +55,9 @@ Rows: TypeAlias = Sequence[Sequence[Cell]]
 class Sheet:
     """A table with its heading.
 
-    Parameters
-    ----------
-    name : str
-        Name of its files, without suffix.
-    title : str
-        Heading.
-    header : sequence of str
-        Names of the columns.
-    rows : sequence of sequences of str or Bold
-        The cells.
-    note : str, default=""
-        Markdown that is shown above.
-    rules : mapping of int to str, default={}
-        Numbers of rows before which there is a rule, with what is said there.
-    raw : pair, default=None
-        Header and rows of the CSV file, where these are not the same.
+    `name` is that of its files, without suffix; `note` is Markdown shown above. `rules` are numbers
+    of rows before which there is a rule, with the words there; `raw` are header and rows of the CSV
+    file where they differ from those shown.
     """
 
     name: str
@@ -121,7 +98,7 @@ class Sheet:
     def latex(self) -> str:
         """Return a table that can be read in; a long one breaks over pages."""
         width = len(self.header)
-        kind = "longtable" if len(self.rows) > LONG else "tabular"
+        kind = "longtable" if len(self.rows) > 60 else "tabular"
         packages = "booktabs" if kind == "tabular" else "booktabs,longtable"
         lines = [
             rf"% {escape(self.title)}; needs \usepackage{{{packages}}}",
@@ -193,21 +170,10 @@ def _value(value: object) -> object:
 def escape(text: str) -> str:
     r"""Return text as LaTeX shows it, a leading minus as a minus.
 
-    Parameters
-    ----------
-    text : str
-        Plain text.
-
-    Returns
-    -------
-    str
-        LaTeX.
-
     Examples
     --------
     >>> from ocfuse.lab.paper.sheet import escape
     >>> print(escape("R&D_1: 5 % ± 1"))
     R\&D\_1: 5 \% $\pm$ 1
     """
-    escaped = _PATTERN.sub(lambda match: SPECIAL[match.group()], text)
-    return _MINUS.sub("$-$", escaped)
+    return re.sub(r"^-(?=\d)", "$-$", text.translate(str.maketrans(SPECIAL)))

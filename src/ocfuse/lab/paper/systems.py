@@ -58,19 +58,6 @@ from ocfuse.tuning.splits import (
     middle_best,
 )
 
-#: How rows are drawn, prepared, learned from and measured.
-FRAME = ("repetitions.py", "runner.py", "systems.py")
-#: Packages whose versions may change results.
-PACKAGES = ("numpy", "scipy", "scikit-learn")
-
-#: Local weights by the paper's two solvers, and the global weights of the work before.
-#: The paper does not say that weights are not negative, as is the default here; the
-#: rows "signed" have its whole ball, so that both readings can be seen.
-PURE1 = LocalLpFusion(solver="frank-wolfe")
-PURE2 = LocalLpFusion(solver="interior-point")
-PREVIOUS = LpFusion()
-SIGNED_PURE2 = LocalLpFusion(nonneg=False, solver="interior-point")
-SIGNED_PREVIOUS = LpFusion(nonneg=False)
 RULES: dict[str, BaseFusion] = {
     "Sum rule": SumRule(),
     "Product rule": ProductRule(),
@@ -82,32 +69,20 @@ RULES: dict[str, BaseFusion] = {
 FAMILIES = {"GMM": "gmm", "SVDD": "svdd", "GP": "gp", "KPCA": "kpca"}
 #: Criteria by the words that the paper's tables have for them.
 CRITERIA = {"RPAU": "rpau", "pseudo-negative": "pseudo-negatives", "Non-pure": "labels"}
-DEFAULT, LABELLED_DEFAULT = "FusedDetector()", "FusedDetector() with labels"
 
-#: Whole detectors, and the rivals: fusions of the same members, or whole detectors too.
+#: Whole detectors.
 DETECTORS = {
     "LOF": LocalOutlierFactor(20, novelty=True),
     "IF": IsolationForest(),
     "ALP": ALP(),
 }
 
-#: Components of a mixture, and the first number and the step of the directions of KPCA.
-COMPONENTS = range(1, 6)
-FEWEST_DIRECTIONS, STEP = 2, 4
-#: Share of the validation rows that are mirrored for pseudo-negatives.
-MIRRORED = 0.5
-#: Folds of rows: learned from, judged by; pseudo-negatives, which are judged by, have -1.
-LEARNED, JUDGED, PSEUDO = 0, 1, -1
+#: Fold of the rows that are learned from. Rows to judge by have 1, and pseudo-negatives -1.
+LEARNED = 0
 
 
 class OnValidation(Criterion):
-    """Judge on the validation rows by a criterion, after learning from the others.
-
-    Parameters
-    ----------
-    criterion : str or Criterion
-        What judges.
-    """
+    """Judge on the validation rows by a criterion, after learning from the others."""
 
     def __init__(self, criterion: str | Criterion) -> None:
         self.criterion = criterion
@@ -130,18 +105,9 @@ class OnValidation(Criterion):
 class Chosen:
     """Fitted members, one of each family, and the rows to learn a fusion from.
 
-    Parameters
-    ----------
-    pool : Pool
-        The members.
-    rows : ScoredRows
-        Their scores of all that is known.
-    verdicts : list of (float, float)
-        What the criterion says of each; higher is better.
-    ties : list of int
-        Candidates of the same family with the same verdict, by member.
-    spread : list of float
-        Lowest, median and highest value of the criterion, of all candidates.
+    `verdicts` are those of the criterion on each member, higher is better; `ties` counts candidates
+    of the same family with the same verdict; `spread` are the lowest, median and highest value of
+    the criterion of all candidates.
     """
 
     pool: Pool
@@ -181,13 +147,7 @@ class Chosen:
 
 
 class Candidates:
-    """All candidates, fitted once to the training normals, from which criteria choose.
-
-    Parameters
-    ----------
-    known : KnownRows
-        What may be learned from.
-    """
+    """All candidates, fitted once to the training normals, from which criteria choose."""
 
     def __init__(self, known: KnownRows) -> None:
         self.known = known
@@ -218,7 +178,7 @@ class Candidates:
             S=S,
             y=np.repeat([1, -1, 1, -1, -1], counts),
             X=np.vstack([known.train, X]),
-            fold=np.repeat([LEARNED, LEARNED, JUDGED, JUDGED, PSEUDO], counts),
+            fold=np.repeat([LEARNED, LEARNED, 1, 1, -1], counts),
             kind=np.repeat([-1, -1, -1, -1, 0], counts),
             seen=np.full_like(S, np.nan),
             ballot=Ballot({"mirror": 1.0}),
@@ -248,28 +208,18 @@ def candidates(n: int) -> Members:
     (at most the rank), mixtures of one to five Gaussians. What comes before the
     "-" of a name is the family.
 
-    Parameters
-    ----------
-    n : int
-        Number of training rows.
-
-    Returns
-    -------
-    list of (name, estimator)
-        The candidates, not fitted.
-
     Examples
     --------
     >>> from ocfuse.lab.paper.systems import candidates
     >>> [name for name, _ in candidates(8)][-8:]
     ['kpca-0.5x6', 'kpca-1x2', 'kpca-1x6', 'gmm-1', 'gmm-2', 'gmm-3', 'gmm-4', 'gmm-5']
     """
-    directions = range(FEWEST_DIRECTIONS, max(n, FEWEST_DIRECTIONS + 1), STEP)
+    directions = range(2, max(n, 3), 4)
     return [
         *((f"svdd-{w:g}", SVDD(width=w)) for w in WIDTHS),
         *((f"gp-{w:g}", OneClassGP(width=w)) for w in WIDTHS),
         *((f"kpca-{w:g}x{r}", KPCA(r, width=w)) for w in WIDTHS for r in directions),
-        *((f"gmm-{c}", GMM(c)) for c in COMPONENTS),
+        *((f"gmm-{c}", GMM(c)) for c in range(1, 6)),
     ]
 
 
@@ -280,20 +230,15 @@ def mirrored(known: KnownRows) -> FloatArray:
     """
     n = len(known.validation)
     rng = np.random.default_rng(known.seed)
-    return -known.validation[rng.permutation(n)[: max(1, round(MIRRORED * n))]]
+    return -known.validation[rng.permutation(n)[: max(1, round(0.5 * n))]]
 
 
 @dataclass(frozen=True)
 class SystemModel:
-    """What was learned: a score of rows, and what was chosen on the way.
+    """What was learned: a score of rows, higher = more normal, and what was chosen on the way.
 
-    Parameters
-    ----------
-    score : callable
-        Takes rows, returns scores, higher = more normal.
-    choices : dict
-        Settings that were chosen, what the criterion said of them, how many others were
-        level ("ties"), and how well problems were solved; as JSON.
+    The choices, as JSON, are settings, what the criterion said of them, how many others were level
+    ("ties"), and how well problems were solved.
     """
 
     score: Callable[[FloatArray], FloatArray]
@@ -309,15 +254,7 @@ class SystemRecipe(Protocol):
 
 @dataclass(frozen=True)
 class TunedMember:
-    """The member of a family that a criterion has chosen.
-
-    Parameters
-    ----------
-    family : str
-        "svdd", "gp", "kpca" or "gmm".
-    criterion : str
-        "rpau", "pseudo-negatives" or "labels".
-    """
+    """The member of a family that a criterion has chosen."""
 
     family: str
     criterion: str
@@ -331,13 +268,7 @@ class TunedMember:
 
 @dataclass(frozen=True)
 class BestMember:
-    """The one member, of all families, that a criterion thinks best.
-
-    Parameters
-    ----------
-    criterion : str
-        "rpau", "pseudo-negatives" or "labels".
-    """
+    """The one member, of all families, that a criterion thinks best."""
 
     criterion: str
 
@@ -355,13 +286,6 @@ class Fused:
     """A fusion of the four members that a criterion has chosen.
 
     If the fusion has a norm p, it is chosen by the same criterion.
-
-    Parameters
-    ----------
-    fusion : fusion
-        The fusion, not fitted.
-    criterion : str
-        "rpau", "pseudo-negatives" or "labels".
     """
 
     fusion: BaseFusion
@@ -393,12 +317,7 @@ class Fused:
 class Detector:
     """A whole detector, as a user calls it, on the training rows.
 
-    Parameters
-    ----------
-    detector : estimator
-        Has `fit` and `score_samples`.
-    takes_labels : bool, default=False
-        Give it all known anomalies too, those for validation included.
+    With `takes_labels` it is given all known anomalies too, those for validation included.
     """
 
     detector: Any
@@ -418,16 +337,8 @@ class Detector:
 def certificate(fusion: BaseFusion) -> dict[str, float | None]:
     """Return how well the problems of a fitted fusion were solved, if it has any.
 
-    Parameters
-    ----------
-    fusion : fusion
-        The fitted fusion.
-
-    Returns
-    -------
-    dict
-        "gap", the largest certified one (None if it is not finite), and "solved", the
-        share of problems that reached their tolerance.
+    "gap" is the largest certified one (None if it is not finite), "solved" the share of problems
+    that reached their tolerance.
     """
     gaps = np.atleast_1d(getattr(fusion, "gap_", []))
     if not len(gaps):
@@ -465,14 +376,9 @@ def _single(chosen: Chosen, column: int, ties: int) -> SystemModel:
 
 @dataclass(frozen=True)
 class Entry:
-    """A system of the registry.
+    """A system of the registry: its group and how it learns.
 
-    Parameters
-    ----------
-    group : str
-        "local", "global", "member", "rule", "single", "detector", "rival" or "ours".
-    recipe : SystemRecipe
-        How it learns.
+    Groups are "local", "global", "member", "rule", "single", "detector", "rival" and "ours".
     """
 
     group: str
@@ -485,22 +391,29 @@ class Entry:
 
 
 def _tuned(words: str) -> dict[str, Entry]:
-    """Return the systems that are tuned by a criterion."""
+    """Return the systems that are tuned by a criterion.
+
+    Local weights are by the paper's two solvers, global ones those of the work before. The
+    paper does not say that weights are not negative, as is the default here; the rows "signed"
+    have its whole ball, so that both readings can be seen.
+    """
     by = CRITERIA[words]
     is_pure = words != "Non-pure"
-    local = ("Pure1 " + words, "Pure2 " + words) if is_pure else ("Non-pure1", "Non-pure2")
+    first, second = (f"Pure1 {words}", f"Pure2 {words}") if is_pure else ("Non-pure1", "Non-pure2")
+    signed = LocalLpFusion(nonneg=False, solver="interior-point")
     return {
-        local[0]: Entry("local", Fused(PURE1, by)),
-        local[1]: Entry("local", Fused(PURE2, by)),
-        f"{local[1]}, signed": Entry("local", Fused(SIGNED_PURE2, by)),
-        f"Previous {words}": Entry("global", Fused(PREVIOUS, by)),
-        f"Previous {words}, signed": Entry("global", Fused(SIGNED_PREVIOUS, by)),
+        first: Entry("local", Fused(LocalLpFusion(solver="frank-wolfe"), by)),
+        second: Entry("local", Fused(LocalLpFusion(solver="interior-point"), by)),
+        f"{second}, signed": Entry("local", Fused(signed, by)),
+        f"Previous {words}": Entry("global", Fused(LpFusion(), by)),
+        f"Previous {words}, signed": Entry("global", Fused(LpFusion(nonneg=False), by)),
         **{f"{n} {words}": Entry("member", TunedMember(f, by)) for n, f in FAMILIES.items()},
         **{f"{name} {words}": Entry("rule", Fused(rule, by)) for name, rule in RULES.items()},
         f"Single-best {words}": Entry("single", BestMember(by)),
     }
 
 
+#: Fusions of the same members, or whole detectors.
 RIVALS: dict[str, SystemRecipe] = {
     "Fatemifar 2022": Fused(SwarmAverage(), "rpau"),
     "Fatemifar 2022, genetic": Fused(GeneticAverage(), "rpau"),
@@ -515,11 +428,14 @@ RIVALS: dict[str, SystemRecipe] = {
 def _code(is_rival: bool) -> str:
     """Return a digest of the code, and the versions, that results depend on."""
     lab = PACKAGE / "lab"
-    paths = [*package_sources(), *(lab / "paper" / name for name in FRAME)]
+    # how rows are drawn, prepared, learned from and measured
+    frame = ("repetitions.py", "runner.py", "systems.py")
+    paths = [*package_sources(), *(lab / "paper" / name for name in frame)]
     if is_rival:
         paths += (lab / "rivals").glob("*.py")
     kernel = "C++" if is_available() else "NumPy"
-    return definition_key(code_digest(paths), kernel, *map(version, PACKAGES))
+    packages = ("numpy", "scipy", "scikit-learn")
+    return definition_key(code_digest(paths), kernel, *map(version, packages))
 
 
 #: Systems of the two protocols, by name.
@@ -529,11 +445,11 @@ SYSTEMS: dict[str, dict[str, Entry]] = {
         **_tuned("pseudo-negative"),
         **{name: Entry("detector", Detector(found)) for name, found in DETECTORS.items()},
         **{name: Entry("rival", recipe) for name, recipe in RIVALS.items()},
-        DEFAULT: Entry("ours", Detector(FusedDetector())),
+        "FusedDetector()": Entry("ours", Detector(FusedDetector())),
     },
     "non-pure": {
         **_tuned("Non-pure"),
-        LABELLED_DEFAULT: Entry("ours", Detector(FusedDetector(), takes_labels=True)),
+        "FusedDetector() with labels": Entry("ours", Detector(FusedDetector(), takes_labels=True)),
     },
 }
 
@@ -544,7 +460,7 @@ def _tuned_table(words: str) -> dict[str, str]:
     return {
         **{row: f"{system} {words}" for row, system in local.items()},
         **names,
-        **{name: name for name in (*DETECTORS, DEFAULT)},
+        **{name: name for name in (*DETECTORS, "FusedDetector()")},
     }
 
 
@@ -572,8 +488,8 @@ TABLES: dict[str, dict[str, str]] = {
             "Previous pseudo-negative, signed",
             "Previous Non-pure, signed",
             *RIVALS,
-            DEFAULT,
-            LABELLED_DEFAULT,
+            "FusedDetector()",
+            "FusedDetector() with labels",
             *(f"{name} Non-pure" for name in (*FAMILIES, *RULES, "Single-best")),
         )
     },
@@ -582,15 +498,7 @@ TABLES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Context:
-    """What the systems of one cell share; only the measuring looks at the trial.
-
-    Parameters
-    ----------
-    trial : Repetition
-        The rows.
-    candidates : Candidates
-        Members of the paper, fitted when first asked for.
-    """
+    """What the systems of one cell share; only the measuring looks at the trial."""
 
     trial: Repetition
     candidates: Candidates

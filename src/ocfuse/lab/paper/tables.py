@@ -9,9 +9,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ocfuse.lab.paper.account import MEASURE_NAMES, account_page, deviation_sheets, index
-from ocfuse.lab.paper.beside import plain_sheet, sheet_beside, summarise, table_beside, table_names
-from ocfuse.lab.paper.deviations import FAR, FLOOR, Difference, differences
+from ocfuse.lab.paper.account import account_page, deviation_sheets, index
+from ocfuse.lab.paper.beside import (
+    Records,
+    plain_sheet,
+    sheet_beside,
+    summarise,
+    table_beside,
+    table_names,
+)
+from ocfuse.lab.paper.deviations import FAR, FLOOR, MEASURES, Difference, differences
 from ocfuse.lab.paper.published import published_table
 from ocfuse.lab.paper.ranking import (
     Ranking,
@@ -23,8 +30,6 @@ from ocfuse.lab.paper.ranking import (
 from ocfuse.lab.paper.sheet import GAP, Cell, Sheet
 from ocfuse.system.files import write_atomically
 
-Records = Sequence[dict[str, Any]]
-
 TITLES = {
     "rpau": "Members and fusions tuned by RPAU",
     "pseudo-negative": "Members and fusions tuned by pseudo-negatives",
@@ -34,28 +39,11 @@ NOTE = (
     "Mean ± standard deviation over the repetitions, in %; the paper's as printed. Bold: the best "
     "of our figures on the set, our own rows included."
 )
-#: Where the repository keeps the benchmark of the solvers.
-ABLATION = Path("benchmarks/results/solvers/ablation.json")
-
-#: Which methods are timed against the interior point, by their names in the benchmark.
-METHODS = {"paper": "Frank-Wolfe as the paper has it", "strong": "Frank-Wolfe, strong"}
 
 
 @dataclass(frozen=True)
 class Page:
-    """A file of Markdown with the sheets that it shows.
-
-    Parameters
-    ----------
-    name, title : str
-        Name of the file without suffix, and heading.
-    text : str
-        Markdown that comes first.
-    sheets : list of Sheet
-        Tables; each is also written as CSV and LaTeX.
-    pictures : dict
-        SVG by name of file.
-    """
+    """A file of Markdown: text, then pictures (SVG by name of file), then sheets."""
 
     name: str
     title: str
@@ -81,27 +69,13 @@ def write(
     *,
     about: Mapping[str, str] | None = None,
     bounds: Mapping[tuple[str, str], float] | None = None,
-    ablation: Path = ABLATION,
+    ablation: Path = Path("benchmarks/results/solvers/ablation.json"),
 ) -> list[Path]:
     """Write all tables, the deviations with their reasons, the account and an index.
 
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-    out : Path
-        The folder.
-    about : mapping, default=None
-        Facts about the run, as `facts` returns them.
-    bounds : mapping, default=None
-        What `run_hindsight` returns; without it some reasons are not known.
-    ablation : Path, default=ABLATION
-        Results of the benchmark of the solvers, if there are any.
-
-    Returns
-    -------
-    list of Path
-        The Markdown files, the index first.
+    `about` are facts of the run, as `facts` returns them, `bounds` what `run_hindsight` returns
+    (without it some reasons are not known), and `ablation` the results of the benchmark of the
+    solvers, if there are any. Return the Markdown files, the index first.
     """
     out.mkdir(parents=True, exist_ok=True)
     made = pages(results, bounds, ablation)
@@ -113,26 +87,9 @@ def write(
 
 
 def pages(
-    results: Records,
-    bounds: Mapping[tuple[str, str], float] | None = None,
-    ablation: Path = ABLATION,
+    results: Records, bounds: Mapping[tuple[str, str], float] | None, ablation: Path
 ) -> list[Page]:
-    """Return everything but the index.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Records as `run_paper` returns them.
-    bounds : mapping, default=None
-        What `run_hindsight` returns.
-    ablation : Path, default=ABLATION
-        Results of the benchmark of the solvers.
-
-    Returns
-    -------
-    list of Page
-        The pages.
-    """
+    """Return everything but the index."""
     names = table_names(results)
     cells = differences(results, bounds)
     text, sheets = account_page(results, cells)
@@ -155,14 +112,14 @@ def _main_page(results: Records, name: str) -> Page:
             words,
             NOTE,
         )
-        for measure, words in MEASURE_NAMES.items()
+        for measure, words in MEASURES.items()
     ]
     return Page(name, TITLES[name], "", sheets)
 
 
 def _rank_page(results: Records, name: str) -> Page:
     sheets, pictures = [], {}
-    for measure, words in MEASURE_NAMES.items():
+    for measure, words in MEASURES.items():
         ranking = Ranking(summarise(results, name, measure), published_table(name, measure))
         stem = f"{name}-{measure}"
         sheets += [
@@ -242,21 +199,19 @@ def _solver_page(ablation: Path) -> Page:
 def ablation_sheets(path: Path) -> list[Sheet]:
     """Return the ratios of times, one sheet for each Frank-Wolfe; none without a file.
 
-    Parameters
-    ----------
-    path : Path
-        ``ablation.json`` of the benchmark of the solvers.
-
-    Returns
-    -------
-    list of Sheet
-        Time of Frank-Wolfe over that of the interior point, by norm and tolerance.
+    They are by norm and tolerance.
     """
     if not path.is_file():
         return []
     data: dict[str, list[dict[str, Any]]] = json.loads(path.read_text(encoding="utf-8"))["data"]
-    settings = {name: cells for name, cells in data.items() if _is_grid(cells)}
-    return [_sheet(settings, method, words) for method, words in METHODS.items()]
+    settings = {
+        name: cells
+        for name, cells in data.items()
+        if isinstance(cells, list) and cells and "printed" in cells[0]
+    }
+    # by their names in the benchmark
+    methods = {"paper": "Frank-Wolfe as the paper has it", "strong": "Frank-Wolfe, strong"}
+    return [_sheet(settings, method, words) for method, words in methods.items()]
 
 
 def _sheet(settings: dict[str, list[dict[str, Any]]], method: str, words: str) -> Sheet:
@@ -264,7 +219,7 @@ def _sheet(settings: dict[str, list[dict[str, Any]]], method: str, words: str) -
     first = next(iter(settings.values()))
     rows: list[list[Cell]] = [
         [
-            _norm(cell["p"]),
+            str(Fraction(cell["p"]).limit_denominator(64)),
             f"{cell['tol']:g}",
             f"{cell['printed']:.2f}",
             *(_ratio(cells.get((name, cell["p"], cell["tol"])), method) for name in settings),
@@ -283,17 +238,7 @@ def _sheet(settings: dict[str, list[dict[str, Any]]], method: str, words: str) -
 def geometric_ratio(cell: dict[str, Any], method: str) -> tuple[float, bool]:
     """Return a method's time over that of the interior point, and whether it is a lower bound.
 
-    Parameters
-    ----------
-    cell : dict
-        A norm and a tolerance of the benchmark.
-    method : str
-        "paper" or "strong".
-
-    Returns
-    -------
-    tuple
-        Geometric mean over the instances; True if one of them was stopped.
+    It is a geometric mean over the instances, and a lower bound if one of them was stopped.
     """
     logs = [math.log(run[method] / run["interior_point"]) for run in cell["runs"]]
     return math.exp(fmean(logs)), any(run[f"is_{method}_capped"] for run in cell["runs"])
@@ -304,11 +249,3 @@ def _ratio(cell: dict[str, Any] | None, method: str) -> str:
         return GAP
     ratio, is_bound = geometric_ratio(cell, method)
     return (">" if is_bound else "") + f"{ratio:.2g}"
-
-
-def _norm(p: float) -> str:
-    return str(Fraction(p).limit_denominator(64))
-
-
-def _is_grid(cells: Any) -> bool:
-    return isinstance(cells, list) and bool(cells) and "printed" in cells[0]

@@ -14,9 +14,6 @@ from ocfuse.arrays import FloatArray
 
 Self = TypeVar("Self", bound="RowDetector")
 
-#: Fewest normal rows that anything can be learned from.
-FEWEST_ROWS = 5
-
 
 class RowDetector(BaseEstimator, ABC):  # type: ignore[misc]
     """Learn from standardised normal rows; score rows, higher = more normal.
@@ -29,7 +26,7 @@ class RowDetector(BaseEstimator, ABC):  # type: ignore[misc]
 
     def fit(self: Self, X: ArrayLike, y: Any = None) -> Self:
         """Learn what is normal from the rows of X, standardised and finite; y is ignored."""
-        table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=FEWEST_ROWS)
+        table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=5)
         self._fit(table, check_random_state(self.random_state))
         return self
 

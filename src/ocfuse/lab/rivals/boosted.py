@@ -11,11 +11,6 @@ from ocfuse.detectors.base import KernelDetector, require_count, require_number
 from ocfuse.detectors.gram import Gram, Query
 from ocfuse.exceptions import InvalidInputError
 
-#: The solver stops when the optimality conditions hold to this, absolutely.
-SOLVER_TOLERANCE = 1e-8
-#: A row this little below the border is on it: the solver does not know better.
-RESOLUTION = 1e-6
-
 
 class BoostedSVM(KernelDetector):
     """Boost one-class support vector machines with a loss that outliers cannot dominate.
@@ -118,8 +113,11 @@ class BoostedSVM(KernelDetector):
         machines = np.empty((self.n_rounds, n))
         for t in range(self.n_rounds):
             machines[t] = self._machine(K, random.multinomial(n, weights))
-            answer = np.where(K @ machines[t] >= 1.0 - RESOLUTION, 1.0, -1.0)
-            steps[t] = _step(float(weights[answer < 0].sum()), n)
+            # a row this little below the border is on it: the solver does not know better
+            answer = np.where(K @ machines[t] >= 1.0 - 1e-6, 1.0, -1.0)
+            error, half = float(weights[answer < 0].sum()), 0.5 / n
+            # half a row more on both sides keeps the weight of the machine finite
+            steps[t] = max(0.5 * float(np.log((1.0 - error + half) / (error + half))), half)
             votes += steps[t] * answer
             weights = self._slope(votes, float(steps[: t + 1].sum()))
             weights /= weights.sum()
@@ -133,7 +131,7 @@ class BoostedSVM(KernelDetector):
 
     def _machine(self, K: FloatArray, counts: IntArray) -> FloatArray:
         """Return b / level of a machine fitted to rows as often as they count: 1 is its border."""
-        solver = OneClassSVM(kernel="precomputed", nu=self.nu, tol=SOLVER_TOLERANCE)
+        solver = OneClassSVM(kernel="precomputed", nu=self.nu, tol=1e-8)
         # scikit-learn numbers the support vectors among the rows of positive weight
         drawn = np.flatnonzero(counts)
         solver.fit(K[np.ix_(drawn, drawn)], sample_weight=counts[drawn].astype(np.float64))
@@ -148,9 +146,3 @@ class BoostedSVM(KernelDetector):
         margin = votes / total
         slope = self.mixing * np.exp(-np.abs(margin)) + (1.0 - self.mixing) * (1.0 - margin)
         return np.asarray(slope)
-
-
-def _step(error: float, n: int) -> float:
-    """Return the weight of a machine; half a row more on both sides keeps it finite."""
-    half = 0.5 / n
-    return max(0.5 * float(np.log((1.0 - error + half) / (error + half))), half)

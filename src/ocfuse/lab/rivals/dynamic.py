@@ -17,14 +17,6 @@ from ocfuse.negatives import Uniform
 from ocfuse.scores import TailProbability
 from ocfuse.stats import critical_difference
 
-#: Candidates drawn for each pseudo-outlier, and the mean probability below which the
-#: members agree that a candidate is one.
-CANDIDATES, REJECTED = 4, 0.05
-#: Distances held at once while rows are scored.
-MOST_DISTANCES = 4_000_000
-#: No radius counts as less than this share of the median one: rows may coincide.
-SMALLEST_RADIUS = 1e-3
-
 
 class DynamicEnsemble(RowDetector):
     """Nominate, for each row, its most competent member, or fuse them if none stands out.
@@ -108,21 +100,22 @@ class DynamicEnsemble(RowDetector):
         self.gap_ = critical_difference(d, n_neighbors, self.alpha) if d > 1 else np.inf
         apart = cdist(X, outliers)
         radius = np.concatenate([apart.min(axis=1), apart.min(axis=0)])
-        least = SMALLEST_RADIUS * float(np.median(radius))
+        # rows may coincide
+        least = 1e-3 * float(np.median(radius))
         self.radius_ = np.maximum(radius, least if least > 0 else 1.0)
 
     def _pseudo_outliers(self, X: FloatArray, random: RandomState) -> tuple[FloatArray, FloatArray]:
         """Return rows that the members reject, and the probabilities they give to them."""
-        candidates = Uniform().sample(X, CANDIDATES * len(X), random)
+        candidates = Uniform().sample(X, 4 * len(X), random)
         P = self.tails_.transform(self.pool_.score_samples(candidates))
         mean = P.mean(axis=1)
         # those rejected as they were drawn; if they are too few, the least probable others
-        chosen = np.where(mean < REJECTED, 0.0, mean).argsort(kind="stable")[: len(X)]
+        chosen = np.where(mean < 0.05, 0.0, mean).argsort(kind="stable")[: len(X)]
         return candidates[chosen], P[chosen]
 
     def _score(self, X: FloatArray) -> FloatArray:
         P = self.tails_.transform(self.pool_.score_samples(X))
-        step = max(1, MOST_DISTANCES // len(self.rows_))
+        step = max(1, 4_000_000 // len(self.rows_))  # so many distances are held at once
         parts = [slice(begin, begin + step) for begin in range(0, len(X), step)]
         return np.concatenate([self._switched(X[part], P[part]) for part in parts])
 
@@ -143,7 +136,7 @@ class DynamicEnsemble(RowDetector):
 
 
 def not_worse(ranks: FloatArray, alpha: float, gap: float) -> NDArray[np.bool_]:
-    """Tell which members are not told from the best, by their ranks, shape (q, k, d).
+    """Return which members do not differ from the best, by their ranks, shape (q, k, d).
 
     First Friedman's test must find that the d members differ at all over the k
     neighbours; then those are left out whose mean rank is behind the best by more than

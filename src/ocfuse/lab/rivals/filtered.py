@@ -14,14 +14,6 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.rivals.base import RowDetector, next_seed
 from ocfuse.scores import RobustZ
 
-#: A row so many deviations below the median is an outlier. A deviation is the median
-#: distance of the lower half to it, as scores have a long tail on one side.
-FENCE = 5 * 1.4826
-#: Share of all rows that one iteration may remove: "gradually".
-STEP = 0.05
-#: Share of the rows left that each detector is fitted on, so that they differ.
-SHARE = 0.8
-
 
 class FilteredEnsemble(RowDetector):
     """Remove outliers from the training rows step by step; average the detectors on the way.
@@ -91,7 +83,15 @@ class FilteredEnsemble(RowDetector):
         self.random_state = random_state
 
     def _fit(self, X: FloatArray, random: RandomState) -> None:
-        self._check_parameters()
+        require_count("n_iterations", self.n_iterations, 1, "Use 10.")
+        require_number("max_removed", self.max_removed, 0.0, 1.0)
+        share: Any = self.flexibility
+        is_number = isinstance(share, Real) and not isinstance(share, bool)
+        if not is_number or not 0.0 <= share <= 1.0:
+            raise InvalidInputError(
+                f"flexibility must be a number in [0, 1]. Got flexibility={share!r}. "
+                "Use 1 for the mean alone."
+            )
         n = len(X)
         kept = np.ones(n, dtype=bool)
         self.pools_: list[Pool] = []
@@ -99,7 +99,7 @@ class FilteredEnsemble(RowDetector):
         Z, v = np.empty((n, 0)), np.empty(0)
         for _ in range(self.n_iterations):
             left = np.flatnonzero(kept)
-            size = max(2, round(SHARE * len(left)))
+            size = max(2, round(0.8 * len(left)))  # so that the detectors differ
             rows = np.sort(random.permutation(left)[:size])
             Z = np.column_stack([Z, self._iteration(X, rows, next_seed(random))])
             reference = self.flexibility * Z.mean(axis=1)
@@ -127,19 +127,6 @@ class FilteredEnsemble(RowDetector):
             scores += weight * scale.transform(pool.score_samples(X))[:, 0]
         return scores
 
-    def _check_parameters(self) -> None:
-        require_count("n_iterations", self.n_iterations, 1, "Use 10.")
-        require_number("max_removed", self.max_removed, 0.0, 1.0)
-        _require_share("flexibility", self.flexibility, "Use 1 for the mean alone.")
-
-
-def _require_share(name: str, value: Any, advice: str) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0.0 <= value <= 1.0:
-        raise InvalidInputError(
-            f"{name} must be a number in [0, 1]. Got {name}={value!r}. {advice}"
-        )
-
 
 def _agreement(scores: FloatArray, reference: FloatArray) -> float:
     """Return the rank correlation with the reference, at least a little above zero."""
@@ -149,9 +136,13 @@ def _agreement(scores: FloatArray, reference: FloatArray) -> float:
 
 
 def _outlying(scores: FloatArray, left: IntArray, least: int, n: int) -> IntArray:
-    """Return the rows to remove: the lowest below the fence, as many as are allowed."""
-    most = min(int(np.ceil(STEP * n)), max(len(left) - least, 0))
+    """Return the rows to remove: the lowest ones, at most 5 % of all n.
+
+    A row is an outlier if it is five standard deviations below the median. As scores have a
+    long tail on one side, a deviation is 1.4826 times the median distance of the lower half.
+    """
+    most = min(int(np.ceil(0.05 * n)), max(len(left) - least, 0))
     below = np.median(scores[left]) - scores[left]
     deviation = float(np.median(below[below >= 0]))
     lowest = below.argsort(kind="stable")[::-1][:most]
-    return left[lowest[below[lowest] > FENCE * deviation]]
+    return left[lowest[below[lowest] > 5 * 1.4826 * deviation]]

@@ -6,10 +6,11 @@ Both networks work at half the side: the input is folded, and each pixel of the 
 into four.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,64 +25,17 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.rivals.base import next_seed
 from ocfuse.system.packages import needed
 
-#: One run of this many is not learned from: it says when to stop, and what an error means.
-HELD_OUT = 5
-#: Percentiles of the errors of unseen normal frames that become 0 and 1.
-TYPICAL, HIGH = 50.0, 95.0
-
-#: Smallest height and width of a picture, in pixels.
-SMALLEST = 16
-#: Fewest pairs of frames that motion can be learned, and judged, from.
-FEWEST_PAIRS = 5
-
-#: Frames of a step, greatest step of Adam, and longest gradient.
-BATCH, RATE, LONGEST_GRADIENT = 16, 4e-3, 1.0
-#: Times that the unseen frames are looked at, and how many of them.
-N_CHECKS, CHECKED = 10, 256
-
 Arrays: TypeAlias = dict[str, SingleArray]
-
-#: Independent numbers in a flow, against which the latent is weighed: the flow hardly
-#: changes within the window it was found in, four pixels wide.
-FLOW_NUMBERS = 512.0
-#: Latents tried on a frame; the first is the middle one.
-N_DRAWS = 8
-#: Side and distance of the patches of which the worst gives the error of a frame.
-PATCH, STRIDE = 8, 4
-#: Frames looked at together, always so many: last bits must not depend on the others.
-CHUNK = 16
-#: Standardised joints are cut here: nothing was learned beyond.
-FARTHEST = 6.0
 
 #: torch is optional, and so are its types.
 Tensor: TypeAlias = Any
 Weights: TypeAlias = dict[str, Tensor]
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
-#: Standard deviation of a flow, in pixels, below which nothing is gained.
-LEAST_DEVIATION = 0.05
-#: Units of the hidden layer between joints and motion, and side of its first map.
-HIDDEN, SEED_SIDE = 128, 8
-
 #: Height and width of the pictures.
 SIDE = 64
-#: Pictures whose flow is found at once.
-FLOW_CHUNK = 64
-#: Share of red, green and blue in grey.
-LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32) / 255.0
-
-#: Standard deviation, in pixels, of the neighbourhood whose brightness is taken off: lamps
-#: that flicker, and exposure that changes, are no motion.
-SHADE = 8.0
-#: Times that the pictures are halved, and steps at each size.
-HALVINGS, STEPS = 2, 3
-#: Standard deviation of the window, in pixels, within which the motion is taken as one.
-WINDOW = 2.0
-#: Added to the squared gradients, of pictures in [0, 1]: where there is less structure than
-#: camera noise has, the flow stays near zero.
-DAMPING = 3e-4
-#: Pixels that one step may add, at the size at hand.
-LONGEST_STEP = 1.0
+#: Standard deviation of a flow, in pixels, below which nothing is gained.
+LEAST_DEVIATION = 0.05
 
 
 @dataclass(frozen=True)
@@ -128,13 +82,16 @@ class Film:
         return np.asarray(self.joints[frames] - self.joints_before(frames))
 
 
-def film_of(frames: NDArray[np.uint8], joints: NDArray[np.float64]) -> Film:
-    """Return one run made small and grey, with the flow from each picture to the next."""
-    chunks = [frames[i : i + FLOW_CHUNK] for i in range(0, len(frames), FLOW_CHUNK)]
-    grey = np.concatenate([shrunk(chunk) for chunk in chunks])
+def film_of(frames: NDArray[np.uint8], joints: NDArray[np.float64], chunk: int = 64) -> Film:
+    """Return one run made small and grey, with the flow from each picture to the next.
+
+    The flow of `chunk` pictures is found at once.
+    """
+    starts = range(0, len(frames), chunk)
+    grey = np.concatenate([shrunk(frames[start : start + chunk]) for start in starts])
     flow = np.zeros((len(grey), 2, SIDE, SIDE), np.float16)
-    for start in range(1, len(grey), FLOW_CHUNK):
-        stop = min(start + FLOW_CHUNK, len(grey))
+    for start in range(1, len(grey), chunk):
+        stop = min(start + chunk, len(grey))
         flow[start:stop] = optical_flow(grey[start - 1 : stop - 1], grey[start:stop])
     first = np.zeros(len(grey), np.intp)
     return Film(grey.astype(np.float16), flow, joints.astype(np.float32), first)
@@ -153,7 +110,8 @@ def spliced(films: Sequence[Film]) -> Film:
 
 def shrunk(frames: NDArray[np.uint8]) -> SingleArray:
     """Return colour pictures as small grey ones in [0, 1]: each pixel the mean of its area."""
-    grey = frames.astype(np.float32) @ LUMINANCE
+    luminance = np.array([0.299, 0.587, 0.114], np.float32) / 255.0
+    grey = frames.astype(np.float32) @ luminance
     rows, columns = _areas(frames.shape[1]), _areas(frames.shape[2])
     return np.asarray(rows @ grey @ columns.T)
 
@@ -191,10 +149,10 @@ def films_of(runs: Iterable[Any]) -> list[Film]:
     if not films:
         raise InvalidInputError("runs is empty. Give at least one normal run.")
     n_pairs = sum(len(film) - 1 for film in films)
-    if n_pairs < FEWEST_PAIRS:
+    if n_pairs < 5:
         raise InvalidInputError(
-            f"runs must have at least {FEWEST_PAIRS} frames with one before them. "
-            f"Got {n_pairs}. Give whole runs."
+            f"runs must have at least 5 frames with one before them. Got {n_pairs}. "
+            "Give whole runs."
         )
     return films
 
@@ -207,9 +165,9 @@ def checked_film(run: Any, name: str, c: int | None) -> Film:
             f"{name}.frames must be uint8 of shape (n, h, w, 3). "
             f"Got {frames.dtype} of shape {frames.shape}."
         )
-    if min(frames.shape[1:3]) < SMALLEST:
+    if min(frames.shape[1:3]) < 16:
         raise InvalidInputError(
-            f"{name}.frames must be at least {SMALLEST} pixels high and wide. "
+            f"{name}.frames must be at least 16 pixels high and wide. "
             f"Got {frames.shape[1]} x {frames.shape[2]}."
         )
     film = film_of(frames, _checked_joints(run, name, len(frames)))
@@ -237,19 +195,6 @@ def _checked_joints(run: Any, name: str, n: int) -> NDArray[np.float64]:
     return joints
 
 
-class MotionModel(Protocol):
-    """Something that knows which flow leads to a frame."""
-
-    film: Film
-    shapes: Shapes
-
-    def loss(self, weights: Weights, frames: IntArray, generator: Any) -> Tensor:
-        """Return what training makes small."""
-
-    def opinions(self, weights: Weights, frames: IntArray) -> list[tuple[Tensor, Tensor]]:
-        """Return mean and deviation of the flow, in each way that it may come."""
-
-
 class Predictor:
     """The flow from the frames before it: a U-Net with a latent."""
 
@@ -268,7 +213,9 @@ class Predictor:
             return learned_loss(flow, *predicted(weights, seen, summary[:, :0]))
         expected, told = prior(weights, summary), posterior(weights, summary, flow)
         latent = told[0] + told[1].exp() * torch.randn(told[0].shape, generator=generator)
-        excess = divergence(told, expected).mean() / FLOW_NUMBERS
+        # independent numbers in a flow, against which the latent is weighed: the flow hardly
+        # changes within the window it was found in, four pixels wide
+        excess = divergence(told, expected).mean() / 512.0
         return learned_loss(flow, *predicted(weights, seen, latent)) + excess
 
     def opinions(self, weights: Weights, frames: IntArray) -> list[tuple[Tensor, Tensor]]:
@@ -301,59 +248,57 @@ class ArmModel:
     def opinions(self, weights: Weights, frames: IntArray) -> list[tuple[Tensor, Tensor]]:
         """Return mean and deviation of the flow."""
         middle, spread, turn = self.units
-        joints = ((self.film.joints_before(frames) - middle) / spread).clip(-FARTHEST, FARTHEST)
-        turns = (self.film.turns(frames) / turn).clip(-FARTHEST, FARTHEST)
+        # nothing was learned beyond six deviations
+        joints = ((self.film.joints_before(frames) - middle) / spread).clip(-6.0, 6.0)
+        turns = (self.film.turns(frames) / turn).clip(-6.0, 6.0)
         from_numpy = torch_module().from_numpy
         return [arm_motion(weights, from_numpy(joints), from_numpy(turns))]
+
+
+MotionModel: TypeAlias = Predictor | ArmModel
 
 
 def joint_units(film: Film, frames: IntArray) -> SingleArray:
     """Return mean and spread of each joint, and the size of its turns; of shape (3, c)."""
     joints, turns = film.joints_before(frames), film.turns(frames)
-    middle, spread = joints.mean(axis=0), joints.std(axis=0)
-    turn = np.sqrt(np.square(turns).mean(axis=0))
-    return np.stack([middle, _usable(spread), _usable(turn)])
+    scales = np.stack([joints.std(axis=0), np.sqrt(np.square(turns).mean(axis=0))])
+    # what never changes is left as it is
+    return np.vstack([joints.mean(axis=0), np.where(scales > 0, scales, np.float32(1))])
 
 
-def _usable(scale: SingleArray) -> SingleArray:
-    """Return scales to divide by: what never changes is left as it is."""
-    return np.where(scale > 0, scale, np.float32(1))
-
-
-def frame_errors(model: MotionModel, arrays: Arrays, frames: IntArray) -> SingleArray:
+def frame_errors(
+    model: MotionModel, arrays: Arrays, frames: IntArray, chunk: int = 16
+) -> SingleArray:
     """Return how unlikely each frame is, and its error, under the model's likeliest opinion.
 
-    Of shape (n, 2). Each frame is looked at beside as many others.
+    Of shape (n, 2). Always `chunk` frames are computed together: last bits must not depend
+    on how many others there are.
     """
     torch = torch_module()
     weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
     errors = np.empty((len(frames), 2), np.float32)
     with torch.no_grad():
-        for start in range(0, len(frames), CHUNK):
-            part = frames[start : start + CHUNK]
-            found = _errors(model, weights, np.resize(part, CHUNK))
-            errors[start : start + CHUNK] = found[: len(part)]
+        for start in range(0, len(frames), chunk):
+            part = frames[start : start + chunk]
+            full = np.resize(part, chunk)
+            flow = torch.from_numpy(model.film.motion(full))
+            found = model.opinions(weights, full)
+            unlikely = torch.stack([negative_log_likelihood(flow, *o).mean((1, 2)) for o in found])
+            worst = torch.stack([_worst_patch(flow, *o) for o in found])
+            likeliest = unlikely.argmin(0, keepdim=True)
+            both = torch.cat([unlikely.gather(0, likeliest), worst.gather(0, likeliest)]).T
+            errors[start : start + chunk] = both[: len(part)]
     return errors
 
 
-def _errors(model: MotionModel, weights: Weights, frames: IntArray) -> Tensor:
-    torch = torch_module()
-    flow = torch.from_numpy(model.film.motion(frames))
-    opinions = model.opinions(weights, frames)
-    unlikely = torch.stack([negative_log_likelihood(flow, *one).mean((1, 2)) for one in opinions])
-    errors = torch.stack([_worst_patch(flow, *one) for one in opinions])
-    likeliest = unlikely.argmin(0, keepdim=True)
-    return torch.cat([unlikely.gather(0, likeliest), errors.gather(0, likeliest)]).T
-
-
 def _worst_patch(flow: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
-    """Return the mean squared error, in deviations, of the worst patch.
+    """Return the mean squared error, in deviations, of the worst patch of 8 x 8 pixels.
 
     What goes wrong may be small. The likelihood itself would call every frame strange
     in which much may happen.
     """
     error = ((flow - mean) / deviation).square().mean(1, keepdim=True)
-    return torch_module().nn.functional.avg_pool2d(error, PATCH, STRIDE).amax((1, 2, 3))
+    return torch_module().nn.functional.avg_pool2d(error, 8, stride=4).amax((1, 2, 3))
 
 
 class MotionUNet(BaseEstimator):  # type: ignore[misc]
@@ -445,15 +390,23 @@ class MotionUNet(BaseEstimator):  # type: ignore[misc]
         film = spliced(films)
         known, unseen = _split([len(film) for film in films])
         self.n_joints_ = film.joints.shape[1]
-        self.latents_ = random.standard_normal((N_DRAWS, self.n_latent)).astype(np.float32)
+        # eight latents are tried on a frame; the first is the middle one
+        self.latents_ = random.standard_normal((8, self.n_latent)).astype(np.float32)
         self.latents_[0] = 0.0
         self.joint_units_ = joint_units(film, known)
         with one_torch_thread():
-            self._train(self._models(film), known, unseen, next_seed(random))
+            seed = next_seed(random)
+            fits = [
+                trained(model, known, unseen, self.n_steps, seed) for model in self._models(film)
+            ]
+            self.weights_: list[Arrays] = [weights for weights, _ in fits]
+            self.losses_: list[list[float]] = [losses for _, losses in fits]
             errors = self._errors(film, unseen)
-        self.typical_ = np.percentile(errors, TYPICAL, axis=0)
+        self.n_parameters_ = sum(w.size for one in self.weights_ for w in one.values())
+        # errors of unseen normal frames: their median becomes 0, their 95th percentile 1
+        self.typical_ = np.percentile(errors, 50.0, axis=0)
         # errors about a film without motion are all the same
-        self.unit_ = np.maximum(np.percentile(errors, HIGH, axis=0) - self.typical_, 1e-6)
+        self.unit_ = np.maximum(np.percentile(errors, 95.0, axis=0) - self.typical_, 1e-6)
         return self
 
     def score(self, run: MotionRun) -> FloatArray:
@@ -480,17 +433,6 @@ class MotionUNet(BaseEstimator):  # type: ignore[misc]
             models.append(ArmModel(film, self.width, self.joint_units_))
         return models
 
-    def _train(
-        self, models: list[MotionModel], known: IntArray, unseen: IntArray, seed: int
-    ) -> None:
-        self.weights_: list[Arrays] = []
-        self.losses_: list[list[float]] = []
-        for model in models:
-            weights, losses = trained(model, known, unseen, self.n_steps, seed)
-            self.weights_.append(weights)
-            self.losses_.append(losses)
-        self.n_parameters_ = sum(w.size for one in self.weights_ for w in one.values())
-
     def _errors(self, film: Film, frames: IntArray) -> FloatArray:
         """Return the errors about some frames, one column per network, in their own units."""
         asked = zip(self._models(film), self.weights_, strict=True)
@@ -498,17 +440,17 @@ class MotionUNet(BaseEstimator):  # type: ignore[misc]
         return np.stack(columns, axis=1).astype(np.float64)
 
 
-def _split(lengths: list[int]) -> tuple[IntArray, IntArray]:
-    """Return frames to learn from and frames to judge by: of other runs, or the end of the one."""
+def _split(lengths: list[int], one_in: int = 5) -> tuple[IntArray, IntArray]:
+    """Return frames to learn from and frames to judge by: of one run in five, or the end."""
     run = np.repeat(np.arange(len(lengths)), lengths)
     first = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
     moved = np.arange(len(run)) > first
-    is_held = run % HELD_OUT == HELD_OUT - 1
-    if len(lengths) < HELD_OUT:
+    is_held = run % one_in == one_in - 1
+    if len(lengths) < one_in:
         is_held = run == len(lengths) - 1
     if not (moved & is_held).any() or not (moved & ~is_held).any():
         order = moved.cumsum() / moved.sum()
-        is_held = order > 1.0 - 1.0 / HELD_OUT
+        is_held = order > 1.0 - 1.0 / one_in
     return np.flatnonzero(moved & ~is_held), np.flatnonzero(moved & is_held)
 
 
@@ -525,42 +467,33 @@ def one_torch_thread() -> Iterator[None]:
 
 
 def trained(
-    model: MotionModel, known: IntArray, unseen: IntArray, n_steps: int, seed: int
+    model: MotionModel,
+    known: IntArray,
+    unseen: IntArray,
+    n_steps: int,
+    seed: int,
+    rate: float = 4e-3,
+    n_checks: int = 10,
 ) -> tuple[Arrays, list[float]]:
-    """Return the best weights met, and how unlikely unseen frames were along the way.
+    """Return the weights under which unseen frames are likeliest, and the loss at each check.
 
-    Parameters
-    ----------
-    model : MotionModel
-        What is trained.
-    known, unseen : ndarray
-        Frames to learn from, and frames of other runs to judge by.
-    n_steps : int
-        Steps of Adam; its rate falls to zero as half a cosine.
-    seed : int
-        Draws the first weights, the frames of each step, and the latents.
-
-    Returns
-    -------
-    weights : dict of ndarray
-        The weights under which unseen frames are likeliest.
-    losses : list of float
-        Mean negative log-likelihood per pixel of unseen frames, at each check.
+    Adam takes `n_steps` steps of 16 known frames; its rate falls to zero as half a cosine. The
+    loss is the mean negative log-likelihood per pixel of at most 256 unseen frames.
     """
     torch = torch_module()
     generator, draws = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     weights = initial_weights(model.shapes, generator)
-    adam = torch.optim.Adam([w.requires_grad_() for w in weights.values()], lr=RATE)
-    evenly = np.linspace(0, len(unseen) - 1, min(CHECKED, len(unseen)))
+    adam = torch.optim.Adam([w.requires_grad_() for w in weights.values()], lr=rate)
+    evenly = np.linspace(0, len(unseen) - 1, min(256, len(unseen)))
     judges = unseen[evenly.astype(np.intp)]
     best, losses = _copied(weights), [np.inf]
     for step in range(n_steps):
-        adam.param_groups[0]["lr"] = RATE * 0.5 * (1.0 + np.cos(np.pi * step / n_steps))
+        adam.param_groups[0]["lr"] = rate * 0.5 * (1.0 + np.cos(np.pi * step / n_steps))
         adam.zero_grad()
-        model.loss(weights, draws.choice(known, BATCH), generator).backward()
-        torch.nn.utils.clip_grad_norm_(weights.values(), LONGEST_GRADIENT)
+        model.loss(weights, draws.choice(known, 16), generator).backward()
+        torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         adam.step()
-        if (step + 1) * N_CHECKS // n_steps > step * N_CHECKS // n_steps:
+        if (step + 1) * n_checks // n_steps > step * n_checks // n_steps:
             losses.append(float(frame_errors(model, _copied(weights), judges)[:, 0].mean()))
             if losses[-1] <= min(losses):
                 best = _copied(weights)
@@ -599,11 +532,11 @@ def unet_shapes(width: int, n_inputs: int, n_latent: int) -> Shapes:
     return shapes
 
 
-def arm_shapes(width: int, n_joints: int) -> Shapes:
+def arm_shapes(width: int, n_joints: int, hidden: int = 128) -> Shapes:
     """Return the shapes of the weights of the decoder, `width` channels at its last map."""
     return {
-        "joints": (HIDDEN, 2 * n_joints),
-        "seed": (2 * width * SEED_SIDE**2, HIDDEN),
+        "joints": (hidden, 2 * n_joints),
+        "seed": (2 * width * (SIDE // 8) ** 2, hidden),
         "middle": (2 * width, 2 * width, 3, 3),
         "last": (width, 2 * width, 3, 3),
         "out": (8 * n_joints + 8, width, 1, 1),
@@ -615,10 +548,7 @@ def initial_weights(shapes: Shapes, generator: Any) -> Weights:
     torch = torch_module()
     weights: Weights = {}
     for name, shape in shapes.items():
-        fan_in = 1
-        for n in shape[1:]:
-            fan_in *= n
-        spread = (2.0 / fan_in) ** 0.5
+        spread = (2.0 / math.prod(shape[1:])) ** 0.5
         if name in ("out", "prior", "posterior"):
             spread *= 0.1  # begin near no motion, and near a standard latent
         weights[name] = torch.randn(shape, generator=generator) * spread
@@ -671,7 +601,7 @@ def arm_motion(weights: Weights, joints: Tensor, turns: Tensor) -> tuple[Tensor,
     F = torch_module().nn.functional
     hidden = F.relu(_linear(weights, "joints", torch_module().cat([joints, turns], 1)))
     seed = F.relu(_linear(weights, "seed", hidden))
-    x = seed.reshape(len(turns), -1, SEED_SIDE, SEED_SIDE)
+    x = seed.reshape(len(turns), -1, SIDE // 8, SIDE // 8)
     x = _layer(weights, "middle", _doubled(x))
     pixels = _unfolded(weights, _layer(weights, "last", _doubled(x)))
     each = pixels[:, :-2].unflatten(1, (-1, 2))
@@ -744,11 +674,13 @@ def optical_flow(before: SingleArray, after: SingleArray) -> SingleArray:
     ndarray of shape (n, 2, h, w), float32
         Motion to the right and motion down.
     """
-    pyramid = [(_without_shade(before), _without_shade(after))]
-    for _ in range(HALVINGS):
-        pyramid.append((_halved(pyramid[-1][0]), _halved(pyramid[-1][1])))
-    coarsest = pyramid[-1][0]
-    flow = np.zeros((len(coarsest), 2, *coarsest.shape[1:]), np.float32)
+    # lamps that flicker, and exposure that changes, are no motion: the brightness of the
+    # neighbourhood is taken off
+    pyramid = [tuple(pictures - _blurred(pictures, 8.0) for pictures in (before, after))]
+    for _ in range(2):
+        pyramid.append(tuple(_halved(pictures) for pictures in pyramid[-1]))
+    n, h, w = pyramid[-1][0].shape
+    flow = np.zeros((n, 2, h, w), np.float32)
     for first, second in reversed(pyramid):
         if first.shape[1] != flow.shape[2]:
             flow = 2.0 * flow.repeat(2, axis=2).repeat(2, axis=3)
@@ -756,30 +688,38 @@ def optical_flow(before: SingleArray, after: SingleArray) -> SingleArray:
     return flow
 
 
-def _without_shade(pictures: SingleArray) -> SingleArray:
-    shade = gaussian_filter(pictures, (0, SHADE, SHADE), mode="nearest", truncate=2.0)
-    return np.asarray(pictures - shade)
-
-
 def _halved(pictures: SingleArray) -> SingleArray:
     n, h, w = pictures.shape
     return np.asarray(pictures.reshape(n, h // 2, 2, w // 2, 2).mean(axis=(2, 4)))
 
 
-def _smooth(maps: Any) -> SingleArray:
-    return np.asarray(gaussian_filter(maps, (0, WINDOW, WINDOW), mode="nearest", truncate=2.0))
+def _blurred(maps: Any, width: float) -> SingleArray:
+    return np.asarray(gaussian_filter(maps, (0, width, width), mode="nearest", truncate=2.0))
 
 
-def _refined(before: SingleArray, after: SingleArray, flow: SingleArray) -> SingleArray:
-    """Return a flow improved by some steps; gradients are those of the first picture."""
+def _refined(
+    before: SingleArray,
+    after: SingleArray,
+    flow: SingleArray,
+    n_steps: int = 3,
+    window: float = 2.0,
+    damping: float = 3e-4,
+) -> SingleArray:
+    """Return a flow improved by some steps; gradients are those of the first picture.
+
+    The motion is taken as one within a Gaussian window. The damping is added to the squared
+    gradients, of pictures in [0, 1]: where there is less structure than camera noise has, the
+    flow stays near zero.
+    """
     dy, dx = np.gradient(before, axis=(1, 2))
-    xx, xy, yy = _smooth(dx * dx) + DAMPING, _smooth(dx * dy), _smooth(dy * dy) + DAMPING
+    xx, yy = (_blurred(d * d, window) + damping for d in (dx, dy))
+    xy = _blurred(dx * dy, window)
     determinant = xx * yy - xy * xy
-    for _ in range(STEPS):
+    for _ in range(n_steps):
         missing = before - _warped(after, flow)
-        x, y = _smooth(dx * missing), _smooth(dy * missing)
+        x, y = _blurred(dx * missing, window), _blurred(dy * missing, window)
         step = np.stack([yy * x - xy * y, xx * y - xy * x], axis=1) / determinant[:, np.newaxis]
-        flow = flow + step.clip(-LONGEST_STEP, LONGEST_STEP)
+        flow = flow + step.clip(-1.0, 1.0)
     return flow
 
 

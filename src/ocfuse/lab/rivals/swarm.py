@@ -15,13 +15,6 @@ from ocfuse.scores import MinMax
 #: Weights of shape (v, d) in, v values out; less is better.
 Objective: TypeAlias = Callable[[FloatArray], FloatArray]
 
-#: Share of its speed that a particle keeps, and the pull of the best places known: the
-#: constriction of Clerc and Kennedy (2002), under which a swarm comes to rest.
-INERTIA, PULL = 0.7298, 1.4962
-
-#: Weight of the tie-break: it decides between averages whose RPAU is all but equal.
-TIGHTNESS = 1e-6
-
 
 class Fitness:
     """Relative percentage above unity (RPAU) of weighted averages; less is better.
@@ -32,20 +25,13 @@ class Fitness:
 
         sum_{A_i > 1} (A_i - 1)^2 / sum_i A_i^2  +  1e-6 mean_i A_i
 
-    The last term prefers, of equal ones, the tighter description. The two-sided
-    min-max of each fold is learned from the other folds.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Scores of normals by members that have not seen them, higher = more normal.
-    c : ndarray of shape (n,)
-        Weights of the rows, positive.
-    rho : float
-        Percentile trimmed on either side by the min-max.
+    The last term, `tightness`, prefers the tighter description of equal ones. The two-sided
+    min-max of each fold, between the percentiles rho and 100 - rho, is learned from the other
+    folds. Z, of shape (n, d), are out-of-fold scores of normals, c their positive weights.
     """
 
-    def __init__(self, Z: FloatArray, c: FloatArray, rho: float) -> None:
+    def __init__(self, Z: FloatArray, c: FloatArray, rho: float, tightness: float = 1e-6) -> None:
+        self.tightness = tightness
         self._c = c / c.sum()
         self._a = np.empty_like(Z)
         for train, test in interleaved_folds(len(Z)):
@@ -63,7 +49,7 @@ class Fitness:
         A = self._a @ W.T
         above = self._c @ np.maximum(A - 1.0, 0.0) ** 2
         total = np.maximum(self._c @ A**2, np.finfo(float).tiny)
-        return np.asarray(above / total + TIGHTNESS * (self._c @ A))
+        return np.asarray(above / total + self.tightness * (self._c @ A))
 
 
 class SwarmAverage(BaseFusion):
@@ -280,6 +266,8 @@ def swarm_minimum(
     It starts at every member alone, at equal weights, and at random places: what it
     returns is never worse than the best member or the plain average.
     """
+    # the constriction of Clerc and Kennedy (2002), under which a swarm comes to rest
+    inertia, pull = 0.7298, 1.4962
     fixed = np.vstack([np.eye(d), np.full((1, d), 1.0 / d)])
     n_random = max(n_particles - len(fixed), 0)
     place = np.vstack([fixed, random.dirichlet(np.ones(d), n_random)])
@@ -288,7 +276,7 @@ def swarm_minimum(
     for _ in range(n_steps):
         own, common = random.random_sample((2, *place.shape))
         leader = best[value.argmin()]
-        speed = INERTIA * speed + PULL * (own * (best - place) + common * (leader - place))
+        speed = inertia * speed + pull * (own * (best - place) + common * (leader - place))
         moved = onto_simplex(place + speed)
         speed, place = moved - place, moved  # a wall takes the speed across it
         new = objective(place)

@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
@@ -23,35 +23,14 @@ from ocfuse.system.files import LOCK, folder_lock, write_atomically
 from ocfuse.system.progress import current_progress
 from ocfuse.vision.trials import KINDS, TYPES, Trial, find_kinds, read_trials, type_of
 
-#: How often a run is drawn anew before it is given up.
-MOST_ATTEMPTS = 20
-JPEG_QUALITY = 92
-
 #: What a cell was asked to be, and what made it.
 PLAN_FILE = "cell.json"
-MAKER = "made_by"
 #: To be raised whenever the same plan gives other pictures, sensor values or labels.
 SIMULATOR = 1
-#: Packages that pictures and physics come from.
-PACKAGES = ("numpy", "pillow", "pybullet")
-
-SPLITS = ("train", "validation", "test")
-#: Frames of a run: fewer would miss what happens, more do not fit their names.
-LEAST_FRAMES, MOST_FRAMES = 10, 2000
 
 
 class PlannedRun(NamedTuple):
-    """A run that shall be made.
-
-    Attributes
-    ----------
-    trial : int
-        Its number.
-    split : str
-        What it is for.
-    kind : str
-        What goes wrong; "" if nothing does.
-    """
+    """A run that shall be made: its number, its split, and what goes wrong ("" for nothing)."""
 
     trial: int
     split: str
@@ -84,15 +63,20 @@ class CellPlan:
     n_frames: int = 100
     seed: int = 0
 
+    #: Fewer frames would miss what happens, more do not fit their names.
+    least_frames: ClassVar = 10
+    most_frames: ClassVar = 2000
+
     def check(self) -> None:
         """Raise if it cannot be carried out."""
         find_kinds(self.types)
         for name in ("train", "validation", "test", "anomalous", "seed"):
             if getattr(self, name) < 0:
                 raise InvalidInputError(f"{name} must be at least 0. Got {getattr(self, name)}.")
-        if not LEAST_FRAMES <= self.n_frames <= MOST_FRAMES:
+        if not self.least_frames <= self.n_frames <= self.most_frames:
             raise InvalidInputError(
-                f"A run must have {LEAST_FRAMES} to {MOST_FRAMES} frames. Got {self.n_frames}."
+                f"A run must have {self.least_frames} to {self.most_frames} frames. "
+                f"Got {self.n_frames}."
             )
         if not any(True for _ in self.runs()):
             raise InvalidInputError("There must be at least one run. Ask for more runs.")
@@ -101,7 +85,7 @@ class CellPlan:
         """Yield the runs in the order of their numbers."""
         wanted = find_kinds(self.types)
         trial = 0
-        for split in SPLITS:
+        for split in ("train", "validation", "test"):
             for _ in range(getattr(self, split)):
                 yield PlannedRun(trial, split, "")
                 trial += 1
@@ -145,7 +129,9 @@ def simulate(folder: str | Path, plan: CellPlan, jobs: int = 1) -> list[Trial]:
         All runs of the cell.
     """
     plan.check()
-    _check_packages()
+    engine()  # raise before anything is written if a package is missing
+    for package in ("PIL", "pyarrow"):
+        robot_needs(package)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with folder_lock(folder):
@@ -160,27 +146,20 @@ def simulate(folder: str | Path, plan: CellPlan, jobs: int = 1) -> list[Trial]:
     return read_trials(folder)
 
 
-def _check_packages() -> None:
-    """Raise before anything is written if a package is missing."""
-    engine()
-    for package in ("PIL", "pyarrow"):
-        robot_needs(package)
-
-
 def trial_folder(folder: Path, run: PlannedRun) -> Path:
     """Return where a run is written."""
     return folder / run.split / f"trial_{run.trial:04d}"
 
 
-def make_run(plan: CellPlan, run: PlannedRun) -> Recording:
+def make_run(plan: CellPlan, run: PlannedRun, most_attempts: int = 20) -> Recording:
     """Return a run that turned out as planned."""
-    for attempt in range(MOST_ATTEMPTS):
+    for attempt in range(most_attempts):
         settings = draw(plan.seed, run.trial, run.kind, attempt)
         recording = record(settings, plan.n_frames)
         if is_as_meant(recording):
             return recording
     raise OcfuseError(
-        f"Run {run.trial} ({run.kind or 'normal'}) did not turn out as planned in {MOST_ATTEMPTS} "
+        f"Run {run.trial} ({run.kind or 'normal'}) did not turn out as planned in {most_attempts} "
         f"attempts with seed {plan.seed}. Use another seed, or more frames."
     )
 
@@ -225,7 +204,7 @@ def _write_frames(folder: Path, recording: Recording) -> None:
     folder.mkdir(parents=True)
     for i, frame in enumerate(recording.frames):
         file = folder / f"frame_{i:04d}.jpg"
-        image.fromarray(frame).save(file, quality=JPEG_QUALITY, subsampling=0)
+        image.fromarray(frame).save(file, quality=92, subsampling=0)
 
 
 def _states(recording: Recording) -> dict[str, Any]:
@@ -258,8 +237,9 @@ def _annotation(recording: Recording) -> dict[str, Any]:
 
 
 def maker() -> dict[str, Any]:
-    """Return the version of the simulator and of the packages below it."""
-    return {"simulator": SIMULATOR, **{name: version(name) for name in PACKAGES}}
+    """Return the version of the simulator and of the packages of pictures and physics."""
+    packages = ("numpy", "pillow", "pybullet")
+    return {"simulator": SIMULATOR, **{name: version(name) for name in packages}}
 
 
 def read_plan(folder: str | Path) -> CellPlan | None:
@@ -272,7 +252,7 @@ def read_plan(folder: str | Path) -> CellPlan | None:
 
     Returns
     -------
-    Plan or None
+    CellPlan or None
         None if there is no cell.
     """
     file = Path(folder) / PLAN_FILE
@@ -280,11 +260,16 @@ def read_plan(folder: str | Path) -> CellPlan | None:
 
 
 def claim(folder: Path, plan: CellPlan) -> None:
-    """Say what the folder holds, or see that it holds the same."""
+    """Write what the folder holds, or check that it holds the same."""
     file = folder / PLAN_FILE
     if not file.exists():
-        _refuse_others(folder)
-        text = json.dumps({**plan.facts(), MAKER: maker()}, indent=1)
+        others = [path.name for path in folder.iterdir() if not path.name.startswith(LOCK)]
+        if others:
+            raise InvalidInputError(
+                f"{folder} is not empty (it holds {sorted(others)[0]}) and no cell. "
+                "Give a new folder."
+            )
+        text = json.dumps({**plan.facts(), "made_by": maker()}, indent=1)
         write_atomically(file, (text + "\n").encode())
         return
     there, wanted = _plan(file).facts(), plan.facts()
@@ -295,40 +280,29 @@ def claim(folder: Path, plan: CellPlan) -> None:
             f"{', '.join(str(there[name]) for name in differing)}. "
             "Ask for the same to go on with it, or give a new folder."
         )
-    _refuse_other_simulator(folder)
+    made_by = _facts(file).get("made_by")
+    number = made_by.get("simulator") if isinstance(made_by, dict) else None
+    if number != SIMULATOR:
+        words = "a version that is not told" if number is None else f"version {number}"
+        raise InvalidInputError(
+            f"{folder} was made by another simulator ({words}; this is version {SIMULATOR}), so "
+            "that its runs are not those of today. Give a new folder, or delete this one and make "
+            "it again."
+        )
 
 
 def refuse_other_packages(folder: Path) -> None:
     """Raise if runs added now would be made with other packages than those that are there."""
-    there = _facts(folder / PLAN_FILE)[MAKER]
+    there = _facts(folder / PLAN_FILE)["made_by"]
     here = maker()
     if there != here:
+        names = [name for name in here if name != "simulator"]
         words = [
-            ", ".join(f"{name} {facts.get(name)}" for name in PACKAGES) for facts in (there, here)
+            ", ".join(f"{name} {facts.get(name)}" for name in names) for facts in (there, here)
         ]
         raise InvalidInputError(
             f"{folder} is not whole and was begun with {words[0]}; here are {words[1]}, which may "
             "give other runs. Install those versions to go on with it, or give a new folder."
-        )
-
-
-def _refuse_others(folder: Path) -> None:
-    others = [path.name for path in folder.iterdir() if not path.name.startswith(LOCK)]
-    if others:
-        raise InvalidInputError(
-            f"{folder} is not empty (it holds {sorted(others)[0]}) and no cell. Give a new folder."
-        )
-
-
-def _refuse_other_simulator(folder: Path) -> None:
-    made_by = _facts(folder / PLAN_FILE).get(MAKER)
-    number = made_by.get("simulator") if isinstance(made_by, dict) else None
-    if number != SIMULATOR:
-        told = "a version that is not told" if number is None else f"version {number}"
-        raise InvalidInputError(
-            f"{folder} was made by another simulator ({told}; this is version {SIMULATOR}), so "
-            "that its runs are not those of today. Give a new folder, or delete this one and make "
-            "it again."
         )
 
 

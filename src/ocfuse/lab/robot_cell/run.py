@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocfuse.lab.robot_cell.faults import fault_of
-from ocfuse.lab.robot_cell.settings import Picture, RunSettings
+from ocfuse.lab.robot_cell.settings import Chance, Picture, RunSettings
 from ocfuse.lab.robot_cell.task import (
     HALF_BOX,
     HOME,
@@ -27,44 +27,19 @@ from ocfuse.lab.robot_cell.world import (
 )
 from ocfuse.vision.trials import DROP, GRASP, OBSTACLE, OCCLUSION, type_of
 
-#: Inverse kinematics and commands come once in so many steps of the engine.
-STEPS_PER_COMMAND = 4
-#: Of which `Settings.rng` draws the noise of sensors.
-SENSORS = 4
-#: Spread of the noise of sensors, by the begin of the names of columns.
-NOISE = {"velocity": 0.002, "torque": 0.05, "wrist": 0.2, "grip": 0.2}
-SPREADS = np.array([NOISE.get(name.split("_")[0], 0.0) for name in COLUMNS])
-
 #: Columns of what is true, which no robot measures: where the box is; how far the hand is
 #: sent off its way; by how much fingers or box have moved from where they were when the
 #: box was lifted, as long as it should be held; the share of the picture that shows
 #: something strange; whether arm or box touched something strange since the last frame.
 TRUTH = ("box_x", "box_y", "box_z", "deviation", "slip", "seen", "touched")
 
-#: Of the box from its target, at the end: nearer is there, farther is not.
-THERE, NOT_THERE = 0.02, 0.06
-#: The box is lifted if it rises so far, carried if it rises so far.
-LIFTED, CARRIED = 0.05, 0.15
-
 
 @dataclass
 class Recording:
     """What is known of a run, one entry per frame.
 
-    Attributes
-    ----------
-    settings : RunSettings
-        Of the run.
-    times : list of float
-        Seconds from its beginning.
-    moments : list of Moment
-        What the controller was doing.
-    frames : list of ndarray
-        Pictures; empty if nobody looked.
-    sensors : list of ndarray
-        As `ocfuse.lab.robot_cell.world.COLUMNS` names them.
-    truth : list of list of float
-        As `TRUTH` names them.
+    Times are seconds from its beginning; there are no frames if the camera was off. The names
+    of `sensors` are `ocfuse.lab.robot_cell.world.COLUMNS`, those of `truth` are `TRUTH`.
     """
 
     settings: RunSettings
@@ -79,34 +54,21 @@ class Recording:
         return np.array(self.truth)[:, TRUTH.index(name)]
 
     def is_anomalous(self) -> NDArray[np.bool_]:
-        """Tell which frames are anomalous."""
+        """Return which frames are anomalous."""
         return anomalous_frames(type_of(self.settings.kind), {c: self.fact(c) for c in TRUTH})
 
 
 def record(settings: RunSettings, n_frames: int = 100, *, pictures: bool = True) -> Recording:
-    """Let the arm do its task once.
+    """Let the arm do its task once, with frames evenly spread over its `SECONDS`.
 
-    Parameters
-    ----------
-    settings : RunSettings
-        Of the run.
-    n_frames : int, default=100
-        Frames of the run, evenly spread over its `SECONDS`.
-    pictures : bool, default=True
-        Whether the camera looks; without, a run takes a tenth of the time, and what is
-        told by sight is 0.
-
-    Returns
-    -------
-    Recording
-        What was seen and measured.
+    Without pictures a run takes a tenth of the time, and what is known by sight is 0.
     """
     n_steps = round(SECONDS * STEPS_PER_SECOND)
     looks = set(np.rint(np.arange(n_frames) * n_steps / n_frames).astype(int).tolist())
     with open_world() as world:
         run = _Run(world, settings)
         for step in range(n_steps):
-            if step % STEPS_PER_COMMAND == 0:
+            if step % 4 == 0:  # inverse kinematics and commands
                 run.command(step / STEPS_PER_SECOND)
             if step in looks:
                 run.note(step / STEPS_PER_SECOND, pictures)
@@ -124,7 +86,10 @@ class _Run:
         self.arm = Arm(world)
         self.camera = Camera(world, settings)
         self.fault = fault_of(world, settings)
-        self.noise = settings.rng(SENSORS)
+        self.noise = settings.rng(Chance.SENSORS)
+        # by the beginning of the names of columns
+        noise = {"velocity": 0.002, "torque": 0.05, "wrist": 0.2, "grip": 0.2}
+        self.spreads = np.array([noise.get(name.split("_")[0], 0.0) for name in COLUMNS])
         durations = np.array(settings.durations)
         self.ideal = Task(settings.pick, settings.place, durations)
         self.task = Task(self.fault.believed(settings.pick), settings.place, durations)
@@ -133,7 +98,7 @@ class _Run:
         self.grasp: NDArray[np.float64] | None = None
 
     def command(self, time: float) -> None:
-        """Tell the motors what to do."""
+        """Send the motors their commands."""
         moment = self.task.moment(time)
         self.arm.move_to(self.task.hand(moment))
         self.arm.grip(self.fault.grip(moment))
@@ -150,9 +115,11 @@ class _Run:
         """Write down what is seen, measured and true."""
         moment = self.task.moment(time)
         seen = self._look(time) if pictures else 0.0
+        sensors = self.arm.read()
+        noise = self.spreads * self.noise.normal(size=len(sensors))
         self.recording.times.append(time)
         self.recording.moments.append(moment)
-        self.recording.sensors.append(self._noisy(self.arm.read()))
+        self.recording.sensors.append(sensors + noise)
         self.recording.truth.append([*self._facts(moment), seen, float(self.was_touched)])
         self.was_touched = False
 
@@ -180,26 +147,13 @@ class _Run:
     def _box(self) -> NDArray[np.float64]:
         return np.array(self.world.getBasePositionAndOrientation(self.scene.box)[0])
 
-    def _noisy(self, sensors: NDArray[np.float64]) -> NDArray[np.float64]:
-        return sensors + SPREADS * self.noise.normal(size=len(sensors))
-
 
 def is_as_meant(recording: Recording) -> bool:
-    """Tell whether what was meant to happen did.
+    """Return whether what was meant to happen did; if not, the run should be drawn again.
 
     Without a fault, and behind an occlusion, the box is brought to its target. A grasp that
     should fail lifts nothing. A box that should be dropped is carried and ends elsewhere. An
     obstacle is touched by the arm or the box.
-
-    Parameters
-    ----------
-    recording : Recording
-        The run.
-
-    Returns
-    -------
-    bool
-        If False, the run should be drawn again.
     """
     kind = type_of(recording.settings.kind)
     rise = float(np.max(recording.fact("box_z"))) - HALF_BOX
@@ -207,10 +161,11 @@ def is_as_meant(recording: Recording) -> bool:
     end = [recording.fact(f"box_{axis}")[-1] for axis in "xyz"]
     error = float(np.linalg.norm(np.array(end) - [place.x, place.y, place.z]))
     if kind == GRASP:
-        return rise < LIFTED
+        return rise < 0.05
+    is_carried = rise > 0.15
     if kind == DROP:
-        return rise > CARRIED and error > NOT_THERE
+        return is_carried and error > 0.06
     if kind == OBSTACLE:
         return bool(recording.fact("touched").any())
     is_seen = kind != OCCLUSION or bool(recording.is_anomalous().any())
-    return rise > CARRIED and error < THERE and is_seen
+    return is_carried and error < 0.02 and is_seen

@@ -6,9 +6,9 @@ table is z = 0 and the robot stands at the origin, looking along x.
 An anomaly begins and ends by what is true of each frame:
 
 1. Occlusion: as long as something hides at least `SHOWN` of the picture.
-2. Grasp failure: from when the hand is sent `OFF` or more from where it would go without
+2. Grasp failure: from when the hand is sent 2 cm or more from where it would go without
    the error, to the end: the box stays behind.
-3. Drop: from when the fingers open, or the box slides, by `SLIP` or more while it should
+3. Drop: from when the fingers open, or the box slides, by 2 mm or more while it should
    be held, to the end: the box is not brought to its target.
 4. Obstacle: from when at least `SHOWN` of the picture shows it, to the end: it stays.
 """
@@ -34,34 +34,23 @@ PHASES = {
     "retreat": 0.6,
     "home": 1.0,
 }
-#: What the controller calls itself when the task is done.
-REST = "rest"
 #: A run, with some time to rest for the slowest.
 SECONDS = 9.0
 
+#: Where the hand waits, and where it is above the box and above the target in the mean.
 HOME = (0.36, 0.0, 0.42)
 OVER_PICK = (0.52, -0.21, 0.23)
 OVER_PLACE = (0.52, 0.21, 0.23)
 #: Half the edge of the box; its centre is where the fingers take it.
 HALF_BOX = 0.028
 
-#: Of the picture: 16 of 128 x 128 pixels.
+#: Share of the picture in which something can be seen: 16 of 128 x 128 pixels.
 SHOWN = 0.001
-OFF = 0.02
-SLIP = 0.002
 
 
 @dataclass(frozen=True)
 class Pose:
-    """A place for the hand, which always points down.
-
-    Attributes
-    ----------
-    x, y, z : float
-        Where the fingertips meet.
-    yaw : float
-        Turn about the vertical.
-    """
+    """Where the fingertips of the hand meet, and its turn about the vertical; it points down."""
 
     x: float
     y: float
@@ -79,17 +68,10 @@ class Pose:
 
 @dataclass(frozen=True)
 class TaskMoment:
-    """What the controller is doing at a moment.
+    """The phase of the controller at a moment.
 
-    Attributes
-    ----------
-    phase : str
-        Name of the phase.
-    fraction : float
-        How much of the phase has passed, in [0, 1].
-    progress : float
-        How much of the task is done, in [0, 1]: phases weigh as long as they
-        nominally take.
+    `fraction` is the share of the phase that has passed, `progress` the share of the task that
+    is done: phases count as long as they nominally take.
     """
 
     phase: str
@@ -100,14 +82,8 @@ class TaskMoment:
 class Task:
     """Where the hand should be, and whether the fingers should be closed, at any time.
 
-    Parameters
-    ----------
-    pick : Pose
-        Where the controller believes the box to be.
-    place : Pose
-        Where it shall go.
-    durations : sequence of float
-        What each of `PHASES` takes in this run.
+    `pick` is where the controller believes the box to be, `place` where it shall go, and
+    `durations` are those of `PHASES` in this run.
     """
 
     def __init__(self, pick: Pose, place: Pose, durations: NDArray[np.float64]) -> None:
@@ -134,7 +110,7 @@ class Task:
         """Return the phase and the progress at a time."""
         i = int(np.searchsorted(self.ends, time, side="right"))
         if i == len(PHASES):
-            return TaskMoment(REST, 1.0, 1.0)
+            return TaskMoment("rest", 1.0, 1.0)
         begin = self.ends[i - 1] if i else 0.0
         fraction = float((time - begin) / (self.ends[i] - begin))
         nominal = list(PHASES.values())
@@ -143,7 +119,7 @@ class Task:
 
     def hand(self, moment: TaskMoment) -> NDArray[np.float64]:
         """Return x, y, z and yaw that the controller asks of the hand."""
-        if moment.phase == REST:
+        if moment.phase == "rest":
             return np.asarray(self._ends[-1])
         i = list(PHASES).index(moment.phase)
         begin = self._ends[max(i - 1, 0)]
@@ -151,7 +127,7 @@ class Task:
 
     @staticmethod
     def is_gripping(moment: TaskMoment) -> bool:
-        """Tell whether the fingers should be closed."""
+        """Return whether the fingers should be closed."""
         return moment.phase in ("grasp", "lift", "transport", "lower")
 
 
@@ -168,28 +144,18 @@ def ramp(t: float) -> float:
 
 
 def anomalous_frames(kind: int, truth: Mapping[str, NDArray[np.float64]]) -> NDArray[np.bool_]:
-    """Tell which frames of a run are anomalous.
+    """Return which frames of a run are anomalous, by its type and what is true of each frame.
 
-    Parameters
-    ----------
-    kind : int
-        Type of the anomaly, 0 for a normal run.
-    truth : mapping of str to ndarray
-        What is true of each frame, by the names of `ocfuse.lab.robot_cell.run.TRUTH`.
-
-    Returns
-    -------
-    ndarray of bool
-        True where a frame is anomalous.
+    The names are those of `ocfuse.lab.robot_cell.run.TRUTH`.
     """
     if kind == OCCLUSION:
         return truth["seen"] >= SHOWN
     if kind == GRASP:
-        return _from_first(truth["deviation"] >= OFF)
+        return np.logical_or.accumulate(truth["deviation"] >= 0.02)
     if kind == DROP:
-        return _from_first(truth["slip"] >= SLIP)
+        return np.logical_or.accumulate(truth["slip"] >= 0.002)
     if kind == OBSTACLE:
-        return _from_first(truth["seen"] >= SHOWN)
+        return np.logical_or.accumulate(truth["seen"] >= SHOWN)
     return np.zeros(len(truth["seen"]), dtype=bool)
 
 
@@ -204,7 +170,3 @@ def intervals(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]
-
-
-def _from_first(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    return np.logical_or.accumulate(flags)

@@ -1,14 +1,17 @@
-"""The test of Skillings and Mack against printed and independent figures."""
+"""The tests of Friedman, Skillings and Mack, and Wilcoxon, against printed figures and scipy."""
+
+import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chi2, friedmanchisquare
+from scipy.stats import chi2, friedmanchisquare, rankdata, wilcoxon
 
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, InvalidTypeError
 from ocfuse.lab.paper.published import published_table
-from ocfuse.stats import mean_ranks, skillings_mack
+from ocfuse.stats import compare, friedman, mean_ranks, skillings_mack, wilcoxon_holm, wins
+from ocfuse.stats.tests import _signed_rank_p, holm
 
 NAN = np.nan
 
@@ -323,3 +326,261 @@ def test_refuses_what_is_no_seed(n_resamples, random_state):
 def test_resampled_p_value_is_a_plain_number():
     found = skillings_mack(ASSEMBLY, n_resamples=np.int64(10), random_state=0)
     assert type(found.resampled_p_value) is float
+
+
+#: AUC of four variants of C4.5 on fourteen sets (Demsar 2006, table 6); two
+#: results are printed as 0.975 and ranked 2 and 3.
+DEMSAR = [
+    [0.763, 0.768, 0.771, 0.798],
+    [0.599, 0.591, 0.590, 0.569],
+    [0.954, 0.971, 0.968, 0.967],
+    [0.628, 0.661, 0.654, 0.657],
+    [0.882, 0.888, 0.886, 0.898],
+    [0.936, 0.931, 0.916, 0.931],
+    [0.661, 0.668, 0.609, 0.685],
+    [0.583, 0.583, 0.563, 0.625],
+    [0.775, 0.838, 0.866, 0.875],
+    [1.000, 1.000, 1.000, 1.000],
+    [0.940, 0.962, 0.965, 0.962],
+    [0.619, 0.666, 0.614, 0.669],
+    [0.972, 0.981, 0.9751, 0.975],
+    [0.957, 0.978, 0.946, 0.970],
+]
+
+
+def test_the_example_of_demsar():
+    # printed: mean ranks, and 9.28 and 3.69 without the correction for ties
+    found = friedman(DEMSAR)
+    np.testing.assert_allclose(found.mean_ranks, [3.143, 2.000, 2.893, 1.964], atol=5e-4)
+    uncorrected = skillings_mack(DEMSAR).statistic
+    assert uncorrected == pytest.approx(9.28, abs=0.005)
+    assert 13 * uncorrected / (14 * 3 - uncorrected) == pytest.approx(3.69, abs=0.005)
+    assert found.statistic > uncorrected
+    assert found.f_df == (3, 39)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 9), st.integers(3, 6), st.integers(2, 9), st.integers(0, 2**32 - 1))
+def test_equals_scipys_ties_included(n, k, levels, seed):
+    table = np.random.default_rng(seed).integers(0, levels, (n, k)).astype(float)
+    table[0] = np.arange(k)
+    expected = friedmanchisquare(*table.T)
+    found = friedman(table)
+    assert found.statistic == pytest.approx(expected.statistic)
+    assert found.p_value == pytest.approx(expected.pvalue)
+    np.testing.assert_allclose(found.mean_ranks, mean_ranks(table))
+
+
+def test_f_is_an_analysis_of_variance_of_the_ranks():
+    # two-way, sets and systems, without interaction
+    ranks = np.array([[1, 2, 3], [1, 3, 2], [2, 1, 3], [1, 2, 3], [3, 1, 2]], dtype=float)
+    systems = 5 * np.sum((ranks.mean(axis=0) - 2) ** 2) / 2
+    rest = (np.sum((ranks - 2) ** 2) - 2 * systems) / 8
+    assert friedman(-ranks).f_statistic == pytest.approx(systems / rest)
+
+
+def test_full_agreement_and_none():
+    agreed = friedman(np.tile([1.0, 2.0, 3.0], (4, 1)))
+    assert (agreed.statistic, agreed.f_statistic, agreed.f_p_value) == (8.0, np.inf, 0.0)
+    level = friedman(np.ones((4, 3)))
+    assert (level.statistic, level.p_value, level.f_p_value) == (0.0, 1.0, 1.0)
+
+
+def test_f_finds_more_than_chi_squared():
+    found = friedman(DEMSAR)
+    assert found.f_p_value < found.p_value
+
+
+def test_refuses_gaps_and_single_sets():
+    with pytest.raises(InvalidInputError, match="skillings_mack"):
+        friedman([[1.0, np.nan], [1.0, 2.0]])
+    with pytest.raises(InvalidInputError, match="two sets"):
+        friedman([[1.0, 2.0]])
+
+
+RESULTS = st.tuples(st.integers(0, 9), st.integers(0, 9))
+PAIRS = st.lists(RESULTS, min_size=1, max_size=30)
+
+
+@settings(deadline=None, max_examples=40)
+@given(PAIRS)
+def test_the_other_way_round(pairs):
+    a, b = np.array(pairs, dtype=float).T
+    there, back = compare(a, b), compare(b, a)
+    assert (there.wins, there.ties, there.losses) == (back.losses, back.ties, back.wins)
+    assert there.mean_difference == pytest.approx(-back.mean_difference)
+    assert there.p_value == pytest.approx(back.p_value)
+    assert 0.0 <= there.p_value <= 1.0
+    assert there.wins + there.ties + there.losses == len(pairs)
+
+
+@pytest.mark.parametrize("levels", [2, 4, 40])
+def test_p_value_by_counting_all_signs(levels):
+    # with ties and, at few levels, zeros
+    rng = np.random.default_rng(levels)
+    difference = rng.integers(-levels, levels + 2, 9).astype(float)
+    ranks = rankdata(np.abs(difference))
+    sums = [np.dot(signs, ranks) for signs in itertools.product([-1, 1], repeat=9)]
+    extreme = np.abs(sums) >= abs(np.dot(np.sign(difference), ranks))
+    assert compare(difference, np.zeros(9)).p_value == pytest.approx(extreme.mean())
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_equals_scipys_without_ties(n, seed):
+    difference = np.random.default_rng(seed).normal(0.3, 1.0, n)
+    expected = wilcoxon(difference, method="exact").pvalue
+    assert compare(difference, np.zeros(n)).p_value == pytest.approx(expected)
+
+
+def test_normal_curve_takes_over_without_a_jump():
+    difference = np.random.default_rng(0).integers(-5, 6, 200).astype(float)
+    ranks, signs = rankdata(np.abs(difference)), np.sign(difference)
+    exact = compare(difference, np.zeros(200)).p_value
+    assert _signed_rank_p(ranks, signs, exact_sets=200) == exact
+    assert _signed_rank_p(ranks, signs, exact_sets=0) == pytest.approx(exact, rel=0.02)
+    assert _signed_rank_p(np.full(3, 2.0), np.zeros(3), exact_sets=0) == 1.0
+
+
+def test_differences_that_only_rounding_tells_apart_are_ties():
+    # 0.9 - 0.8, 0.8 - 0.7 and 0.3 - 0.2 are three different numbers in binary
+    rounded = compare([0.9, 0.8, 0.3, 0.5], [0.8, 0.7, 0.2, 0.6])
+    exact = compare([9, 8, 3, 5], [8, 7, 2, 6])
+    assert rounded.p_value == exact.p_value == 0.625
+    assert wins([0.1 + 0.2], [0.3]) == (0, 1, 0)
+
+
+def test_level_sets_speak_against_a_difference():
+    a = np.arange(1.0, 21.0)
+    b = np.r_[np.zeros(10), a[10:]]
+    dropped = wilcoxon((a - b)[:10]).pvalue
+    assert compare(a, b).p_value > dropped
+    assert wins(a, b) == (10, 10, 0)
+
+
+def test_identical_systems_do_not_differ():
+    found = compare([1.0, 2.0], [1.0, 2.0])
+    assert (found.mean_difference, found.p_value, found.ties) == (0.0, 1.0, 2)
+
+
+def test_gaps_are_left_out():
+    assert wins([1.0, np.nan, 3.0], [0.0, 1.0, np.nan]) == (1, 0, 0)
+    assert compare([1.0, np.nan], [0.0, 1.0]).mean_difference == 1.0
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [([1.0], [1.0, 2.0]), ([[1.0]], [[1.0]]), ([np.nan], [1.0]), ([np.inf], [1.0])]
+)
+def test_refuses_what_is_not_paired(a, b):
+    with pytest.raises(InvalidInputError, match="a and b must"):
+        compare(a, b)
+
+
+def test_refuses_words():
+    with pytest.raises(InvalidTypeError, match="real numbers"):
+        wins(["a"], ["b"])
+
+
+P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8).map(np.array)
+
+
+def results(seed, n=12, k=5):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, k)) + 0.6 * np.arange(k)
+
+
+def test_holm_by_hand():
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(holm(np.array([0.5, 0.6])), [1.0, 1.0])
+
+
+@settings(deadline=None, max_examples=60)
+@given(P_VALUES, st.floats(0.01, 0.5))
+def test_holm_rejects_what_its_steps_reject(p_values, alpha):
+    is_rejected = np.zeros(len(p_values), dtype=bool)
+    for step, at in enumerate(np.argsort(p_values, kind="stable")):
+        if (len(p_values) - step) * p_values[at] > alpha:
+            break
+        is_rejected[at] = True
+    np.testing.assert_array_equal(holm(p_values) <= alpha, is_rejected)
+
+
+@settings(deadline=None, max_examples=60)
+@given(P_VALUES)
+def test_holm_lies_between_none_and_bonferroni(p_values):
+    adjusted = holm(p_values)
+    assert np.all(adjusted >= p_values)
+    assert np.all(adjusted <= np.minimum(len(p_values) * p_values, 1.0))
+    order = np.argsort(p_values, kind="stable")
+    assert np.all(np.diff(adjusted[order]) >= 0)
+
+
+def test_all_pairs_are_compared_by_wilcoxons_test():
+    table = results(0)
+    found = wilcoxon_holm(table)
+    assert [(f.first, f.second) for f in found] == list(itertools.combinations(range(5), 2))
+    for pair in found:
+        alone = compare(table[:, pair.first], table[:, pair.second])
+        assert pair.p_value == alone.p_value
+        assert pair.mean_difference == alone.mean_difference
+        assert (pair.wins, pair.ties, pair.losses) == (alone.wins, alone.ties, alone.losses)
+    np.testing.assert_array_equal(
+        [f.adjusted_p_value for f in found], holm(np.array([f.p_value for f in found]))
+    )
+
+
+def test_a_control_makes_a_smaller_family():
+    table = results(1)
+    everything = {(f.first, f.second): f for f in wilcoxon_holm(table)}
+    against = wilcoxon_holm(table, control=2)
+    assert [(f.first, f.second) for f in against] == [(2, 0), (2, 1), (2, 3), (2, 4)]
+    for pair in against:
+        same = everything[min(pair.first, pair.second), max(pair.first, pair.second)]
+        assert pair.p_value == pytest.approx(same.p_value)
+        assert pair.adjusted_p_value <= same.adjusted_p_value
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 2**32 - 1))
+def test_does_not_depend_on_the_order_of_sets_and_systems(seed):
+    rng = np.random.default_rng(seed)
+    table = np.where(rng.random((9, 4)) < 0.2, NAN, rng.integers(0, 6, (9, 4)))
+    table[0] = np.arange(4)
+    order = rng.permutation(4)
+
+    def by_pair(found, names):
+        return {frozenset((names[f.first], names[f.second])): f.adjusted_p_value for f in found}
+
+    moved = wilcoxon_holm(table[rng.permutation(9)][:, order])
+    assert by_pair(moved, order) == pytest.approx(by_pair(wilcoxon_holm(table), range(4)))
+
+
+def test_pairs_that_never_meet_do_not_count():
+    table = np.array([[3, 1, NAN], [5, 2, NAN], [4, 1, NAN], [NAN, 1, 2]])
+    found = wilcoxon_holm(table)
+    assert [(f.first, f.second) for f in found] == [(0, 1), (1, 2)]
+    assert found[0].adjusted_p_value == pytest.approx(2 * 0.25)
+
+
+@pytest.mark.slow
+def test_alike_systems_rarely_differ():
+    # any false difference in at most 5 % of tables, but for three standard errors
+    rng = np.random.default_rng(0)
+    false = [
+        min(f.adjusted_p_value for f in wilcoxon_holm(rng.normal(size=(12, 4)))) <= 0.05
+        for _ in range(500)
+    ]
+    assert 0.005 <= np.mean(false) <= 0.08
+
+
+@pytest.mark.parametrize("control", [-1, 3])
+def test_refuses_a_control_that_is_no_column(control):
+    with pytest.raises(InvalidInputError, match=r"control must be in 0\.\.2"):
+        wilcoxon_holm(np.ones((4, 3)), control)
+
+
+def test_refuses_names_and_tables_without_a_pair():
+    with pytest.raises(InvalidTypeError, match="index of a column"):
+        wilcoxon_holm(np.ones((4, 3)), "a")
+    with pytest.raises(InvalidInputError, match="two systems"):
+        wilcoxon_holm([[1.0, NAN], [NAN, 1.0]])

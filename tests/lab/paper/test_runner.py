@@ -1,4 +1,4 @@
-"""Runs: nothing is computed twice, nothing is lost, what is stale is seen."""
+"""Cells that survive a kill, measures, and keys that change with the code."""
 
 import json
 import signal
@@ -7,12 +7,37 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ocfuse import show_progress
 from ocfuse.compare import System
-from ocfuse.exceptions import InconsistentMeasuresError, InvalidInputError, MemberError, OcfuseError
-from ocfuse.lab.paper.runner import Cell, duration, load, run_cells, save
+from ocfuse.exceptions import (
+    InconsistentMeasuresError,
+    InvalidInputError,
+    InvalidTypeError,
+    MemberError,
+    OcfuseError,
+)
+from ocfuse.lab.paper import runner
+from ocfuse.lab.paper.runner import (
+    ASIDE,
+    PACKAGE,
+    Cell,
+    code_digest,
+    data_digest,
+    definition_key,
+    duration,
+    load,
+    measure,
+    package_sources,
+    require_consistent,
+    run_cells,
+    save,
+)
+from ocfuse.metrics import auc
 from tests.lab.paper.cases import CELLS, NAMES, TRAP, Toy, run_toy
 
 ROOT = Path(__file__).parents[3]
@@ -240,3 +265,133 @@ def test_cell_has_one_place():
 
 def test_system_is_a_record():
     assert System("a", "b", "c", dict).name == "a"
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=200)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 30),
+    m=st.integers(1, 30),
+    levels=st.sampled_from([2, 5, 1000]),
+    shift=st.floats(-2, 2),
+)
+def test_auc_is_at_least_the_square_of_the_gmean(seed, n, m, levels, shift):
+    rng = np.random.default_rng(seed)
+    is_normal = rng.permutation(np.arange(n + m) < n)
+    # few levels: ties within and across the classes
+    test = np.round(levels * (rng.normal(size=n + m) + shift * is_normal)) / levels
+    found = measure(rng.normal(size=20), test, is_normal)
+    assert found["auc"] >= found["gmean"] ** 2 / 100 - 1e-5
+    assert found["auc"] >= found["best_gmean"] ** 2 / 100 - 1e-5
+    assert found["best_gmean"] >= found["gmean"] - 1e-5
+    assert found["auc"] == pytest.approx(100 * auc(np.where(is_normal, 1, -1), test), abs=1e-6)
+    assert found["prevalence"] == pytest.approx(100 * m / (n + m), abs=1e-6)
+
+
+def test_bound_is_reached():
+    # normals at 1 and 0, anomalies at 0.5: AUC 1/2; above 0.25: TPR 1/2, TNR 0
+    found = measure(np.zeros(20), np.array([1.0, -1.0, -1.0, 1.0]), np.array([1, 1, 0, 0]) > 0)
+    assert found["auc"] == 50.0
+    assert found["gmean"] == 50.0
+
+
+@pytest.mark.parametrize(("area", "mean"), [(0.9220, 0.9788), (0.24, 0.5), (0.25 - 1e-6, 0.5)])
+def test_contradiction_is_raised(area, mean):
+    with pytest.raises(InconsistentMeasuresError, match="not of the same scores"):
+        require_consistent(area, mean)
+
+
+def test_consistent_figures_pass():
+    require_consistent(0.25, 0.5)
+    require_consistent(1.0, 1.0)
+
+
+def test_inconsistent_measures_are_not_returned(monkeypatch):
+    monkeypatch.setattr(runner, "gmean", lambda y, predicted: 1.0)
+    with pytest.raises(InconsistentMeasuresError):
+        measure(np.zeros(5), np.array([0.0, 1.0]), np.array([True, False]))
+
+
+@pytest.mark.parametrize("is_normal", [[1, 1, -1, -1], [1, 1, 0, 0], [1.0, 1.0, 0.0, 0.0]])
+def test_truth_must_be_boolean(is_normal):
+    # of +1 and -1 all would count as normal
+    with pytest.raises(InvalidTypeError, match=r"is_normal must be booleans.*y > 0"):
+        measure(np.zeros(5), np.arange(4.0), np.array(is_normal))
+
+
+def test_truth_must_fit_the_scores():
+    with pytest.raises(InvalidInputError, match="one shape"):
+        measure(np.zeros(5), np.arange(4.0), np.array([True, False]))
+
+
+def test_truth_may_be_a_list():
+    truth = [True, True, False, False]
+    found = measure(np.zeros(5), np.arange(4.0), truth)
+    assert found == measure(np.zeros(5), np.arange(4.0), np.array(truth))
+
+
+def test_threshold_comes_from_validation_normals():
+    is_normal = np.array([True] * 4 + [False] * 4)
+    test = np.array([4.0, 3.0, 2.0, 1.0, 2.5, 0.5, 0.0, -1.0])
+    low, high = (measure(np.full(99, value), test, is_normal) for value in (0.2, 2.2))
+    assert low["false_alarms"] == 0.0
+    assert high["false_alarms"] == 50.0
+    assert low["gmean"] != high["gmean"]
+    for name in ("auc", "ap", "best_gmean", "prevalence"):
+        assert low[name] == high[name]
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_scores_must_be_finite(where):
+    scores = [np.zeros(5), np.zeros(4)]
+    scores[where][2] = np.nan
+    with pytest.raises(InvalidInputError, match="finite"):
+        measure(*scores, np.array([True, True, False, False]))
+
+
+CODE = '"""Words."""\n\n\ndef f(x):\n    """Add one."""\n    return x + 1  # why\n'
+
+
+def digest_of(tmp_path, text):
+    path = tmp_path / "code.py"
+    path.write_text(text)
+    runner._source.cache_clear()
+    return code_digest([path])
+
+
+def test_words_do_not_count_but_code_does(tmp_path):
+    before = digest_of(tmp_path, CODE)
+    assert digest_of(tmp_path, CODE.replace("Add one", "Add 1").replace("why", "how")) == before
+    assert digest_of(tmp_path, CODE.replace("x + 1", "x + 2")) != before
+
+
+def test_order_of_files_does_not_count(tmp_path):
+    for name in ("a.py", "b.cpp"):
+        (tmp_path / name).write_text(f"x = '{name}'")
+    paths = [tmp_path / "a.py", tmp_path / "b.cpp"]
+    assert code_digest(paths) == code_digest(paths[::-1])
+    assert code_digest(paths) != code_digest(paths[:1])
+
+
+def test_parts_of_a_key_do_not_run_together():
+    assert definition_key("ab", "c") != definition_key("a", "bc")
+
+
+def test_package_has_what_scores_and_not_what_tells():
+    names = {path.relative_to(PACKAGE).as_posix() for path in package_sources()}
+    assert {"fusion/local_lp.py", "detectors/kpca.py", "metrics.py"} <= names
+    assert not any(name.startswith(("cli/", "datasets/", "lab/", "stats/")) for name in names)
+    assert any(name.endswith(".cpp") for name in names)
+    assert all((PACKAGE / name).exists() for name in ASIDE)
+    some = package_sources(["detectors", "metrics.py"])
+    assert {path.relative_to(PACKAGE).parts[0] for path in some} == {"detectors", "metrics.py"}
+    with pytest.raises(InvalidInputError, match=r"Got features\.py"):
+        package_sources(["detectors", "features.py"])
+
+
+def test_digest_of_data_is_that_of_the_values():
+    X, y = np.arange(6.0).reshape(3, 2), np.array([1, 1, -1])
+    assert data_digest(X, y) == data_digest(np.asfortranarray(X), np.repeat(y, 2)[::2])
+    assert data_digest(X, y) != data_digest(X, -y)
+    assert data_digest(X, y) != data_digest(X[::-1], y)
