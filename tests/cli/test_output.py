@@ -1,5 +1,7 @@
-"""Warnings are told once each, with the rows of all chunks."""
+"""Output: warnings once each, flags in place of settings, and no text that steers a terminal."""
 
+import importlib
+import inspect
 import io
 import json
 import uuid
@@ -8,10 +10,15 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from rich.console import Console
 
+from ocfuse.cli.options import POOL_NAMES
 from ocfuse.cli.output import (
+    OTHER,
+    SAME,
     collected,
+    in_flags,
     json_line,
     print_at_once,
     print_fields,
@@ -19,7 +26,12 @@ from ocfuse.cli.output import (
     print_table,
     warn,
 )
+from ocfuse.cli.runtime import COMMANDS
+from ocfuse.detectors.pool import POOLS
 from ocfuse.exceptions import RowsWarning, TableWarning
+from ocfuse.lab.bench import app as bench
+from ocfuse.lab.paper import run_paper
+from ocfuse.lab.paper.tables import write
 
 
 def test_warnings_of_chunks_are_added_up():
@@ -105,3 +117,43 @@ def test_column_names_of_a_stranger_do_not_reach_the_terminal(tmp_path, run_comm
     assert [code for code, *_ in said] == [0, 0, 0, 3]
     assert not any("\x1b" in out + err for _, out, err in said)
     assert all("\\x1b[31m" in said[i][1] + said[i][2] for i in (0, 1, 3))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Say decimal=',' for it.", "Say --decimal ',' for it."),
+        ("for instance normal='ok'; all", "for instance --normal 'ok'; all"),
+        ("Got label='id='.", "Got --label 'id='."),
+        ("too few for false_alarm_rate=0.01: it", "too few for --false-alarms 0.01: it"),
+        ("Raise false_alarm_rate, or", "Raise --false-alarms, or"),
+        ("say so with y = +1: otherwise", "say so in a label column (--label): otherwise"),
+        (
+            "if rows are independent, calibrate without groups.",
+            "if rows are independent, leave --group out.",
+        ),
+        # what is no setting stays: columns, English words
+        ("Column 'time' is missing", "Column 'time' is missing"),
+        ("column my_label=3", "column my_label=3"),
+        ("'decimal=1'", "'decimal=1'"),
+    ],
+)
+def test_settings_become_flags(text, expected):
+    assert in_flags(text) == expected
+
+
+def test_the_flags_exist():
+    command = typer.main.get_command(importlib.import_module(COMMANDS["fit"][0]).app)
+    flags = {flag for param in command.params for flag in param.opts}
+    assert {f"--{name}" for name in SAME} | set(OTHER.values()) <= flags
+
+
+def test_what_the_help_says_without_the_library_is_true():
+    assert set(POOL_NAMES) == set(POOLS)
+    defaults = {p.name: p.default for p in bench_parameters()}
+    for name, function in (("seeds", run_paper), ("ablation", write)):
+        assert defaults[name] == inspect.signature(function).parameters[name].default
+
+
+def bench_parameters():
+    return typer.main.get_command(bench).commands["paper"].params

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from ocfuse import load
-from ocfuse.cli.watch import Watch
 from ocfuse.cli.watch_events import Flags, Reporter
+from ocfuse.cli.watch_rows import Watch
 from ocfuse.tables import open_source
 from tests.cli.cases import ANOMALIES, plant, process
 
@@ -199,7 +199,7 @@ def test_few_bad_rows_do_not_cost_a_call_per_row(plant_folder, rows):
     bad = []
 
     class Silent(Reporter):
-        def tell(self, scores):
+        def report(self, scores):
             pass
 
         def complain(self, number, error):

@@ -9,7 +9,8 @@ from tests.distributed.cases import make_model, write
 #: What workers and commands need. It is imported once for all, and a new one is there in no time.
 NEEDED = [
     "dask.dataframe",
-    "ocfuse.cli.dask_engine",
+    "ocfuse.cli.score",
+    "ocfuse.cli.model_card",
     "ocfuse.distributed.cluster",
     "tests.distributed.cases",
 ]

@@ -5,15 +5,7 @@ import pandas as pd
 import pytest
 
 from ocfuse.distributed import sample
-from ocfuse.distributed.sampling import (
-    KEYS,
-    LEAST_PER_GROUP,
-    Question,
-    RowSurvey,
-    make_plan,
-    row_keys,
-    survey,
-)
+from ocfuse.distributed.sampling import Question, RowSurvey, make_plan, row_keys, survey
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, TableError
 from tests.cli.cases import plant
 from tests.distributed.cases import grouped, write
@@ -32,7 +24,7 @@ def drawn(frame, n, cuts, question):
 
 def test_keys_are_even_and_depend_on_the_number_and_the_seed():
     keys = row_keys(0, 100_000, 0)
-    shares = np.histogram(keys.astype(float) / KEYS, 20, (0, 1))[0] / len(keys)
+    shares = np.histogram(keys.astype(float) / 2**64, 20, (0, 1))[0] / len(keys)
     assert np.abs(shares - 0.05).max() < 0.005
     np.testing.assert_array_equal(row_keys(777, 10, 0), keys[777:787])
     assert not np.isin(row_keys(0, 1000, 1), keys).any()
@@ -76,8 +68,8 @@ def test_of_too_many_groups_some_are_drawn():
     run = np.repeat([f"r{i}" for i in range(100)], 50)
     frame = pd.DataFrame({"x": np.arange(5000.0), "run": run})
     counts = drawn(frame, 640, [1234], Question(0, "run"))["run"].value_counts()
-    assert (counts == LEAST_PER_GROUP).all()
-    assert len(counts) == 640 // LEAST_PER_GROUP
+    assert (counts == 32).all()
+    assert len(counts) == 640 // 32
 
 
 def test_what_is_rare_is_there():

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from ocfuse.cli.streams import to_file
+from ocfuse.cli.score_files import to_file
 from ocfuse.detectors import KNN
 from ocfuse.lab.paper.runner import Cell
 from ocfuse.lab.paper.runner import load as load_cell

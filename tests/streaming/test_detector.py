@@ -1,6 +1,7 @@
 """StreamDetector: one by one as in chunks, bad input as declared, resumed to the bit."""
 
 import warnings
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -576,17 +577,26 @@ class TestDrift:
 class TestCourse:
     """A task whose level depends on the progress; the fault is a usual level at a wrong time."""
 
-    def task(self, seed, n_runs):
+    @staticmethod
+    def task(seed, n_runs):
         rng = np.random.default_rng(seed)
         progress = np.tile(np.linspace(0, 1, 100), n_runs)
         X = rng.normal(size=(len(progress), 2)) + 10 * (progress > 0.5)[:, np.newaxis]
         return X, progress, np.repeat(np.arange(n_runs), 100)
 
-    def fitted(self, course):
+    @staticmethod
+    @cache
+    def learned(n_knots):
+        """Learn once for all tests, with a course of so many knots, or None."""
         detector = FusedDetector(MEMBERS, false_alarm_rate=0.15, random_state=0)
+        course = None if n_knots is None else Course(n_knots)
         stream = StreamDetector(detector, windows=(3,), course=course)
-        X, progress, runs = self.task(0, 8)
+        X, progress, runs = TestCourse.task(0, 8)
         return stream.fit(X, np.ones(len(X)), runs, context=progress)
+
+    def fitted(self, course):
+        """Return a fitted detector at the beginning of a stream."""
+        return self.learned(None if course is None else course.n_knots).reset()
 
     @pytest.mark.slow
     def test_a_usual_reading_in_the_wrong_phase_is_found(self):

@@ -1,5 +1,7 @@
-"""Events: hysteresis, least duration, gaps; online and at once alike."""
+"""Events from scores, figures per run, and sums of small deviations."""
 
+import math
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -8,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.streaming import EventTracker, events
+from ocfuse.streaming import Cusum, EventTracker, cusum, events, run_score, time_to_detection
 
-NAN = float("nan")
+NAN = math.nan
 SCORES = st.lists(st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0, NAN]), max_size=40)
+#: Labels of a run with two anomalies.
+Y = [1, 1, -1, -1, -1, 1, -1, -1]
 
 
 def spans(found):
@@ -84,3 +88,72 @@ def test_laws(scores, min_duration, leave):
 def test_unusable_rules_are_refused(given):
     with pytest.raises(InvalidInputError):
         EventTracker(0.0, **given)
+
+
+def test_the_lowest_score_or_a_low_percentile():
+    scores = np.r_[np.arange(100.0), np.nan]
+    assert run_score(scores) == 0
+    assert run_score(scores, 0.05) == 4
+    assert np.isnan(run_score([np.nan]))
+
+
+def test_delay_of_every_anomaly():
+    alarms = np.array([0, 1, 0, 0, 1, 0, 0, 0], dtype=bool)
+    np.testing.assert_array_equal(time_to_detection(Y, alarms), [2, np.nan])
+    np.testing.assert_array_equal(time_to_detection(Y, np.where(alarms, -1, 1)), [2, np.nan])
+
+
+def test_an_alarm_in_time_has_no_delay():
+    np.testing.assert_array_equal(time_to_detection(Y, np.ones(8, bool)), [0, 0])
+
+
+def test_times_and_dates():
+    alarms = np.array([0, 0, 0, 1, 0, 0, 0, 1], dtype=bool)
+    np.testing.assert_allclose(time_to_detection(Y, alarms, np.arange(8) * 0.1), [0.1, 0.1])
+    dates = np.datetime64("2026-01-01T00:00:00") + 3 * np.arange(8).astype("timedelta64[s]")
+    np.testing.assert_array_equal(time_to_detection(Y, alarms, dates), [3, 3])
+
+
+def test_no_anomaly_no_delay():
+    assert len(time_to_detection([1, 1], [True, False])) == 0
+
+
+def test_unusable_input_is_refused():
+    with pytest.raises(InvalidInputError, match="one entry per sample"):
+        time_to_detection([1, -1], [True])
+    with pytest.raises(InvalidInputError, match="quantile"):
+        run_score([1.0], 1.0)
+    with pytest.raises(InvalidInputError, match="numbers or dates"):
+        time_to_detection([1], [True], ["noon"])
+
+
+def test_cusum_finds_what_no_single_score_shows():
+    rng = np.random.default_rng(0)
+    normal, weak = rng.normal(size=500), rng.normal(size=500) - 1
+    limit = cusum(normal, 0.0, 0.5).min()
+    assert (weak < normal.min()).mean() < 0.05
+    assert (cusum(weak, 0.0, 0.5) < limit).mean() > 0.8
+
+
+def test_cusum_by_hand():
+    np.testing.assert_allclose(cusum([-1, -1, NAN, 5], 0.0, 0.25), [-0.75, -1.5, -1.5, 0.0])
+
+
+def test_live_is_as_of_the_run():
+    scores = np.random.default_rng(1).normal(size=100)
+    scores[::9] = NAN
+    sums = Cusum(0.1, 0.2)
+    assert [sums.update(score) for score in scores] == cusum(scores, 0.1, 0.2).tolist()
+
+
+@pytest.mark.parametrize("given", [{"slack": -1}, {"slack": NAN}, {"centre": NAN}, {"centre": "0"}])
+def test_unusable_settings_are_refused(given):
+    with pytest.raises(InvalidInputError, match=next(iter(given))):
+        cusum([0.0], **{"centre": 0.0} | given)
+
+
+@pytest.mark.parametrize("scores", [[[1.0, 2.0]], 1.0, ["low"], [[1.0], [1.0, 2.0]]])
+def test_scores_are_those_of_one_run(scores):
+    for take in (partial(cusum, centre=0.0), partial(events, enter=0.0), run_score):
+        with pytest.raises(InvalidInputError, match="one run"):
+            take(scores)

@@ -12,13 +12,10 @@ __all__ = [
     "main",
 ]
 
-#: Packages that every command needs.
-NEEDED = ("typer", "rich")
-
 
 def main() -> None:
     """Run the command, or say which extra it needs."""
-    for package in NEEDED:
+    for package in ("typer", "rich"):
         if importlib.util.find_spec(package) is None:
             sys.stderr.write(
                 f"{package} is needed for the command ocfuse. "

@@ -2,8 +2,12 @@
 
 import importlib
 import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -11,19 +15,8 @@ from typer.core import TyperGroup
 
 from ocfuse import __version__
 from ocfuse.cli.output import have_streams, in_words, print_line, warn
-from ocfuse.cli.runtime import COMMANDS, ExitCode, tidy_termination
+from ocfuse.cli.runtime import COMMANDS, ExitCode, Terminated
 from ocfuse.exceptions import MissingPackageError, OcfuseError, OcfuseWarning
-
-#: If set, errors come with their traceback.
-TRACEBACK_VARIABLE = "OCFUSE_TRACEBACK"
-#: Extras that bring packages, where it is not the one of the command line itself.
-EXTRAS = dict.fromkeys(("fastapi", "prometheus_client", "starlette", "uvicorn"), "serve")
-
-EPILOG = (
-    "Exit codes: 0 fine, 1 anomalies found with --fail-on-anomaly or --fail-above, 2 wrong usage "
-    "or a missing package, 3 data, model or file that cannot be used, 4 internal error, 130 "
-    "stopped by Ctrl-C."
-)
 
 
 class LateGroup(TyperGroup):
@@ -53,7 +46,9 @@ app = typer.Typer(
     name="ocfuse",
     cls=LateGroup,
     help="Anomaly detection by fusing one-class classifiers.",
-    epilog=EPILOG,
+    epilog="Exit codes: 0 fine, 1 anomalies found with --fail-on-anomaly or --fail-above, 2 wrong "
+    "usage or a missing package, 3 data, model or file that cannot be used, 4 internal error, 130 "
+    "stopped by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -63,7 +58,7 @@ def run(arguments: list[str] | None = None) -> None:
     """Run the command; errors become one line on stderr and an exit code, warnings a line."""
     have_streams()
     try:
-        with tidy_termination(), warnings.catch_warnings():
+        with _tidy_termination(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
             if not sys.warnoptions:
                 # what other packages warn of is not the user's business
@@ -71,11 +66,28 @@ def run(arguments: list[str] | None = None) -> None:
                 warnings.simplefilter("default", OcfuseWarning)
             app(arguments)
     except Exception as caught:
-        if os.environ.get(TRACEBACK_VARIABLE):
+        if os.environ.get("OCFUSE_TRACEBACK"):
             raise
-        error = _understood(caught)
-        warn(_message(error))
-        raise SystemExit(int(_code(error))) from None
+        message, code = _explained(caught)
+        warn(message)
+        raise SystemExit(int(code)) from None
+
+
+@contextmanager
+def _tidy_termination() -> Iterator[None]:
+    """Let SIGTERM raise `Terminated` inside."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+
+    def terminate(number: int, frame: object) -> None:
+        raise Terminated(int(ExitCode.TERMINATED))
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show_version(is_asked: bool) -> None:
@@ -98,33 +110,29 @@ def _show_warning(message: Warning | str, *where: object, **more: object) -> Non
     warn(f"Warning: {in_words(message)}")
 
 
-def _understood(error: Exception) -> Exception:
-    """Return what is the matter; a package that is not there is what an extra brings."""
+def _explained(error: Exception) -> tuple[str, ExitCode]:
+    """Return the line and the exit code for an error."""
     package = str(getattr(error, "name", "")).split(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or package == "ocfuse":
-        return error
-    extra = EXTRAS.get(package, "tool")
-    return MissingPackageError(
-        f"{package} is needed for this command. Install it with: pip install 'ocfuse[{extra}]'"
-    )
-
-
-def _message(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError) and package != "ocfuse":
+        is_of_service = package in ("fastapi", "prometheus_client", "starlette", "uvicorn")
+        extra = "serve" if is_of_service else "tool"
+        return (
+            f"Error: {package} is needed for this command. "
+            f"Install it with: pip install 'ocfuse[{extra}]'",
+            ExitCode.BAD_USAGE,
+        )
     if isinstance(error, OcfuseError):
-        return f"Error: {in_words(error)}"
+        is_missing = isinstance(error, MissingPackageError)
+        code = ExitCode.BAD_USAGE if is_missing else ExitCode.BAD_DATA
+        return f"Error: {in_words(error)}", code
     if isinstance(error, OSError):
         name = f"{error.filename}: " if error.filename is not None else ""
-        return f"Error: {name}{error.strerror or error}"
+        return f"Error: {name}{error.strerror or error}", ExitCode.BAD_DATA
     if isinstance(error, MemoryError):
-        return "Error: not enough memory. Use fewer rows, or --members light."
+        message = "Error: not enough memory. Use fewer rows, or --members light."
+        return message, ExitCode.BAD_DATA
     return (
         f"Internal error: {type(error).__name__}: {error}. "
-        f"Set {TRACEBACK_VARIABLE}=1 to see where, and please report it."
+        "Set OCFUSE_TRACEBACK=1 to see where, and please report it.",
+        ExitCode.INTERNAL,
     )
-
-
-def _code(error: Exception) -> ExitCode:
-    if isinstance(error, MissingPackageError):
-        return ExitCode.BAD_USAGE
-    is_theirs = isinstance(error, OcfuseError | OSError | MemoryError)
-    return ExitCode.BAD_DATA if is_theirs else ExitCode.INTERNAL

@@ -1,7 +1,5 @@
 """`ocfuse compare`: every member, rule and fusion on the user's own labelled table."""
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,21 +18,17 @@ from ocfuse.cli.options import (
     Members,
     Normal,
     Quiet,
-    Rate,
     Seed,
     Threads,
     Time,
+    check_rate,
     check_scores,
     refuse_overwriting,
 )
-from ocfuse.cli.output import collected, print_json, print_line, print_table, progress, warn_of
-from ocfuse.system.progress import show_progress
+from ocfuse.cli.output import at_work, print_json, print_line, print_table, warn_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ocfuse.compare import Comparison
-    from ocfuse.tables import Schema, Source
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -52,7 +46,10 @@ def compare_command(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     splits: Annotated[int, typer.Option(min=1, help="Repetitions.")] = 10,
-    false_alarms: Rate = 0.05,
+    false_alarms: Annotated[
+        float,
+        typer.Option(help="Share of normal rows that may raise an alarm.", callback=check_rate),
+    ] = 0.05,
     members: Members = "default",
     max_rows: Annotated[
         int, typer.Option(min=100, help="Most normals, and most anomalies, of a split.")
@@ -73,52 +70,33 @@ def compare_command(
     only judge. All systems have the same splits.
     """
     refuse_overwriting({"--out": out}, {"data": data})
-    from ocfuse import compare, tables  # noqa: PLC0415
-    from ocfuse.cli import fit  # noqa: PLC0415
-
-    judge = partial(
-        compare.compare,
-        members=fit.to_members(members),
-        false_alarm_rate=false_alarms,
-        n_splits=splits,
-        max_rows=max_rows,
-        random_state=seed,
-    )
-    infer = partial(
-        tables.Schema.infer,
-        label=label,
-        ignore=ignore or (),
-        id=id,
-        time=time,
-        normal=normal or None,
-        anomaly=anomaly or None,
-        group=group,
-    )
-    opened = partial(tables.open_source, data, delimiter, decimal=decimal)
-    run(judge, infer, opened, out, json=json, quiet=quiet)
-
-
-def run(
-    judge: "Callable[..., Comparison]",
-    infer: "Callable[[pd.DataFrame], Schema]",
-    opened: "Callable[[], Source]",
-    out: Path | None,
-    *,
-    json: bool,
-    quiet: bool,
-) -> None:
-    """Compare all systems on the rows of a table, and print how they did."""
     import numpy as np  # noqa: PLC0415
 
-    from ocfuse.cli.streams import to_file  # noqa: PLC0415
+    from ocfuse import compare, tables  # noqa: PLC0415
+    from ocfuse.cli import fit, score_files  # noqa: PLC0415
 
-    with collected() as notes, progress(quiet) as bar, show_progress(bar):
-        frame = opened().read()
-        schema = infer(frame)
+    pool = fit.to_members(members)
+    with at_work(quiet) as notes:
+        frame = tables.open_source(data, delimiter, decimal=decimal).read()
+        schema = tables.Schema.infer(
+            *(frame, label, ignore or (), id, time),
+            normal=normal or None,
+            anomaly=anomaly or None,
+            group=group,
+        )
         labels = np.asarray(schema.labels_of(frame))
-        found = judge(schema.features_of(frame), labels, groups=schema.groups_of(frame))
+        found = compare.compare(
+            schema.features_of(frame),
+            labels,
+            groups=schema.groups_of(frame),
+            members=pool,
+            false_alarm_rate=false_alarms,
+            n_splits=splits,
+            max_rows=max_rows,
+            random_state=seed,
+        )
     if out is not None:
-        with to_file(out) as write:
+        with score_files.to_file(out) as write:
             write(found.to_frame())
     _show(found, notes, json, quiet)
     if not quiet:
@@ -130,13 +108,14 @@ def _show(found: "Comparison", warnings: list[str], as_json: bool, quiet: bool) 
 
     summary = found.summary()
     if as_json:
-        told = {"summary": summary, "notes": found.notes(), "records": found.records}
-        print_json(told | {"warnings": warnings})
+        known = {"summary": summary, "notes": found.notes(), "records": found.records}
+        print_json(known | {"warnings": warnings})
         return
     print_table(*found.table())
-    failures = [row for row in summary if row["failed"]]
-    for row in failures:
-        print_line(f"{row['system']} failed in {count(row['failed'], 'split')}: {row['failure']}")
+    for row in summary:
+        if row["failed"]:
+            failed = f"{row['system']} failed in {count(row['failed'], 'split')}"
+            print_line(f"{failed}: {row['failure']}")
     if not quiet:
         print_line()
         for note in found.notes():

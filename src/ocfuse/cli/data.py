@@ -11,11 +11,6 @@ from ocfuse.cli.runtime import ExitCode
 from ocfuse.datasets import Dataset, Sequence, fetch, find, list_datasets, load, locate
 from ocfuse.exceptions import OcfuseError
 
-#: Families that have an address to download from.
-DOWNLOADED = ("uci/", "robot-failures/")
-#: Of a row that is shown.
-MOST_COLUMNS = 40
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 app = typer.Typer(
@@ -60,9 +55,12 @@ def fetch_command(
     """Have data sets here: download them if need be, and verify them."""
     if bool(names) == everything:
         raise typer.BadParameter("give names of data sets, or --all")
-    wanted = _downloadable() if everything else list(names or ())
-    # a wrong name stops here, before any download
-    results = [_fetched(name) for name in [_full_name(name) for name in wanted]]
+    if everything:  # of the families that have an address to download from
+        known = [info.name for info in list_datasets()]
+        wanted = [name for name in known if name.startswith(("uci/", "robot-failures/"))]
+    else:  # a wrong name stops here, before any download
+        wanted = [_full_name(name) for name in names or ()]
+    results = [_fetched(name) for name in wanted]
     if json:
         print_json(results)
     else:
@@ -90,10 +88,6 @@ def show_command(
     _print_rows(content)
 
 
-def _downloadable() -> list[str]:
-    return [info.name for info in list_datasets() if info.name.startswith(DOWNLOADED)]
-
-
 def _full_name(name: str) -> str:
     """Return "uci/banknotes" for "D1"; a run of SKAB keeps its own name."""
     known = find(name).name
@@ -101,7 +95,7 @@ def _full_name(name: str) -> str:
 
 
 def _fetched(name: str) -> dict[str, str]:
-    """Fetch one set; a failure is told and does not stop the others."""
+    """Fetch one set; a failure is printed and does not stop the others."""
     try:
         where = fetch(name)
     except OcfuseError as error:
@@ -128,14 +122,14 @@ def _content(loaded: Dataset | Sequence | list[Sequence], rows: int) -> dict[str
     }
 
 
-def _print_rows(content: dict[str, Any]) -> None:
+def _print_rows(content: dict[str, Any], most_columns: int = 40) -> None:
     """Print one line per column, so that many columns do not run out of the window."""
     columns, rows = content["columns"], content["first_rows"]
     lines = [
         [name, *("" if row[j] is None else f"{row[j]:g}" for row in rows)]
-        for j, name in enumerate(columns[:MOST_COLUMNS])
+        for j, name in enumerate(columns[:most_columns])
     ]
-    if len(columns) > MOST_COLUMNS:
+    if len(columns) > most_columns:
         lines.append([f"... {len(columns)} columns in all", *("" for _ in rows)])
     header = ["first rows", *(str(i + 1) for i in range(len(rows)))]
     print_table(header, [*lines, ["class", *content["first_classes"]]])

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-#: Of benign samples to learn from; the others are new, as are all malignant ones.
-LEARNED = 0.7
+#: Share of normal rows that may raise an alarm.
 FALSE_ALARMS = 0.05
-ID, LABEL, NORMAL = "id", "diagnosis", "benign"
 
 
 @app.command("demo")
@@ -35,11 +33,6 @@ def demo_command(
     config: Config = None,
 ) -> None:
     """Learn from normal rows, raise alarms on new ones, say why, and write a report."""
-    tell_story(out, seed, json=json, quiet=quiet)
-
-
-def tell_story(out: Path, seed: int, *, json: bool, quiet: bool) -> None:
-    """Write tables, model and report of the demo into a folder, and tell what happened."""
     from ocfuse.ensemble import FusedDetector  # noqa: PLC0415
     from ocfuse.system.files import write_atomically  # noqa: PLC0415
     from ocfuse.tables import TableDetector  # noqa: PLC0415
@@ -48,19 +41,21 @@ def tell_story(out: Path, seed: int, *, json: bool, quiet: bool) -> None:
         raise typer.BadParameter(f"{out} is a file. Give the name of a folder.")
     out.mkdir(parents=True, exist_ok=True)
     normal, new, labelled = _tables(seed)
-    is_normal = (labelled.set_index(ID)[LABEL].loc[new[ID]] == NORMAL).to_numpy()
+    is_normal = (labelled.set_index("id")["diagnosis"].loc[new["id"]] == "benign").to_numpy()
     for name, table in (("normal", normal), ("new", new), ("labelled", labelled)):
         write_atomically(out / f"{name}.csv", table.to_csv(index=False).encode())
     begin = time.perf_counter()
     with progress(quiet) as bar, show_progress(bar):
         detector = FusedDetector(false_alarm_rate=FALSE_ALARMS, random_state=seed)
-        model = TableDetector(detector, id=ID).fit(normal)
+        model = TableDetector(detector, id="id").fit(normal)
     seconds = time.perf_counter() - begin
     scores = model.score(new)
     strangest = int(scores["score"].argmin())
     model.save(out / "model.ocf")
     features = model.schema_.features_of(new)
-    page = model.detector_.report(features, is_normal, ids=new[ID], title="The samples of the demo")
+    page = model.detector_.report(
+        features, is_normal, ids=new["id"], title="The samples of the demo"
+    )
     page.save(out / "report.html")
     facts = _facts(scores, is_normal)
     facts |= {"learned": len(normal), "members": len(model.detector_.pool_.names_)}
@@ -68,25 +63,28 @@ def tell_story(out: Path, seed: int, *, json: bool, quiet: bool) -> None:
     if json:
         print_json(facts | {"next": _next(out, strangest)})
     elif not quiet:
-        _tell(facts, model.explain(new.iloc[[strangest]]).describe(), out)
+        _print_story(facts, model.explain(new.iloc[[strangest]]).describe(), out)
 
 
 def _tables(seed: int) -> "tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]":
-    """Return normal rows to learn from, new rows, and all rows with their diagnosis."""
+    """Return normal rows to learn from, new rows, and all rows with their diagnosis.
+
+    Of the benign samples 70 % are learned from; the others are new, as are all malignant ones.
+    """
     import numpy as np  # noqa: PLC0415
     from sklearn.datasets import load_breast_cancer  # noqa: PLC0415
 
     data = load_breast_cancer(as_frame=True)
     rows = data.data.copy()
-    rows.insert(0, ID, [f"S{i:03d}" for i in range(len(rows))])
+    rows.insert(0, "id", [f"S{i:03d}" for i in range(len(rows))])
     benign = np.random.default_rng(seed).permutation(np.flatnonzero(data.target == 1))
-    learned = np.sort(benign[: round(LEARNED * len(benign))])
+    learned = np.sort(benign[: round(0.7 * len(benign))])
     is_new = ~np.isin(np.arange(len(rows)), learned)
-    diagnosis = np.where(data.target == 1, NORMAL, "malignant")
+    diagnosis = np.where(data.target == 1, "benign", "malignant")
     return (
         rows.iloc[learned],
         rows[is_new].reset_index(drop=True),
-        rows.assign(**{LABEL: diagnosis}),
+        rows.assign(diagnosis=diagnosis),
     )
 
 
@@ -107,8 +105,8 @@ def _facts(scores: "pd.DataFrame", is_normal: Any) -> dict[str, Any]:
     }
 
 
-def _tell(facts: dict[str, Any], why: str, out: Path) -> None:
-    begin = (
+def _print_story(facts: dict[str, Any], why: str, out: Path) -> None:
+    print_line(
         f"ocfuse {__version__}: the story on scikit-learn's breast cancer measurements\n\n"
         f"Learned what is normal from {facts['learned']} benign samples: {facts['members']} "
         f"members and their fusion, {facts['seconds']:.1f} s.\n"
@@ -118,7 +116,6 @@ def _tell(facts: dict[str, Any], why: str, out: Path) -> None:
         f"{FALSE_ALARMS:.0%}).\nThe AUC is {facts['auc']:.3f}. One split of one data set ranks no "
         "method.\n"
     )
-    print_line(begin)
     print_line(f"Why row {facts['strangest']} is the strangest:")
     print_line("  " + why.replace("\n", "\n  "))
     print_line(f"\nThe report: {out / 'report.html'} (open it in a browser)")
@@ -136,5 +133,5 @@ def _next(out: Path, row: int) -> list[str]:
     return [
         f"ocfuse score {model} {new} -o {scores}",
         f"ocfuse explain {model} {new} --row {row}",
-        f"ocfuse compare {labelled} --label {LABEL} --splits 3",
+        f"ocfuse compare {labelled} --label diagnosis --splits 3",
     ]

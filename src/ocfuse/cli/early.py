@@ -1,4 +1,4 @@
-"""Start quickly: scikit-learn without packages that it imports and hardly ever asks."""
+"""Start quickly: scikit-learn without packages that it imports and hardly ever uses."""
 
 import gc
 import importlib.util
@@ -43,34 +43,25 @@ def import_early(*modules: str) -> None:
 
     Imports leave hardly any garbage. None is looked for meanwhile, nor later among what they
     made, which lives as long as the program. Does nothing if scikit-learn is there already.
-
-    Parameters
-    ----------
-    *modules : str
-        What the program needs in any case.
     """
     if "sklearn" in sys.modules:
         return
     gc.disable()
     try:
-        _import_sklearn()
+        stand_ins = [
+            _Later(name)
+            for name in HARDLY_USED
+            if name not in sys.modules and importlib.util.find_spec(name) is not None
+        ]
+        for module in stand_ins:
+            module.step_in()
+        try:
+            importlib.import_module("sklearn.base")
+        finally:
+            for module in stand_ins:
+                module.step_aside()
         for name in modules:
             importlib.import_module(name)
     finally:
         gc.freeze()
         gc.enable()
-
-
-def _import_sklearn() -> None:
-    stand_ins = [_Later(name) for name in HARDLY_USED if _can_wait(name)]
-    for module in stand_ins:
-        module.step_in()
-    try:
-        importlib.import_module("sklearn.base")
-    finally:
-        for module in stand_ins:
-            module.step_aside()
-
-
-def _can_wait(name: str) -> bool:
-    return name not in sys.modules and importlib.util.find_spec(name) is not None

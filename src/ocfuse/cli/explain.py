@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-#: Channels of a stream that are named, the most unusual first.
-MOST_CHANNELS = 5
 #: What rows are called, and what lies behind their scores.
 Explained: TypeAlias = "tuple[list[dict[str, Any]], Explanation]"
 
@@ -58,46 +56,35 @@ def explain_command(
     """Say what lies behind the scores of some rows."""
     if bool(row) == (worst is not None):
         raise typer.BadParameter("give either --row or --worst")
+    import pandas as pd  # noqa: PLC0415
+
     from ocfuse import tables  # noqa: PLC0415
     from ocfuse.cli import model_card  # noqa: PLC0415
+    from ocfuse.tables.detector import RUNS  # noqa: PLC0415
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
     opened = partial(tables.open_source, data, delimiter, decimal=decimal)
-    explain_rows(detector, opened, row or [], worst or 1, json=json)
-
-
-def explain_rows(
-    model: "TableDetector",
-    opened: "Callable[[], Source]",
-    wanted: list[int],
-    worst: int,
-    *,
-    json: bool,
-) -> None:
-    """Explain rows by their numbers, or if there are none those with the lowest scores."""
-    import pandas as pd  # noqa: PLC0415
-
-    from ocfuse.tables.detector import RUNS  # noqa: PLC0415
-
-    find = _of_stream if model.kind == RUNS else _of_table
-    names, explanation = find(model, opened, wanted, worst)
-    channels = _channels(model, explanation)
+    find = _of_stream if detector.kind == RUNS else _of_table
+    names, explanation = find(detector, opened, row or [], worst or 1)
+    channels = _channels(detector, explanation)
     if json:
         print_json(
             [names[i] | _as_dict(explanation, i) | channels[i] for i in range(len(explanation))]
         )
         return
     for i, name in enumerate(names):
-        known = {key: value for key, value in name.items() if pd.notna(value)}
-        print_line(", ".join(f"{key} {value}" for key, value in known.items()))
-        print_line(explanation.describe(i) + _of_channels(channels[i]) + "\n")
+        print_line(", ".join(f"{key} {value}" for key, value in name.items() if pd.notna(value)))
+        costs = [(c["name"], c["cost"]) for c in channels[i].get("channels", ())]
+        dear = ", ".join(f"{name} ({cost:+.3f})" for name, cost in costs[:5] if cost > 0)
+        unusual = f"\nmost unusual channels: {dear}" if dear else ""
+        print_line(explanation.describe(i) + unusual + "\n")
 
 
 def _of_table(
     model: "TableDetector", opened: "Callable[[], Source]", wanted: list[int], worst: int
 ) -> Explained:
-    """Return what rows are called, and what lies behind their scores."""
-    from ocfuse.cli.streams import scored  # noqa: PLC0415
+    """Explain rows by their numbers, or if there are none those with the lowest scores."""
+    from ocfuse.cli.score_files import scored  # noqa: PLC0415
     from ocfuse.tables.detector import RESULTS  # noqa: PLC0415
 
     with collected() as notes:
@@ -114,8 +101,8 @@ def _of_table(
 def _of_stream(
     model: "TableDetector", opened: "Callable[[], Source]", wanted: list[int], worst: int
 ) -> Explained:
-    """Return the same of a stream, in which rows have their scores by those before them."""
-    from ocfuse.cli.streams import scored  # noqa: PLC0415
+    """Do the same for a stream, in which rows have their scores by those before them."""
+    from ocfuse.cli.score_files import scored  # noqa: PLC0415
     from ocfuse.tables.dataframes import listed  # noqa: PLC0415
     from ocfuse.tables.detector import RESULTS  # noqa: PLC0415
 
@@ -158,11 +145,6 @@ def _channels(model: "TableDetector", explanation: "Explanation") -> list[dict[s
     ]
 
 
-def _of_channels(found: dict[str, Any]) -> str:
-    dear = [f"{c['name']} ({c['cost']:+.3f})" for c in found.get("channels", ()) if c["cost"] > 0]
-    return f"\nmost unusual channels: {', '.join(dear[:MOST_CHANNELS])}" if dear else ""
-
-
 def _rows(source: "Source", wanted: list[int]) -> "pd.DataFrame":
     """Return rows by their numbers, in the order asked for."""
     import pandas as pd  # noqa: PLC0415
@@ -189,7 +171,7 @@ def _worst(model: "TableDetector", source: "Source", count: int) -> "pd.DataFram
     """Return the rows with the lowest scores, the lowest first."""
     import pandas as pd  # noqa: PLC0415
 
-    from ocfuse.cli.streams import scored_chunks  # noqa: PLC0415
+    from ocfuse.cli.score_files import scored_chunks  # noqa: PLC0415
 
     rows, lowest = pd.DataFrame(), pd.Series(dtype=float)
     for chunk, scores in scored_chunks(model, source):
@@ -201,13 +183,6 @@ def _worst(model: "TableDetector", source: "Source", count: int) -> "pd.DataFram
 
 
 def _as_dict(explanation: "Explanation", i: int) -> dict[str, Any]:
-    members = zip(
-        explanation.member_names,
-        explanation.weights[i].tolist(),
-        explanation.normalised_scores[i].tolist(),
-        explanation.contributions[i].tolist(),
-        strict=True,
-    )
     near = zip(explanation.nearest_rows[i], explanation.nearest_distances[i], strict=True)
     return {
         "score": explanation.score[i],
@@ -217,8 +192,14 @@ def _as_dict(explanation: "Explanation", i: int) -> dict[str, Any]:
         "base": explanation.base[i],
         "local_p": explanation.local_p[i],
         "members": [
-            dict(zip(("name", "weight", "score", "share"), member, strict=True))
-            for member in members
+            {"name": name, "weight": weight, "score": score, "share": share}
+            for name, weight, score, share in zip(
+                explanation.member_names,
+                explanation.weights[i].tolist(),
+                explanation.normalised_scores[i].tolist(),
+                explanation.contributions[i].tolist(),
+                strict=True,
+            )
         ],
         "nearest_normal": [{"row": row, "distance": distance} for row, distance in near],
         "reason": explanation.reason(i),

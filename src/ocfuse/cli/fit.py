@@ -15,7 +15,6 @@ import typer
 
 from ocfuse.cli.kinds import Heading, KindCommand, Panels
 from ocfuse.cli.options import (
-    DEFAULT_MODEL,
     Anomaly,
     Category,
     Config,
@@ -46,9 +45,8 @@ from ocfuse.cli.options import (
     help_or_value,
     refuse_overwriting,
 )
-from ocfuse.cli.output import collected, in_words, print_json, print_line, progress, warn_of
+from ocfuse.cli.output import at_work, in_words, print_json, print_line, warn_of
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.system.progress import show_progress
 
 if TYPE_CHECKING:
     from ocfuse.encoder import FeatureEncoder
@@ -87,7 +85,7 @@ def fit_command(
             show_default=False,
         ),
     ] = None,
-    out: Out = DEFAULT_MODEL,
+    out: Out = Path("model.ocf"),
     false_alarms: Annotated[
         float,
         typer.Option(
@@ -220,12 +218,15 @@ def fit_command(
         {"--report": report, "--delimiter": delimiter, "--decimal": decimal},
     )
     from ocfuse import tables  # noqa: PLC0415
-    from ocfuse.cli import model_card  # noqa: PLC0415
+    from ocfuse.encoder import FeatureEncoder  # noqa: PLC0415
 
-    model_card.check_report(report)
-    detector = make_detector(
-        members, fusion, tune, false_alarms, seed, threads, encoder(scale, gaps)
-    )
+    if report is not None:
+        from ocfuse.cli.model_card import check_report  # noqa: PLC0415
+
+        check_report(report)
+    is_default = scale == "standard" and gaps is None
+    encoder = None if is_default else FeatureEncoder(scale, gaps or "judge")
+    detector = make_detector(members, fusion, tune, false_alarms, seed, threads, encoder)
     columns: dict[str, Any] = {
         "label": label,
         "normal": normal or None,
@@ -243,16 +244,12 @@ def fit_command(
     else:
         model = tables.TableDetector(detector, **columns, categories=tuple(category or ()))
     if is_spread:
-        from ocfuse.cli import dask_engine  # noqa: PLC0415
-
         cluster = {"scheduler": scheduler, "workers": workers}
-        told = dask_engine.learn_from_folder(
-            model, data, out, cluster, rows=rows, seed=seed, quiet=quiet
-        )
+        done = learn_from_folder(model, data, out, cluster, rows=rows, seed=seed, quiet=quiet)
     else:
         opened = partial(tables.open_source, data, delimiter, decimal=decimal)
-        told = learn(model, opened, out, report, quiet)
-    tell(model, told, json, quiet)
+        done = learn(model, opened, out, report, quiet)
+    print_model(model, done, json, quiet)
 
 
 def make_detector(
@@ -262,7 +259,7 @@ def make_detector(
     false_alarms: float,
     seed: int,
     threads: int | None,
-    encoder: "FeatureEncoder | None" = None,
+    encoder: "FeatureEncoder | None",
 ) -> "FusedDetector":
     """Return a detector as the flags describe it."""
     from ocfuse.ensemble import FusedDetector  # noqa: PLC0415
@@ -280,14 +277,6 @@ def make_detector(
         encoder=encoder,
         tune=tune,
     )
-
-
-def encoder(scale: str, gaps: str | None) -> "FeatureEncoder | None":
-    """Return an encoder as the flags describe it; None is the default one."""
-    from ocfuse.encoder import FeatureEncoder  # noqa: PLC0415
-
-    is_default = scale == "standard" and gaps is None
-    return None if is_default else FeatureEncoder(scale, gaps or "judge")
 
 
 def make_stream(
@@ -319,12 +308,11 @@ def to_members(text: str) -> Any:
 def learn(
     model: "TableDetector", opened: Opened, out: Path, report: Path | None, quiet: bool
 ) -> dict[str, Any]:
-    """Fit and save a model; return the file, the seconds and what was warned of."""
-    from ocfuse.cli.model_card import write_report  # noqa: PLC0415
+    """Fit and save a model; return the file, the seconds and the warnings."""
     from ocfuse.persistence import check_storable  # noqa: PLC0415
 
     check_storable(model)
-    with collected() as notes, progress(quiet) as bar, show_progress(bar):
+    with at_work(quiet) as notes:
         source = opened()
         frame = source.read()
         start = perf_counter()
@@ -332,30 +320,54 @@ def learn(
         seconds = perf_counter() - start
     model.save(out)
     if report is not None:
-        write_report(model, frame, source.name, report)
+        model.report(frame, name=source.name).save(report)
     return {"file": str(out), "seconds": round(seconds, 2), "warnings": notes}
 
 
-def tell(model: "TableDetector", told: dict[str, Any], json: bool, quiet: bool) -> None:
+def learn_from_folder(
+    model: "TableDetector",
+    data: str,
+    out: Path,
+    cluster: dict[str, Any],
+    *,
+    rows: int | None,
+    seed: int,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Fit on a cluster and save a model; return what `learn` does."""
+    from ocfuse import distributed  # noqa: PLC0415
+    from ocfuse.persistence import check_storable  # noqa: PLC0415
+
+    check_storable(model)
+    with at_work(quiet) as notes, distributed.connected(**cluster) as client:
+        start = perf_counter()
+        size = {} if rows is None else {"rows": rows}
+        distributed.fit(model, data, client=client, seed=seed, **size)
+        seconds = perf_counter() - start
+    model.save(out)
+    return {"file": str(out), "seconds": round(seconds, 2), "warnings": notes}
+
+
+def print_model(model: "TableDetector", done: dict[str, Any], json: bool, quiet: bool) -> None:
     """Print what the columns are, what was learned, and what to be careful about."""
     from ocfuse.cli.model_card import facts, print_columns, print_summary  # noqa: PLC0415
 
     if json:
-        print_json(facts(model) | told)
+        print_json(facts(model) | done)
     elif not quiet:
         print_columns(model)
         print_line()
         print_summary(model)
-        size = os.path.getsize(told["file"])
+        size = os.path.getsize(done["file"])
         print_line(
-            f"\n{told['file']} written: {size:,} bytes, {told['seconds']:.1f} s of learning."
+            f"\n{done['file']} written: {size:,} bytes, {done['seconds']:.1f} s of learning."
         )
     if not quiet:
-        warn_of(told["warnings"])
+        warn_of(done["warnings"])
 
 
 def _check(flag: str, make: Callable[[Any], object], given: Any) -> None:
-    """Refuse what the library does."""
+    """Refuse the value of a flag that the library refuses."""
     if given is not None:
         try:
             make(given)

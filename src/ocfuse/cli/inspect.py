@@ -1,8 +1,7 @@
 """`ocfuse inspect`: the card of a model."""
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -23,12 +22,6 @@ def inspect_command(
 ) -> None:
     """Show what a model is and what it learned from."""
     import_early("ocfuse.cli.model_card", "ocfuse.tables")
-
-    show_model(model, json=json)
-
-
-def show_model(model: Path, *, json: bool) -> None:
-    """Print where a model comes from, what it is, and its columns or its families."""
     from ocfuse.cli.model_card import as_table, facts, print_columns, print_summary  # noqa: PLC0415
     from ocfuse.persistence import load, read_header  # noqa: PLC0415
     from ocfuse.tables import TableDetector  # noqa: PLC0415
@@ -36,13 +29,17 @@ def show_model(model: Path, *, json: bool) -> None:
     header = read_header(model)
     loaded = load(model)
     file = {"file": asdict(header) | {"name": str(model)}}
-    if not isinstance(loaded, TableDetector) and _is_of_pictures(loaded):
-        known = picture_facts(loaded)
-        if json:
-            print_json(known | file)
-        else:
-            print_fields([("model", model), *_file(header), *_picture_fields(known)])
-        return
+    if not isinstance(loaded, TableDetector):
+        # models of pictures are few, and only they need what this imports
+        from ocfuse.vision import PictureDetector  # noqa: PLC0415
+
+        if isinstance(loaded, PictureDetector):
+            known = _picture_facts(loaded)
+            if json:
+                print_json(known | file)
+            else:
+                print_fields([("model", model), *_file(header), *_picture_fields(known)])
+            return
     table = as_table(loaded, model)
     if json:
         print_json(facts(table) | file)
@@ -54,14 +51,7 @@ def show_model(model: Path, *, json: bool) -> None:
     print_columns(table)
 
 
-def _is_of_pictures(model: object) -> TypeGuard["PictureDetector"]:
-    """Tell whether a model is one of pictures, which few are: only they need what it imports."""
-    from ocfuse.vision import PictureDetector  # noqa: PLC0415
-
-    return isinstance(model, PictureDetector)
-
-
-def picture_facts(detector: "PictureDetector") -> dict[str, Any]:
+def _picture_facts(detector: "PictureDetector") -> dict[str, Any]:
     """Return what is known of a model of pictures, for JSON."""
     weights = detector.fusion_.weights_.tolist()
     groups = detector.normal_groups_

@@ -20,7 +20,7 @@ class Kind(Enum):
     PICTURES = "pictures"
 
 
-#: Parameters that say the kind; without them, it is rows, or what the model tells.
+#: Parameters that say the kind; without them it is rows, or what the model was fitted to.
 FLAGS = {Kind.STREAMS: "stream", Kind.PICTURES: "video"}
 
 
@@ -49,21 +49,14 @@ KINDS = {
 }
 #: Parameters by the heading that they stand below.
 Panels: TypeAlias = Mapping[str, Sequence[str]]
-#: Argument that names a table.
-DATA = "data"
 #: Where the context of a command holds the kinds that its data may be of.
 CHOSEN = "ocfuse.kinds"
 
 
 class KindCommand(TyperCommand):
-    """A command for several kinds of data; ``--stream`` and ``--video`` choose.
+    """A command for several kinds of data; ``--stream`` and ``--video`` choose."""
 
-    Attributes
-    ----------
-    panels : mapping of str to sequence of str
-        Parameters below each heading of the help; others have their own, or none.
-    """
-
+    #: Parameters below each heading of the help; others have their own, or none.
     panels: ClassVar[Panels] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -78,19 +71,15 @@ class KindCommand(TyperCommand):
         # settings in the file depend on the kind, wherever on the line it stands
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         flags = [name for name in FLAGS.values() if name in given]
-        ctx.meta[CHOSEN] = self._kinds(flags)
-        rest = super().parse_args(ctx, args)
-        if not ctx.resilient_parsing:
-            self._refuse_others(ctx, given, flags)
-        return rest
-
-    def _kinds(self, flags: Sequence[str]) -> tuple[Kind, ...]:
-        if flags:
-            return tuple(kind for kind, name in FLAGS.items() if name in flags)
         known = {param.name for param in self.params}
-        return tuple(kind for kind in KINDS[Heading.TABLES] if FLAGS.get(kind) not in known)
-
-    def _refuse_others(self, ctx: Any, given: Mapping[str, Any], flags: Sequence[str]) -> None:
+        ctx.meta[CHOSEN] = (
+            tuple(kind for kind, name in FLAGS.items() if name in flags)
+            if flags
+            else tuple(kind for kind in KINDS[Heading.TABLES] if FLAGS.get(kind) not in known)
+        )
+        rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return rest
         if len(flags) > 1:
             raise typer.BadParameter(
                 "--stream is for tables of sensors, --video for pictures. Give one of them."
@@ -98,12 +87,13 @@ class KindCommand(TyperCommand):
         for param in self.params:
             if param.param_type_name == "option" and param.name in given and not is_for(ctx, param):
                 ctx.fail(f"{longest_flag(param)} is for {self._advice(param, flags)}.")
-        data = ctx.params.get(DATA)
+        data = ctx.params.get("data")
         if data is not None and is_of(ctx, Kind.PICTURES):
             ctx.fail(f"Got unexpected extra argument(s) ({data}). Recordings are named by --video.")
+        return rest
 
     def _advice(self, param: Any, flags: Sequence[str]) -> str:
-        """Say what an option is for, and what to do."""
+        """Return what an option is for, and what to do."""
         kinds = KINDS[param.rich_help_panel]
         known = {param.name for param in self.params}
         missing = [f"--{FLAGS[kind]}" for kind in kinds if FLAGS.get(kind) in known]
@@ -116,12 +106,12 @@ class KindCommand(TyperCommand):
 
 
 def is_of(ctx: typer.Context, kind: Kind) -> bool:
-    """Tell whether the data of a command are, or may be, of a kind."""
+    """Return whether the data of a command are, or may be, of a kind."""
     return kind in ctx.meta.get(CHOSEN, ())
 
 
 def is_for(ctx: typer.Context, param: Any) -> bool:
-    """Tell whether a parameter is for the kind of data that a command has."""
+    """Return whether a parameter is for the kind of data that a command has."""
     kinds = KINDS.get(getattr(param, "rich_help_panel", None) or "")
     return CHOSEN not in ctx.meta or kinds is None or any(is_of(ctx, kind) for kind in kinds)
 

@@ -3,26 +3,20 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from ocfuse.cli.output import oddities, print_fields, print_line, print_table
-from ocfuse.ensemble.score import Trace
 from ocfuse.exceptions import ModelFileError
 from ocfuse.persistence import load
 from ocfuse.report.page import find_browser
 from ocfuse.report.words import count
 from ocfuse.streaming.course import DRIFTING
 from ocfuse.tables import TableDetector
-from ocfuse.tables.dataframes import Frame
 from ocfuse.tables.detector import RUNS
 
 if TYPE_CHECKING:
     from ocfuse.vision import PictureDetector
 
-#: Columns that are listed; those that are left out are always told.
-MOST_COLUMNS = 40
 #: Kinds of columns that are learned from.
 LEARNED = ("number", "category")
 
@@ -53,11 +47,11 @@ def facts(model: TableDetector) -> dict[str, Any]:
     } | model.facts()
 
 
-def print_columns(model: TableDetector) -> None:
-    """Print what every column is, and why some are left out."""
+def print_columns(model: TableDetector, most: int = 40) -> None:
+    """Print what columns are: so many that are learned from, and all others, with the reason."""
     columns = model.schema_.columns
     features = [column for column in columns if column.kind in LEARNED]
-    hidden = {column.name for column in features[MOST_COLUMNS:]}
+    hidden = {column.name for column in features[most:]}
     rows = [(c.name, c.kind, c.reason) for c in columns if c.name not in hidden]
     print_table(("column", "kind", "why"), rows)
     if hidden:
@@ -180,10 +174,8 @@ def load_detector(
     return model
 
 
-def check_report(path: Path | None) -> None:
-    """Refuse before the work is done, not after."""
-    if path is None:
-        return
+def check_report(path: Path) -> None:
+    """Refuse a report that could not be written, before the work is done."""
     if not path.parent.is_dir():
         raise typer.BadParameter(
             f"there is no folder {path.parent}. Create it first.", param_hint="--report"
@@ -194,15 +186,3 @@ def check_report(path: Path | None) -> None:
         )
     if path.suffix.lower() == ".pdf":
         find_browser()
-
-
-def write_report(
-    model: TableDetector,
-    frame: Frame,
-    name: str,
-    path: Path,
-    trace: Trace | None = None,
-    has_score: NDArray[np.bool_] | None = None,
-) -> None:
-    """Write a page on the alarms among rows, and why they were raised; see `report`."""
-    model.report(frame, name=name, trace=trace, has_score=has_score).save(path)

@@ -23,13 +23,11 @@ from threadpoolctl import threadpool_limits
 
 from ocfuse.cli.kinds import Heading, is_for, longest_flag, table_name
 from ocfuse.cli.output import print_line
-from ocfuse.cli.runtime import COMMANDS, GROUPS, STREAM, VIDEO
+from ocfuse.cli.runtime import COMMANDS
 from ocfuse.exceptions import MissingPackageError, did_you_mean
 
 #: Pools, which this module must not import.
 POOL_NAMES = ("default", "large", "light", "wide", "paper", "paper-all")
-#: What libraries ask for the number of their threads when they are loaded.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Model = Annotated[Path, typer.Argument(help="Model that `ocfuse fit` wrote.", show_default=False)]
 Data = Annotated[
@@ -40,8 +38,6 @@ Data = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")]
-#: Where `fit` writes unless somebody says otherwise.
-DEFAULT_MODEL = Path("model.ocf")
 Force = Annotated[bool, typer.Option("--force/--no-force", help="Replace an existing model.")]
 Label = Annotated[str | None, typer.Option(help="Column that tells normal from not.")]
 Normal = Annotated[
@@ -127,25 +123,17 @@ Seed = Annotated[
     typer.Option(min=0, help="Seed of all that is left to chance.", rich_help_panel=Heading.ALL),
 ]
 
-#: Read if it is there.
-DEFAULT_FILE = Path("ocfuse.toml")
-#: Flags that may stand at the top of the file.
-SHARED = ("json", "quiet", "seed", "threads")
-#: Commands that may have a table.
+#: Tables that a config file may have; groups of commands have none.
 TABLES = (
-    *(name for name in COMMANDS if name not in GROUPS),
-    *(f"{name}-video" for name in VIDEO),
-    *(f"{name}-stream" for name in STREAM),
+    *(name for name in COMMANDS if name not in ("data", "bench")),
+    *("fit-video", "watch-video", "fit-stream"),
 )
 
-#: Endings that tell the format of scores; each but the last also with .gz.
-SCORE_FORMATS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
-KNOWN = ".csv, .tsv, .jsonl (each also with .gz) and .parquet"
+#: Formats of score files, as errors and the help name them.
+SCORE_FORMATS = ".csv, .tsv, .jsonl (each also with .gz) and .parquet"
 
 #: Formats of annotated videos, by the endings of their names.
 VIDEO_FORMATS = {".mp4": "mp4", ".mkv": "matroska", ".avi": "avi", ".mov": "mov"}
-#: Frames in a row below the threshold that raise an event: a tenth of a second.
-MIN_FRAMES = 3
 
 Topic = Annotated[
     str | None,
@@ -154,18 +142,23 @@ Topic = Annotated[
 
 
 def use_config(ctx: typer.Context, path: Path | None) -> Path | None:
-    """Let a file say what flags do not; the callback of ``--config``."""
-    if path is None and DEFAULT_FILE.is_file():
-        path = DEFAULT_FILE
+    """Take defaults of flags from a file; the callback of ``--config``."""
+    default = Path("ocfuse.toml")
+    if path is None and default.is_file():
+        path = default
     if path is not None:
-        params = [param for param in ctx.command.params if is_for(ctx, param)]
-        flags = {_flag(param): param for param in params if _flag(param)}
-        ctx.default_map = _defaults(read(path), table_name(ctx), flags)
+        flags = {
+            longest_flag(param).lstrip("-"): param
+            for param in ctx.command.params
+            if param.param_type_name == "option"
+            and param.name not in ("config", "help")
+            and is_for(ctx, param)
+        }
+        ctx.default_map = _defaults(_read_toml(path), table_name(ctx), flags)
     return path
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return what a TOML file says."""
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         toml = importlib.import_module("tomllib")
     except ImportError:
@@ -184,8 +177,9 @@ def read(path: Path) -> dict[str, Any]:
 def _defaults(settings: dict[str, Any], command: str, flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values for one command by the names of its parameters."""
     own = settings.pop(command, {})
-    shared = {key: value for key, value in settings.items() if key in SHARED}
-    _refuse_unknown(settings, (*TABLES, *SHARED), "the file")
+    may_be_shared = ("json", "quiet", "seed", "threads")
+    shared = {key: value for key, value in settings.items() if key in may_be_shared}
+    _refuse_unknown(settings, (*TABLES, *may_be_shared), "the file")
     if not isinstance(own, dict):
         raise typer.BadParameter(f"{command} must be a table. Write [{command}] above its keys.")
     _refuse_unknown(own, flags, f"[{command}]")
@@ -213,13 +207,6 @@ def _value(key: str, value: Any, param: Any) -> Any:
     return value
 
 
-def _flag(param: Any) -> str:
-    """Return "false-alarms" for the option ``--false-alarms``; empty for what is no setting."""
-    if param.param_type_name != "option" or param.name in ("config", "help"):
-        return ""
-    return longest_flag(param).lstrip("-")
-
-
 def _be_quiet(ctx: typer.Context, is_asked: bool) -> bool:
     if is_asked:
         ctx.with_resource(warnings.catch_warnings())
@@ -235,9 +222,10 @@ def _limit_threads(ctx: typer.Context, threads: int | None) -> int | None:
 
 @contextmanager
 def _limited(threads: int) -> Iterator[None]:
-    """Limit the libraries that are loaded, and those that will be."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+    """Limit the libraries that are loaded, and by variables those that will be."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, str(threads)))
     try:
         with threadpool_limits(limits=threads):
             yield
@@ -274,11 +262,6 @@ def _check_decimal(decimal: str | None) -> str | None:
     return decimal
 
 
-#: How `fit` and `compare` are told the rate; commands that have a model may leave it to that.
-Rate = Annotated[
-    float,
-    typer.Option(help="Share of normal rows that may raise an alarm.", callback=check_rate),
-]
 Delimiter = Annotated[
     str | None,
     typer.Option(
@@ -349,7 +332,9 @@ def score_format(path: Path) -> str:
     """Return the ending that tells the format, in small letters; empty if none does."""
     is_compressed = path.suffix.lower() == ".gz"
     kind = (path.with_suffix("") if is_compressed else path).suffix.lower()
-    return kind if kind in SCORE_FORMATS and (kind, is_compressed) != (".parquet", True) else ""
+    if kind == ".parquet":
+        return "" if is_compressed else kind
+    return kind if kind in (".csv", ".tsv", ".jsonl", ".ndjson") else ""
 
 
 def check_scores(path: Path | None) -> Path | None:
@@ -362,7 +347,7 @@ def check_scores(path: Path | None) -> Path | None:
         )
     if not score_format(path):
         raise typer.BadParameter(
-            f"The name tells the format: {KNOWN}. Got {path.name}.", param_hint="--out"
+            f"The name tells the format: {SCORE_FORMATS}. Got {path.name}.", param_hint="--out"
         )
     _require_folder(path)
     return path
@@ -382,13 +367,7 @@ def check_model(path: Path, force: bool) -> None:
 def refuse_overwriting(
     written: Mapping[str, Path | None], read: Mapping[str, Path | str | None]
 ) -> None:
-    """Refuse to write a file that is read, or the same one twice.
-
-    Parameters
-    ----------
-    written, read : mapping of str
-        Files by the names that the user knows; None where there is none.
-    """
+    """Refuse to write a file that is read, or the same one twice; files by names for the user."""
     targets = {name: path for name, path in written.items() if path is not None}
     sources = {name: Path(path) for name, path in read.items() if path is not None}
     for (name, path), (other, second) in combinations(targets.items(), 2):
@@ -403,27 +382,22 @@ def refuse_overwriting(
 
 
 def check_engine(engine: str | None, needs: dict[str, object], excluded: dict[str, object]) -> bool:
-    """Tell whether many machines are asked for; refuse what does not go with that.
+    """Return whether many machines are asked for; refuse flags that do not go with that.
 
-    Parameters
-    ----------
-    engine : str or None
-        What was asked for.
-    needs, excluded : dict
-        What goes with an engine only, and what does not, by flag; None and False are nothing.
+    `needs` go with an engine only, `excluded` without one only; None and False are not given.
     """
     if engine not in (None, "dask"):
         raise typer.BadParameter(f"must be dask. Got {engine!r}.", param_hint="--engine")
-    given = {name for name, value in (needs if engine is None else excluded).items() if value}
-    if given and engine is None:
-        raise typer.BadParameter(f"{', '.join(sorted(given))}: only with --engine dask")
+    refused = needs if engine is None else excluded
+    given = ", ".join(sorted(name for name, value in refused.items() if value))
     if given:
-        raise typer.BadParameter(f"{', '.join(sorted(given))}: not with --engine dask")
+        when = "only" if engine is None else "not"
+        raise typer.BadParameter(f"{given}: {when} with --engine dask")
     return engine is not None
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Tell whether two names stand for one file, be it there yet or not."""
+    """Return whether two names stand for one file, be it there yet or not."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)

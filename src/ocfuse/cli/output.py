@@ -21,7 +21,7 @@ import typer
 from ocfuse.cli.runtime import ExitCode
 from ocfuse.exceptions import CellsWarning, OcfuseWarning, RowsWarning
 from ocfuse.system.packages import slow
-from ocfuse.system.progress import Progress, ProgressBar, silent
+from ocfuse.system.progress import Progress, ProgressBar, show_progress, silent
 
 #: What is counted in a stream, in words.
 COUNTED = {
@@ -36,16 +36,10 @@ COUNTED = {
     "context": "without a context",
     "refused": "that could not be read",
 }
-#: Columns of a table that goes to a file or another program: nothing is cut off.
-PIPE_WIDTH = 240
-#: Warnings that are shown; every file of a folder may have its own.
-MOST_WARNINGS = 10
 #: What moves a cursor, hides text or turns it around; and halves of letters, which none can write.
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-#: Types of what pandas puts where there is nothing; pandas itself is not imported here.
-GAPS = ("NaTType", "NAType")
 
 #: Settings that are flags of the same name.
 SAME = (
@@ -75,8 +69,6 @@ PHRASES = {
     "allow a longer timeout": "allow more by --timeout",
     "of every run, or of none": "of every run; or use --no-progress",
 }
-SETTING = re.compile(rf"(?<![\w.'\"-])({'|'.join((*SAME, *OTHER))})=(?=['\"\d])")
-WORD = re.compile(rf"(?<![\w.'\"-])({'|'.join(OTHER)})\b")
 
 
 def have_streams() -> None:
@@ -101,16 +93,6 @@ def printable(text: str) -> str:
     """Return text whose control characters, but line feed and tab, are written out in letters.
 
     Names and values come from files of strangers, and a terminal obeys what it is sent.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        The same, if there are none.
     """
     return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
@@ -190,17 +172,17 @@ def warn(text: str) -> None:
     sys.stderr.write(printable(text) + "\n")
 
 
-def warn_of(notes: Sequence[str]) -> None:
-    """Print warnings, as many as somebody will read."""
-    for note in notes[:MOST_WARNINGS]:
+def warn_of(notes: Sequence[str], most: int = 10) -> None:
+    """Print warnings, not more than somebody will read: every file of a folder may have its own."""
+    for note in notes[:most]:
         warn(f"Warning: {note}")
-    if len(notes) > MOST_WARNINGS:
-        warn(f"... and {len(notes) - MOST_WARNINGS} more warnings")
+    if len(notes) > most:
+        warn(f"... and {len(notes) - most} more warnings")
 
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Progress]:
-    """Give whom to tell of progress: a bar if somebody sits at the terminal."""
+    """Yield what shows progress: a bar if somebody sits at the terminal."""
     if quiet or not sys.stderr.isatty():
         yield silent
         return
@@ -212,8 +194,15 @@ def progress(quiet: bool) -> Iterator[Progress]:
 
 
 @contextmanager
+def at_work(quiet: bool) -> Iterator[list[str]]:
+    """Show the progress of what is done inside; yield its warnings as `collected` does."""
+    with collected() as notes, progress(quiet) as bar, show_progress(bar):
+        yield notes
+
+
+@contextmanager
 def collected() -> Iterator[list[str]]:
-    """Give the warnings of ours inside when it is left, each once and on one line."""
+    """Yield a list that holds our warnings once it is left, each once and on one line."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OcfuseWarning)
@@ -251,8 +240,8 @@ def in_words(message: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON knows: no NaN, no arrays, no dates, no bytes."""
-    if type(value).__name__ in GAPS:
+    """Return a value without NaN, arrays, dates and bytes, which JSON does not know."""
+    if type(value).__name__ in ("NaTType", "NAType"):  # gaps of pandas, which is not imported here
         return None
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
@@ -283,19 +272,18 @@ def _console() -> Any:
     # made anew for each use: stdout may have been redirected since
     make = slow("rich.console").Console
     console = make(file=sys.stdout)
-    return console if console.is_terminal else make(file=sys.stdout, width=PIPE_WIDTH)
+    # of what goes to a file or another program nothing is cut off
+    return console if console.is_terminal else make(file=sys.stdout, width=240)
 
 
 def in_flags(text: str) -> str:
     """Return a message with flags in place of settings of Python."""
     for words, other in PHRASES.items():
         text = text.replace(words, other)
-    text = SETTING.sub(lambda found: f"{_flag(found[1])} ", text)
-    return WORD.sub(lambda found: _flag(found[1]), text)
-
-
-def _flag(name: str) -> str:
-    return OTHER.get(name, f"--{name}")
+    flags = {name: f"--{name}" for name in SAME} | OTHER
+    setting = rf"(?<![\w.'\"-])({'|'.join(flags)})=(?=['\"\d])"
+    text = re.sub(setting, lambda found: f"{flags[found[1]]} ", text)
+    return re.sub(rf"(?<![\w.'\"-])({'|'.join(OTHER)})\b", lambda found: OTHER[found[1]], text)
 
 
 def oddities(counts: dict[str, int]) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
-#: Their modules, imported when they are called as some need scikit-learn, which takes long; and
-#: what the help says.
+#: Module and help of every command. A module is imported when its command is called: some need
+#: scikit-learn, which takes long.
 COMMANDS = {
     "demo": (
         "ocfuse.cli.demo",
@@ -39,12 +39,6 @@ COMMANDS = {
     "data": ("ocfuse.cli.data", "List, fetch and show data sets."),
     "bench": ("ocfuse.lab.bench", "Run the paper's experiment again."),
 }
-#: Those among them that are groups of commands and have no settings in a file.
-GROUPS = ("data", "bench")
-#: Commands that take pictures, too, with ``--video``.
-VIDEO = ("fit", "watch")
-#: Commands that take runs of sensors, too, with ``--stream``.
-STREAM = ("fit",)
 
 
 class ExitCode(IntEnum):
@@ -60,85 +54,36 @@ class ExitCode(IntEnum):
     TERMINATED = 143
 
 
-#: Exit codes by signal of a command that is asked; a service that is stopped has not failed.
-CODES = {signal.SIGINT: int(ExitCode.INTERRUPTED), signal.SIGTERM: 0}
-
-
 class Terminated(SystemExit):
     """Unwind the program, so that temporary files are removed."""
 
 
-@contextmanager
-def tidy_termination() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated` inside.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set handlers
-        return
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _terminate(number: int, frame: object) -> None:
-    raise Terminated(int(ExitCode.TERMINATED))
-
-
 class Stop:
-    """Whether somebody wants an end.
+    """Whether a signal has asked for an end, and the exit code that goes with it."""
 
-    Parameters
-    ----------
-    tell : callable
-        Called when somebody does.
-
-    Attributes
-    ----------
-    is_asked : bool
-        Somebody does.
-    code : int
-        Exit code that goes with it.
-    """
-
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self.tell = tell
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self.notify = notify
         self.is_asked = False
         self.code = 0
 
     def ask(self, number: int, frame: object) -> None:
-        """Take note; who asks again has no patience left."""
+        """Handle a signal: the first one asks for an end, the second one forces it."""
         if self.is_asked:
             raise KeyboardInterrupt
-        self.is_asked, self.code = True, CODES[signal.Signals(number)]
-        self.tell()
+        self.is_asked = True
+        # a service that is stopped by SIGTERM has not failed
+        self.code = int(ExitCode.INTERRUPTED) if number == signal.SIGINT else 0
+        self.notify()
 
 
 @contextmanager
-def wish_to_stop(tell: Callable[[], None]) -> Iterator[Stop]:
-    """Take signals as a wish: tell it, and go on.
-
-    Parameters
-    ----------
-    tell : callable
-        Called when a signal has come.
-
-    Yields
-    ------
-    Stop
-        Knows the exit code.
-    """
-    stop = Stop(tell)
+def wish_to_stop(notify: Callable[[], None]) -> Iterator[Stop]:
+    """Call a function at the first SIGINT or SIGTERM inside, and go on."""
+    stop = Stop(notify)
     if threading.current_thread() is not threading.main_thread():
         yield stop  # only the main thread may set handlers
         return
-    before = {number: signal.signal(number, stop.ask) for number in CODES}
+    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:

@@ -10,7 +10,7 @@ import typer
 
 from ocfuse.cli.early import import_early
 from ocfuse.cli.options import (
-    KNOWN,
+    SCORE_FORMATS,
     Config,
     Data,
     Decimal,
@@ -32,8 +32,18 @@ from ocfuse.cli.options import (
     check_scores,
     refuse_overwriting,
 )
-from ocfuse.cli.output import collected, oddities, print_json, print_line, progress, warn, warn_of
+from ocfuse.cli.output import (
+    collected,
+    in_words,
+    oddities,
+    print_json,
+    print_line,
+    progress,
+    warn,
+    warn_of,
+)
 from ocfuse.cli.runtime import ExitCode
+from ocfuse.exceptions import TableError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,9 +51,6 @@ if TYPE_CHECKING:
     from ocfuse.tables import Source, TableDetector
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-#: Rows from which on a share of alarms tells something about the table.
-FEWEST_ROWS = 10
 
 
 @app.command("score")
@@ -55,7 +62,7 @@ def score_command(
         typer.Option(
             "--out",
             "-o",
-            help=f"File for the scores ({KNOWN}); else stdout. With an engine, a folder.",
+            help=f"File for the scores ({SCORE_FORMATS}); else stdout. With an engine, a folder.",
         ),
     ] = None,
     threshold: Threshold = None,
@@ -113,13 +120,12 @@ def score_command(
     from ocfuse import tables  # noqa: PLC0415
     from ocfuse.cli import model_card  # noqa: PLC0415
 
-    model_card.check_report(report)
+    if report is not None:
+        model_card.check_report(report)
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
     if is_spread and out is not None:
-        from ocfuse.cli import dask_engine  # noqa: PLC0415
-
         cluster = {"scheduler": scheduler, "workers": workers}
-        tally = dask_engine.score_folder(
+        tally = score_folder(
             detector, data, out, cluster, json=json, quiet=quiet, keep_going=keep_going
         )
     else:
@@ -138,21 +144,13 @@ def score_command(
 
 @dataclass
 class Tally:
-    """What became of the rows so far.
-
-    Attributes
-    ----------
-    rows, anomalies : int
-        Rows, and anomalies among them.
-    without : list of int
-        Numbers of the rows that have no score.
-    unknown : int
-        Rows without a score that may be anomalies: not those that begin a stream.
-    """
+    """What became of the rows so far."""
 
     rows: int = 0
     anomalies: int = 0
+    #: Numbers of the rows that have no score.
     without: list[int] = field(default_factory=list)
+    #: Rows without a score that may be anomalies: not those that begin a stream.
     unknown: int = 0
 
     def add(self, scores: "pd.DataFrame") -> None:
@@ -162,14 +160,14 @@ class Tally:
         self.without += scores.index[scores["score"].isna()].tolist()
 
     def exceeds(self, share: float) -> bool:
-        """Tell whether more than a share of the rows are anomalies, or may be."""
+        """Return whether more than a share of the rows are anomalies, or may be."""
         return self.anomalies + self.unknown > share * self.rows
 
     def notes(self) -> list[str]:
-        """Say what is odd about so many alarms."""
+        """Return what is odd about so many alarms; of fewer than 10 rows nothing is."""
         from ocfuse.report.words import MANY_ALARMS, MOST  # noqa: PLC0415
 
-        is_odd = self.rows >= FEWEST_ROWS and self.anomalies > MOST * self.rows
+        is_odd = self.rows >= 10 and self.anomalies > MOST * self.rows
         return [MANY_ALARMS] if is_odd else []
 
 
@@ -187,8 +185,7 @@ def score_table(
     """Write the scores of all rows, and perhaps a report; return how many there are."""
     import pandas as pd  # noqa: PLC0415
 
-    from ocfuse.cli.model_card import write_report  # noqa: PLC0415
-    from ocfuse.cli.streams import to_file, to_stdout  # noqa: PLC0415
+    from ocfuse.cli.score_files import to_file, to_stdout  # noqa: PLC0415
     from ocfuse.ensemble.score import Trace, keep_traces  # noqa: PLC0415
 
     place = to_stdout(json) if out is None else to_file(out)
@@ -208,56 +205,109 @@ def score_table(
             frame = pd.concat(chunks)
             has_score = ~frame.index.isin(tally.without)
             trace = Trace.join(traces) if traces else None
-            write_report(model, frame, source.name, report, trace, has_score)
+            page = model.report(frame, name=source.name, trace=trace, has_score=has_score)
+            page.save(report)
     tally.unknown = model.n_unknown(len(tally.without), tally.rows)
     if tally.unknown and model.needed:
         notes.append(f"No row has a score. {model.needed}")
     notes += [note for note in (*again, *tally.notes()) if note not in notes]
     if not quiet:
         warn_of(notes)
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "rows": tally.rows,
         "anomalies": tally.anomalies,
         "without_score": len(tally.without),
     }
     if model.counts is not None:
-        told["counts"] = model.counts
-    told |= {"threshold": model.offset_, "file": out and str(out), "warnings": notes}
-    tell(told, json, quiet)
+        summary["counts"] = model.counts
+    summary |= {"threshold": model.offset_, "file": out and str(out), "warnings": notes}
+    print_summary(summary, json, quiet)
     return tally
 
 
 def _all_scores(
     model: "TableDetector", source: "Source", quiet: bool, keep_going: bool, why: bool | str
 ) -> "Iterator[tuple[pd.DataFrame, pd.DataFrame]]":
-    from ocfuse.cli.streams import scored_chunks  # noqa: PLC0415
+    from ocfuse.cli.score_files import scored_chunks  # noqa: PLC0415
 
     n_rows = 0
-    with progress(quiet) as tell:
+    with progress(quiet) as show:
         for chunk, scores in scored_chunks(model, source, keep_going=keep_going, why=why):
             yield chunk, scores
             n_rows += len(scores)
             if source.n_bytes:
                 done = min(100 * source.bytes_read // source.n_bytes, 100)
-                tell("score", f"{n_rows:,} rows", done, 100)
+                show("score", f"{n_rows:,} rows", done, 100)
 
 
-def tell(told: dict[str, Any], json: bool, quiet: bool) -> None:
+def score_folder(
+    model: "TableDetector",
+    data: str,
+    out: Path,
+    cluster: dict[str, Any],
+    *,
+    json: bool,
+    quiet: bool,
+    keep_going: bool,
+) -> Tally:
+    """Write the scores of all files of a folder on a cluster; return how many rows there are."""
+    from ocfuse import distributed  # noqa: PLC0415
+    from ocfuse.report.words import count  # noqa: PLC0415
+
+    with distributed.connected(**cluster) as client, progress(quiet) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar("score", f"{done:,} of {count(total, 'file')}", done, total)
+
+        outcome = distributed.score(
+            model, data, out, client=client, keep_going=keep_going, progress=show
+        )
+    with collected() as notes:
+        outcome.give_warnings()
+    tally = Tally(outcome.rows, outcome.anomalies, unknown=outcome.without_score)
+    notes += tally.notes()
+    if not quiet:
+        warn_of(notes)
+    summary = {
+        "rows": outcome.rows,
+        "anomalies": outcome.anomalies,
+        "without_score": outcome.without_score,
+        "threshold": model.detector_.offset_,
+        "file": str(out),
+        "files": outcome.files,
+        "resumed": outcome.resumed,
+        "failed": outcome.failed,
+        "warnings": notes,
+    }
+    print_summary(summary, json, quiet)
+    if outcome.failed:  # files without scores are no success
+        for why in outcome.failed.values():
+            warn(in_words(why))
+        raise TableError(
+            f"There are no scores of {count(len(outcome.failed), 'file')}; those of the other "
+            f"{outcome.files:,} are written."
+        )
+    return tally
+
+
+def print_summary(summary: dict[str, Any], json: bool, quiet: bool) -> None:
     """Print what became of the rows."""
     from ocfuse.report.words import count  # noqa: PLC0415
 
-    if told["file"] and json:
-        print_json(told)
+    if summary["file"] and json:
+        print_json(summary)
     elif not quiet:
         # scores on stdout stay alone there
-        say = print_line if told["file"] else warn
-        where = f" {told['file']} written." if told["file"] else ""
-        rows, share = count(told["rows"], "row"), told["anomalies"] / max(told["rows"], 1)
-        rows += f" ({told['without_score']:,} without a score)" if told["without_score"] else ""
-        say(
-            f"{rows}, {count(told['anomalies'], 'anomaly', 'anomalies')} ({share:.2%}) "
-            f"below the threshold {told['threshold']:.4g}.{where}"
+        say = print_line if summary["file"] else warn
+        where = f" {summary['file']} written." if summary["file"] else ""
+        rows, share = count(summary["rows"], "row"), summary["anomalies"] / max(summary["rows"], 1)
+        rows += (
+            f" ({summary['without_score']:,} without a score)" if summary["without_score"] else ""
         )
-        odd = oddities(told.get("counts", {}))
+        say(
+            f"{rows}, {count(summary['anomalies'], 'anomaly', 'anomalies')} ({share:.2%}) "
+            f"below the threshold {summary['threshold']:.4g}.{where}"
+        )
+        odd = oddities(summary.get("counts", {}))
         if odd:
             say(f"Rows of the stream: {', '.join(odd)}.")

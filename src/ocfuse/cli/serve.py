@@ -2,7 +2,6 @@
 
 import signal
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,19 +14,16 @@ from ocfuse.cli.runtime import ExitCode
 if TYPE_CHECKING:
     from ocfuse.serve import Settings
 
-#: Headings of the help.
-SAFETY, LIMITS, BATCHES = "Safety", "Limits for one client", "Batches"
-EVENTS = "Events of streams"
-#: Bytes of a megabyte.
-MB = 2**20
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-#: What a token on a network needs.
-PLAIN = (
-    "Warning: without TLS, token and rows can be read on their way. Give --tls-cert and --tls-key, "
-    "or let a proxy on this machine speak TLS."
-)
+
+class Panel:
+    """Headings of options in the help."""
+
+    EVENTS = "Events of streams"
+    SAFETY = "Safety"
+    LIMITS = "Limits for one client"
+    BATCHES = "Batches"
 
 
 @app.command("serve")
@@ -45,58 +41,61 @@ def serve_command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     events: Annotated[
         Path | None,
-        typer.Option(help="File to keep events in (SQLite).", rich_help_panel=EVENTS),
+        typer.Option(help="File to keep events in (SQLite).", rich_help_panel=Panel.EVENTS),
     ] = None,
     keep_days: Annotated[
         float | None,
         typer.Option(
-            min=0.001, help="Days to keep an event; by default for ever.", rich_help_panel=EVENTS
+            min=0.001,
+            help="Days to keep an event; by default for ever.",
+            rich_help_panel=Panel.EVENTS,
         ),
     ] = None,
     keep_events: Annotated[
-        int, typer.Option(min=1, help="Events to keep.", rich_help_panel=EVENTS)
+        int, typer.Option(min=1, help="Events to keep.", rich_help_panel=Panel.EVENTS)
     ] = 100_000,
     keep_pictures: Annotated[
-        float, typer.Option(min=0.001, help="Megabytes of their pictures.", rich_help_panel=EVENTS)
+        float,
+        typer.Option(min=0.001, help="Megabytes of their pictures.", rich_help_panel=Panel.EVENTS),
     ] = 256.0,
     token_file: Annotated[
         Path | None,
         typer.Option(
             help="File with the token that clients must show; by default OCFUSE_TOKEN, if set.",
-            rich_help_panel=SAFETY,
+            rich_help_panel=Panel.SAFETY,
         ),
     ] = None,
     tls_cert: Annotated[
-        Path | None, typer.Option(help="Certificate, PEM.", rich_help_panel=SAFETY)
+        Path | None, typer.Option(help="Certificate, PEM.", rich_help_panel=Panel.SAFETY)
     ] = None,
     tls_key: Annotated[
-        Path | None, typer.Option(help="Its key, PEM.", rich_help_panel=SAFETY)
+        Path | None, typer.Option(help="Its key, PEM.", rich_help_panel=Panel.SAFETY)
     ] = None,
     max_body: Annotated[
-        float, typer.Option(min=0.001, help="Megabytes of a request.", rich_help_panel=LIMITS)
+        float, typer.Option(min=0.001, help="Megabytes of a request.", rich_help_panel=Panel.LIMITS)
     ] = 8.0,
     max_rows: Annotated[
-        int, typer.Option(min=1, help="Rows of a request.", rich_help_panel=LIMITS)
+        int, typer.Option(min=1, help="Rows of a request.", rich_help_panel=Panel.LIMITS)
     ] = 10_000,
     max_columns: Annotated[
-        int, typer.Option(min=1, help="Columns of a row.", rich_help_panel=LIMITS)
+        int, typer.Option(min=1, help="Columns of a row.", rich_help_panel=Panel.LIMITS)
     ] = 2_000,
     max_nesting: Annotated[
-        int, typer.Option(min=3, help="Depth of JSON.", rich_help_panel=LIMITS)
+        int, typer.Option(min=3, help="Depth of JSON.", rich_help_panel=Panel.LIMITS)
     ] = 8,
     max_seconds: Annotated[
-        float, typer.Option(min=0.01, help="Seconds of a request.", rich_help_panel=LIMITS)
+        float, typer.Option(min=0.01, help="Seconds of a request.", rich_help_panel=Panel.LIMITS)
     ] = 30.0,
     max_requests: Annotated[
-        int, typer.Option(min=1, help="Requests at a time.", rich_help_panel=LIMITS)
+        int, typer.Option(min=1, help="Requests at a time.", rich_help_panel=Panel.LIMITS)
     ] = 256,
     max_streams: Annotated[
-        int, typer.Option(min=1, help="Open streams at a time.", rich_help_panel=LIMITS)
+        int, typer.Option(min=1, help="Open streams at a time.", rich_help_panel=Panel.LIMITS)
     ] = 64,
     batch_rows: Annotated[
         int,
         typer.Option(
-            min=1, help="Rows of requests that are scored together.", rich_help_panel=BATCHES
+            min=1, help="Rows of requests that are scored together.", rich_help_panel=Panel.BATCHES
         ),
     ] = 256,
     batch_wait: Annotated[
@@ -105,7 +104,7 @@ def serve_command(
             min=0,
             max=1000,
             help="Milliseconds that a row may wait for others while nothing is being scored.",
-            rich_help_panel=BATCHES,
+            rich_help_panel=Panel.BATCHES,
         ),
     ] = 0.0,
     reload: Annotated[
@@ -136,7 +135,7 @@ def serve_command(
     paths = serving.named_models(models)
     refuse_overwriting({"--events": events}, {f"model {name}": p for name, p in paths.items()})
     limits = serve.Limits(
-        body_bytes=round(max_body * MB),
+        body_bytes=round(max_body * 2**20),
         rows=max_rows,
         columns=max_columns,
         nesting=max_nesting,
@@ -157,7 +156,7 @@ def serve_command(
         reload_seconds=reload,
         drain_seconds=drain,
         events=events,
-        keep=serve.Retention(keep_days, keep_events, round(keep_pictures * MB)),
+        keep=serve.Retention(keep_days, keep_events, round(keep_pictures * 2**20)),
         publish_scores=show_requests,
     )
     raise typer.Exit(run(settings, json=json, quiet=quiet))
@@ -174,17 +173,21 @@ def run(settings: "Settings", *, json: bool = False, quiet: bool = False) -> int
     warnings.simplefilter("ignore")  # what threads of the service warn of may quote rows
     write_lines(only_errors=quiet)
     if not quiet and not settings.is_encrypted and not is_loopback(settings.host):
-        warn(PLAIN)
+        warn(
+            "Warning: without TLS, token and rows can be read on their way. Give --tls-cert and "
+            "--tls-key, or let a proxy on this machine speak TLS."
+        )
+
+    def announce(address: str) -> None:
+        """Print where the models are served."""
+        names = list(settings.models)
+        record = {"address": address, "models": names}
+        print_at_once(json_line(record) if json else f"Serving {', '.join(names)} at {address}\n")
+
     with one_thread_throughout():  # the service has threads of its own
         service = create_app(settings)
         try:
-            ended_by = run_server(service, partial(_announce, settings, json))
+            ended_by = run_server(service, announce)
         finally:
             service.close()
     return int(ExitCode.INTERRUPTED) if ended_by == signal.SIGINT else 0
-
-
-def _announce(settings: "Settings", json: bool, address: str) -> None:
-    names = list(settings.models)
-    told = {"address": address, "models": names}
-    print_at_once(json_line(told) if json else f"Serving {', '.join(names)} at {address}\n")

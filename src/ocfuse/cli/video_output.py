@@ -15,7 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from rich.console import Console, Group
@@ -33,41 +33,19 @@ from ocfuse.vision.watch import Alarm, FrameWatch, Moment, Seen
 
 Colour: TypeAlias = tuple[int, int, int]
 
-#: Least pixels of the longer side: text has to be read.
-LEAST_SIDE = 384
-#: Height of the strip with the curve below the picture, and width of the frame around it.
-STRIP, BORDER = 64, 4
-RED, GREEN, YELLOW, WHITE = (230, 40, 40), (60, 190, 90), (235, 190, 40), (255, 255, 255)
-#: Ticks per second of the annotated video, and those of a frame whose time nobody knows.
-TICKS, STEP = 1000, 33
-#: Encoders, the best first; not every FFmpeg has all.
-ENCODERS = ("libx264", "mpeg4")
-
-#: Seconds between two pictures of the terminal: drawing takes time from scoring.
-PERIOD = 0.1
-#: Characters of the curve, its frame left out, and of the bars of members.
-HEIGHT, BAR = 8, 24
-#: Columns and rows that are not the curve's.
-FRAME = 4
-WIDEST = 120
-#: Bits of the dots of a braille character, by column and by row from the top.
-DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-BLANK = 0x2800
-NORMAL, STRANGE, LINE = "green", "bold red", "yellow"
+#: Colours of the annotated video.
+RED: Colour = (230, 40, 40)
+GREEN: Colour = (60, 190, 90)
+#: Styles in the terminal.
+NORMAL = "green"
+STRANGE = "bold red"
 
 
 class Thumbnails:
     """Keep a picture of each event, the unusual places in red.
 
     It is written when the event is raised, and once more with the frame of the
-    lowest score when it has ended.
-
-    Parameters
-    ----------
-    watch : FrameWatch
-        Where events come from.
-    folder : Path
-        Folder, made if need be.
+    lowest score when it has ended. The folder is made if need be.
     """
 
     def __init__(self, watch: FrameWatch, folder: Path) -> None:
@@ -93,14 +71,13 @@ class AnnotatedVideo:
     """Write frames with scores and, while an event lasts, unusual places drawn in.
 
     The file appears under its name when it is complete, also after Ctrl-C.
-
-    Parameters
-    ----------
-    watch : FrameWatch
-        Where scores come from.
-    path : Path
-        The file.
     """
+
+    #: Height of the strip with the curve below the picture.
+    strip: ClassVar[int] = 64
+    #: Ticks per second, and ticks of a frame whose time is not known.
+    ticks: ClassVar[int] = 1000
+    step: ClassVar[int] = 33
 
     def __init__(self, watch: FrameWatch, path: Path) -> None:
         self.watch, self.path = watch, path
@@ -141,15 +118,16 @@ class AnnotatedVideo:
         if picture.size != (self.stream.width, self.stream.height):
             picture = picture.resize((self.stream.width, self.stream.height))
         frame = self.av.VideoFrame.from_image(picture)
-        frame.pts, frame.time_base = self._next_tick(moment.seen), Fraction(1, TICKS)
+        frame.pts, frame.time_base = self._next_tick(moment.seen), Fraction(1, self.ticks)
         self.container.mux(self.stream.encode(frame))
 
     def _start(self, size: tuple[int, int]) -> None:
-        codec = next(name for name in ENCODERS if name in self.av.codecs_available)
-        self.stream = self.container.add_stream(codec, rate=Fraction(TICKS, STEP))
+        # the best first; not every FFmpeg has all
+        codec = next(name for name in ("libx264", "mpeg4") if name in self.av.codecs_available)
+        self.stream = self.container.add_stream(codec, rate=Fraction(self.ticks, self.step))
         self.stream.width, self.stream.height = size
         self.stream.pix_fmt = "yuv420p"
-        self.stream.codec_context.time_base = Fraction(1, TICKS)
+        self.stream.codec_context.time_base = Fraction(1, self.ticks)
         if codec == "libx264":
             self.stream.options = {"preset": "superfast", "crf": "20"}
 
@@ -158,21 +136,25 @@ class AnnotatedVideo:
         if math.isnan(self.first):
             self.first = seen.frame.time
         elapsed = seen.frame.time - self.first
-        ticks = round(TICKS * elapsed) if math.isfinite(elapsed) else self.tick + STEP
+        ticks = round(self.ticks * elapsed) if math.isfinite(elapsed) else self.tick + self.step
         self.tick = max(ticks, self.tick + 1)
         return self.tick
 
     def _drawn(self, seen: Seen, alarm: Alarm | None) -> Any:
         pixels = seen.frame.image if alarm is None else _marked(self.watch, seen)
         picture = _enlarged(_pillow().fromarray(pixels))
-        width, height = picture.width // 2 * 2, (picture.height + STRIP) // 2 * 2
+        width, height = picture.width // 2 * 2, (picture.height + self.strip) // 2 * 2
         page = _pillow().new("RGB", (width, height))
         page.paste(picture, (0, 0))
         draw = needed("PIL.ImageDraw", "to draw", "video").Draw(page)
         if alarm is not None:
-            draw.rectangle((0, 0, width - 1, picture.height - 1), outline=RED, width=BORDER)
+            draw.rectangle((0, 0, width - 1, picture.height - 1), outline=RED, width=4)
         self._draw_strip(draw, picture.height, width, seen)
-        _write(draw, (8, picture.height + STRIP - 16), seen, alarm)
+        time = "" if math.isnan(seen.frame.time) else f"  {seen.frame.time:.2f} s"
+        event = "" if alarm is None else f"  EVENT {alarm.number}"
+        text = f"frame {seen.frame.index}{time}  score {seen.score:.2f}{event}"
+        colour = (255, 255, 255) if alarm is None else RED
+        draw.text((8, picture.height + self.strip - 16), text, fill=colour)
         return page
 
     def _draw_strip(self, draw: Any, top: int, width: int, seen: Seen) -> None:
@@ -181,14 +163,14 @@ class AnnotatedVideo:
         while len(self.curve) > width // 2:
             self.curve.popleft()
         line = top + self._height(offset)
-        draw.line((0, line, width, line), fill=YELLOW)
+        draw.line((0, line, width, line), fill=(235, 190, 40))
         points = [(2 * i, top + height) for i, (height, _) in enumerate(self.curve)]
         for i in range(1, len(points)):
             draw.line((points[i - 1], points[i]), fill=self.curve[i][1], width=2)
 
     def _height(self, score: float) -> float:
         share = (score - self.low) / (self.high - self.low)
-        return (STRIP - 4) * (1.0 - min(max(share, 0.0), 1.0)) + 2
+        return (self.strip - 4) * (1.0 - min(max(share, 0.0), 1.0)) + 2
 
 
 def _new_prefix(folder: Path) -> str:
@@ -224,33 +206,19 @@ def _marked(watch: FrameWatch, seen: Seen) -> Picture:
 
 
 def _enlarged(picture: Any) -> Any:
-    factor = -(-LEAST_SIDE // max(picture.size))
-    size: Sequence[int] = [factor * side for side in picture.size]
-    nearest = _pillow().Resampling.NEAREST
-    return picture.resize((size[0], size[1]), nearest) if factor > 1 else picture
-
-
-def _write(draw: Any, where: tuple[int, int], seen: Seen, alarm: Alarm | None) -> None:
-    time = "" if math.isnan(seen.frame.time) else f"  {seen.frame.time:.2f} s"
-    event = "" if alarm is None else f"  EVENT {alarm.number}"
-    text = f"frame {seen.frame.index}{time}  score {seen.score:.2f}{event}"
-    draw.text(where, text, fill=WHITE if alarm is None else RED)
+    """Return a picture with at least 384 pixels on its longer side: text has to be read."""
+    factor = -(-384 // max(picture.size))
+    if factor <= 1:
+        return picture
+    width, height = picture.size
+    return picture.resize((factor * width, factor * height), _pillow().Resampling.NEAREST)
 
 
 @dataclass(frozen=True)
 class Curve:
     """How scores are drawn in characters, two scores and four levels to each.
 
-    Parameters
-    ----------
-    low, high : float
-        Scores at the lower and the upper edge; those beyond are drawn at the edge.
-    threshold : float
-        Where the line is.
-    width, height : int
-        Characters.
-    is_ascii : bool, default=False
-        Use stars, where the terminal has no dots.
+    Scores beyond `low` and `high` are drawn at the edge.
     """
 
     low: float
@@ -258,7 +226,7 @@ class Curve:
     threshold: float
     width: int
     height: int
-    is_ascii: bool = False
+    is_ascii: bool = False  # stars, where the terminal has no dots
 
     def level(self, score: float) -> int:
         """Return the row of dots of a score, from 0 at the top."""
@@ -272,9 +240,11 @@ class Curve:
         first = 2 * self.width - len(shown)
         cells: dict[tuple[int, int], int] = {}
         strange = set()
+        # bits of the dots of a braille character, by column and by row from the top
+        dots = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
         for i, score in enumerate(shown, first):
             row, dot = divmod(self.level(score), 4)
-            cells[row, i // 2] = cells.get((row, i // 2), 0) | DOTS[i % 2][dot]
+            cells[row, i // 2] = cells.get((row, i // 2), 0) | dots[i % 2][dot]
             if score < self.threshold:
                 strange.add((row, i // 2))
         text = Text(no_wrap=True)
@@ -288,30 +258,24 @@ class Curve:
 
     def _cell(self, row: int, bits: int, is_strange: bool) -> tuple[str, str]:
         if not bits:
-            return ("-", LINE) if row == self.level(self.threshold) // 4 else (" ", "")
-        return "*" if self.is_ascii else chr(BLANK + bits), STRANGE if is_strange else NORMAL
+            return ("-", "yellow") if row == self.level(self.threshold) // 4 else (" ", "")
+        blank = 0x2800  # of the braille characters
+        return "*" if self.is_ascii else chr(blank + bits), STRANGE if is_strange else NORMAL
 
 
 class LiveView:
-    """Show the curve of scores, the threshold, the alarm and the parts of the members.
+    """Show the curve of scores, the threshold, the alarm and the parts of the members."""
 
-    Parameters
-    ----------
-    watch : FrameWatch
-        Where scores come from.
-    name : str
-        What is watched.
-    pace : callable
-        Returns how fast it goes, in words.
-    """
+    #: Columns of the frame around the curve.
+    frame: ClassVar[int] = 4
 
     def __init__(self, watch: FrameWatch, name: str, pace: Callable[[], str]) -> None:
         self.watch, self.name, self.pace = watch, name, pace
         self.console = Console(file=sys.stdout)
-        width = max(min(self.console.width, WIDEST) - FRAME, 10)
+        width = max(min(self.console.width, 120) - self.frame, 10)
         low, high = score_range(watch)
         is_ascii = self.console.options.ascii_only
-        self.curve = Curve(low, high, watch.detector.offset_, width, HEIGHT, is_ascii)
+        self.curve = Curve(low, high, watch.detector.offset_, width, 8, is_ascii)
         self.scores: deque[float] = deque(maxlen=2 * width)
         self.live = Live(console=self.console, auto_refresh=False)
         self.latest: Moment | None = None
@@ -337,13 +301,13 @@ class LiveView:
             return
         self.scores.append(moment.seen.score)
         self.latest = moment
-        if moment.is_new or moment.ended or monotonic() - self.drawn_at >= PERIOD:
+        # ten times a second at most: drawing takes time from scoring
+        if moment.is_new or moment.ended or monotonic() - self.drawn_at >= 0.1:
             self._draw()
 
     def _draw(self) -> None:
         if self.latest is not None and self.latest.seen is not None:
-            page = self._page(self.latest.seen, self.latest.alarm)
-            self.live.update(page, refresh=True)
+            self.live.update(self._page(self.latest.seen, self.latest.alarm), refresh=True)
             self.drawn_at = monotonic()
 
     def _say(self, word: str, alarm: Alarm, style: str) -> None:
@@ -353,22 +317,19 @@ class LiveView:
         self.live.console.print(line)
 
     def _page(self, seen: Seen, alarm: Alarm | None) -> Panel:
-        state, curve = self._state(seen, alarm), self.curve.draw(self.scores)
+        threshold, curve = self.curve.threshold, self.curve.draw(self.scores)
+        style = NORMAL if alarm is None else STRANGE
+        word = "normal" if alarm is None else f"ALARM  event {alarm.number}"
+        state = Text(f"{word:<18}", style=style)
+        state.append(f"score {seen.score:8.2f}", STRANGE if seen.score < threshold else NORMAL)
+        state.append(f"   threshold {threshold:.2f}", "yellow")
         footer = f"{_where(seen)}   {count(self.watch.n_events, 'event')}   {self.pace()}"
         return Panel(
             Group(state, curve, self._members(seen), Text(footer, style="dim")),
             title=self.name,
-            border_style=NORMAL if alarm is None else STRANGE,
-            width=self.curve.width + FRAME,
+            border_style=style,
+            width=self.curve.width + self.frame,
         )
-
-    def _state(self, seen: Seen, alarm: Alarm | None) -> Text:
-        threshold = self.curve.threshold
-        word = "normal" if alarm is None else f"ALARM  event {alarm.number}"
-        text = Text(f"{word:<18}", style=NORMAL if alarm is None else STRANGE)
-        style = STRANGE if seen.score < threshold else NORMAL
-        text.append(f"score {seen.score:8.2f}", style=style)
-        return text.append(f"   threshold {threshold:.2f}", style="yellow")
 
     def _members(self, seen: Seen) -> Table:
         """Show how far each family pulls the score down; full bars reach the lower edge."""
@@ -376,7 +337,7 @@ class LiveView:
         mark = "#" if self.curve.is_ascii else "█"
         for name, part in seen.members.items():
             share = min(max(part / min(self.curve.low, -1e-9), 0.0), 1.0)
-            bar = Text(mark * round(BAR * share), style=STRANGE if share > 0.5 else "cyan")
+            bar = Text(mark * round(24 * share), style=STRANGE if share > 0.5 else "cyan")
             table.add_row(name, f"{part:8.2f}", bar)
         return table
 

@@ -20,19 +20,17 @@ RECORDINGS = (
     *(".mp4", ".mkv", ".avi", ".mov", ".webm", ".m4v", ".mpg", ".mpeg", ".ts", ".mjpeg", ".wmv"),
     *(".bag", ".mcap", ".npy", ".npz"),
 )
-#: Ending of the file that tells the progress of the task beside a recording.
-PROGRESS = ".progress"
 
 
 def open_run(where: str, topic: str | None = None) -> FrameSource:
-    """Return one recording, with the progress that is told beside it, or what is live."""
+    """Return one recording, with the progress in a file beside it, or what is live."""
     path = Path(where)
     if is_live_name(where):
         return open_frames(where)
     if (path / FRAMES).is_dir():
         (trial,) = read_trials(path)
         return _of_trial(trial)
-    beside = path.with_name((path.name if path.is_dir() else path.stem) + PROGRESS)
+    beside = path.with_name((path.name if path.is_dir() else path.stem) + ".progress")
     return open_frames(path, topic, read_numbers(beside) if beside.is_file() else None)
 
 

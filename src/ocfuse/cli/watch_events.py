@@ -3,11 +3,13 @@
 import datetime
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
+
+import typer
 
 from ocfuse.cli.output import (
     in_words,
@@ -17,7 +19,7 @@ from ocfuse.cli.output import (
     printable,
     warn,
 )
-from ocfuse.cli.streams import to_json_lines
+from ocfuse.cli.score_files import to_json_lines
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.report.words import count
 from ocfuse.streaming import EventTracker, StreamTable
@@ -27,36 +29,14 @@ from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import Frame, free_name
 from ocfuse.tables.detector import RESULTS
 
-#: Last column of the scores: the columns that a row is judged without.
-WITHOUT = "judged_without"
-
-#: Rows in a row below the threshold that raise an event, unless somebody says otherwise.
-MIN_ROWS = 3
-#: Longest windows without a score from which on nothing is watched any more.
-BLIND = 2
-#: Seconds without a row that are always borne.
-LEAST_PATIENCE = 5.0
-
-#: A row with its scores, or what there is to tell. Columns of the table, which may have any name,
-#: are under "columns".
+#: A row with its scores, or a record to print. Columns of the table, which may have any name, are
+#: under "columns".
 Row: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Flags:
-    """What is wanted of who tells.
-
-    Attributes
-    ----------
-    show_all : bool
-        Print every row.
-    strict : bool
-        Stop at a row that cannot be scored.
-    json : bool
-        Print lines of JSON.
-    quiet : bool
-        Leave complaints out.
-    """
+    """Flags of the command on what is printed."""
 
     show_all: bool = False
     strict: bool = False
@@ -64,36 +44,49 @@ class Flags:
     quiet: bool = False
 
     def complain(self, number: int, error: InvalidInputError) -> None:
-        """Say why a row has no score."""
+        """Print why a row has no score, or stop there if that is asked for."""
         if self.strict:
             raise TableError(f"Row {number} cannot be scored. {error}") from error
         if not self.quiet:
             warn(f"Row {number} is left out: {in_words(error)}")
 
 
+@dataclass(frozen=True)
+class EventSettings:
+    """Flags of the command on events; None leaves it to the model."""
+
+    leave: float | None = None
+    min_rows: int | None = None
+    timeout: float | None = None
+    #: File that lines of JSON are appended to, but not those of single rows.
+    events: Path | None = None
+
+
+def make_reporter(
+    model: TableDetector, settings: EventSettings, flags: Flags, is_live: bool
+) -> "Reporter | StreamReporter":
+    """Return what prints alarms of single rows, or events of a stream."""
+    if isinstance(model, StreamTable):
+        return StreamReporter(model, settings, flags, is_live)
+    if settings != EventSettings():
+        raise typer.BadParameter(
+            "--leave, --min-rows, --timeout and --events are for streams of sensors. The model "
+            "knows rows that stand alone; learn one with ocfuse fit --stream."
+        )
+    return Reporter(model, flags)
+
+
 @dataclass
 class Reporter:
-    """Print alarms, and complain of rows that cannot be scored.
-
-    Attributes
-    ----------
-    model : TableDetector
-        What the scores come from.
-    flags : Flags
-        What is wanted.
-    n_alarms, n_unknown : int
-        Alarms so far, and rows that could not be scored: these may be anomalies.
-    n_judged : int
-        Rows so far that were judged without some of their columns.
-    """
+    """Print alarms, and rows that cannot be scored."""
 
     model: TableDetector
     flags: Flags
     n_alarms: int = 0
-    n_unknown: int = 0
-    n_judged: int = 0
+    n_unknown: int = 0  # rows that could not be scored, and may be anomalies
+    n_judged: int = 0  # rows that were judged without some of their columns
 
-    def tell(self, scores: Frame) -> None:
+    def report(self, scores: Frame) -> None:
         """Print a line per alarm."""
         without = str(scores.columns[-1])
         self.n_alarms += int(scores["is_anomaly"].sum())
@@ -102,23 +95,23 @@ class Reporter:
         name = free_name("threshold", shown.columns)
         shown = shown.assign(**{name: self.model.detector_.offset_})
         lines = (_line(row, name, without) for row in shown.to_dict("records"))
-        print_at_once(to_json_lines(shown, False) if self.flags.json else printable("".join(lines)))
+        print_at_once(to_json_lines(shown) if self.flags.json else printable("".join(lines)))
 
     def begin(self) -> None:
-        """Take note of a header; rows stand alone, so that nothing begins with it."""
+        """Do nothing at a header: rows stand alone."""
 
     def listen(self, has_come: bool) -> None:
-        """Take note of whether rows have come; they may come when they like."""
+        """Do nothing in a silence: rows may come when they like."""
 
     def end(self, n_rows: int, n_bad: int) -> None:
-        """Say how much it was."""
+        """Print the counts."""
         if not self.flags.quiet:
             rows, alarms = count(n_rows, "row"), count(self.n_alarms, "alarm")
             judged = f", {self.n_judged:,} judged without some columns" * (self.n_judged > 0)
             warn(f"{rows}, {alarms}, {n_bad:,} left out{judged}")
 
     def complain(self, number: int, error: InvalidInputError) -> None:
-        """Say why a row has no score."""
+        """Print why a row has no score."""
         self.n_unknown += 1
         self.flags.complain(number, error)
 
@@ -136,66 +129,33 @@ def _line(row: dict[str, Any], threshold: str, without: str) -> str:
 
 
 def patience(model: StreamTable) -> float | None:
-    """Return the seconds of silence that are borne; None if training had no dates to tell it."""
+    """Return the seconds of silence that are borne, at least 5; None if training had no dates."""
     step = model.usual_seconds
-    return None if step is None else max(LEAST_PATIENCE, model.stream_.max_gap * step)
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What somebody says of events; None leaves it to the model.
-
-    Attributes
-    ----------
-    leave : float or None
-        Score that ends an event.
-    min_rows : int or None
-        Rows in a row below the threshold that raise one.
-    timeout : float or None
-        Seconds without a row after which to say so.
-    events : Path or None
-        File that lines of JSON are appended to, but not those of single rows.
-    """
-
-    leave: float | None = None
-    min_rows: int | None = None
-    timeout: float | None = None
-    events: Path | None = None
+    return None if step is None else max(5.0, model.stream_.max_gap * step)
 
 
 class StreamReporter:
-    """Print events as they are raised and end, and say when nothing is watched.
+    """Print events as they are raised and end, and stretches in which nothing is watched.
 
-    Parameters
-    ----------
-    model : StreamTable
-        What the scores come from.
-    wishes : Wishes
-        What is said of events.
-    flags : Flags
-        How they are told.
-    is_live : bool
-        Rows come as they are measured: silence means something.
-
-    Attributes
-    ----------
-    n_stalls : int
-        Times that no row came.
+    If `is_live`, rows come as they are measured, and silence is an alarm.
     """
 
-    def __init__(self, model: StreamTable, wishes: Wishes, flags: Flags, is_live: bool) -> None:
+    def __init__(
+        self, model: StreamTable, settings: EventSettings, flags: Flags, is_live: bool
+    ) -> None:
         self.model, self.flags = model, flags
         detector = model.detector_
         end = leave_score(detector.offset_, detector.normal_scores_)
         self.events = RowEvents(
             float(detector.offset_),
-            end if wishes.leave is None else wishes.leave,
-            wishes.min_rows or MIN_ROWS,
-            BLIND * max((*model.stream_.windows, 1)),
+            end if settings.leave is None else settings.leave,
+            settings.min_rows or 3,
+            # from two longest windows without a score on nothing is watched any more
+            most_unscored=2 * max((*model.stream_.windows, 1)),
         )
         usual = patience(model) if is_live else None
-        self.timeout = usual if wishes.timeout is None else wishes.timeout
-        self.file = None if wishes.events is None else LineFile(wishes.events)
+        self.timeout = usual if settings.timeout is None else settings.timeout
+        self.file = None if settings.events is None else LineFile(settings.events)
         self.n_stalls = self._n_drifted = self._n_refused = 0
         self._heard, self._is_silent = monotonic(), False
 
@@ -209,10 +169,13 @@ class StreamReporter:
         """Rows that may be anomalies: none, as stretches without scores are alarms."""
         return 0
 
-    def tell(self, scores: Frame) -> None:
-        """Print what there is to tell of rows."""
+    def report(self, scores: Frame) -> None:
+        """Print what happens in the next rows."""
         runs = self.model.runs_in(scores)
-        for i, row in enumerate(_rows(scores)):
+        beside = [name for name in scores.columns[1:] if name not in RESULTS]
+        for i, values in enumerate(scores.to_dict("records")):
+            row = {"row": scores.index[i], "columns": {name: values[name] for name in beside}}
+            row |= {name: values[name] for name in RESULTS}
             if self.flags.show_all:
                 self._print({"kind": "row", **row, "threshold": self.events.threshold})
             self._say(self.events.take(row, None if runs is None else runs.iloc[i]))
@@ -222,13 +185,13 @@ class StreamReporter:
             self._say([{"kind": "drift", "channels": gone}])
 
     def begin(self) -> None:
-        """Take note of a header: another file, and without times that is another run."""
+        """Begin another file at a header, which without times is another run."""
         if not self.model.has_times:
             self.model.begin_run()
             self._say(self.events.finish())
 
     def listen(self, has_come: bool) -> None:
-        """Take note of whether rows have come; say so when none has for too long."""
+        """Print when no row has come for too long, and when they come again."""
         now = monotonic()
         silence = now - self._heard
         if has_come:
@@ -241,7 +204,7 @@ class StreamReporter:
             self._say([{"kind": "stall", "seconds": silence}])
 
     def complain(self, number: int, error: InvalidInputError) -> None:
-        """Say why a row cannot be read; with many of them nothing is watched."""
+        """Print why a row cannot be read; with many of them nothing is watched."""
         self.flags.complain(number, error)
         self._n_refused += 1
         self._say(self.events.miss({"row": number, "columns": {}}))
@@ -253,16 +216,25 @@ class StreamReporter:
             self.file.close()
         events, counts = self.events, self.model.counts
         if self.flags.json:
-            told = {"rows": n_rows, "events": events.n_events, "without_score": events.n_unscored}
-            told |= {"left_out": n_bad, "blind": events.n_blind, "stalls": self.n_stalls}
-            self._print({"kind": "summary", **told, "counts": counts})
+            self._print(
+                {
+                    "kind": "summary",
+                    "rows": n_rows,
+                    "events": events.n_events,
+                    "without_score": events.n_unscored,
+                    "left_out": n_bad,
+                    "blind": events.n_blind,
+                    "stalls": self.n_stalls,
+                    "counts": counts,
+                }
+            )
         if not self.flags.quiet:
             odd = [f"{events.n_unscored:,} without a score", *oddities(counts)]
-            told_rows = f"{count(n_rows, 'row')}, {count(events.n_events, 'event')}"
-            warn(f"{told_rows}, {n_bad:,} left out; {', '.join(odd)}")
+            both = f"{count(n_rows, 'row')}, {count(events.n_events, 'event')}"
+            warn(f"{both}, {n_bad:,} left out; {', '.join(odd)}")
 
-    def _say(self, told: Iterable[Row]) -> None:
-        for record in told:
+    def _say(self, records: Iterable[Row]) -> None:
+        for record in records:
             if record["kind"] == "blind":
                 record |= {"counts": self.model.counts | {"refused": self._n_refused}}
             if record["kind"] in ("drift", "stall", "resumed"):
@@ -276,48 +248,34 @@ class StreamReporter:
         print_at_once(json_line(record) if self.flags.json else printable(_words(record)) + "\n")
 
 
-def _rows(scores: Frame) -> Iterator[Row]:
-    """Yield scored rows, their numbers apart from the columns of the table."""
-    beside = [name for name in scores.columns[1:] if name not in RESULTS]
-    for number, row in zip(scores.index, scores.to_dict("records"), strict=True):
-        columns = {name: row[name] for name in beside}
-        yield {"row": number, "columns": columns} | {name: row[name] for name in RESULTS}
-
-
 def _words(record: Row) -> str:
-    """Return what there is to tell as a line to read."""
-    return WORDS[record["kind"]](record)
-
-
-def _of_row(row: Row) -> str:
-    if math.isnan(row["score"]):
-        return f"no score  {_named(row)}  {_scores(row)}"
-    state = "alarm" if row["is_anomaly"] else "normal"
-    return f"{state}  {_named(row)}  {_scores(row)}"
-
-
-def _of_alarm(alarm: Row) -> str:
-    start = f"  since row {alarm['start']['row']}"
-    return f"event {alarm['event']}  {_named(alarm)}  {_scores(alarm)}{start}"
-
-
-def _of_event(event: Row) -> str:
-    first, last, worst = event["start"]["row"], event["last"], event["worst"]
-    return (
-        f"event {event['event']} is over  {_named(last)}  rows {first} to {last['row']}  lowest "
-        f"score {worst['score']:.4g} in row {worst['row']}"
-    )
-
-
-def _of_blind(blind: Row) -> str:
-    odd = ", ".join(oddities(blind["counts"])) or "windows are not full yet"
-    return f"not watched  {_named(blind)}  no score for {blind['rows']} rows; so far {odd}"
-
-
-def _scores(row: Row) -> str:
-    return (
-        f"score {row['score']:.4g}  threshold {row['threshold']:.4g}  p-value {row['p_value']:.3g}"
-    )
+    """Return a record as a line to read."""
+    kind = record["kind"]
+    if kind == "row":
+        # without a score, whether it is an anomaly is not known
+        has_score = not math.isnan(record["score"])
+        state = "no score" if not has_score else "alarm" if record["is_anomaly"] else "normal"
+        return f"{state}  {_named(record)}  {_scores(record)}"
+    if kind == "alarm":
+        since = f"since row {record['start']['row']}"
+        return f"event {record['event']}  {_named(record)}  {_scores(record)}  {since}"
+    if kind == "event":
+        first, last, worst = record["start"]["row"], record["last"], record["worst"]
+        return (
+            f"event {record['event']} is over  {_named(last)}  rows {first} to {last['row']}  "
+            f"lowest score {worst['score']:.4g} in row {worst['row']}"
+        )
+    if kind == "blind":
+        odd = ", ".join(oddities(record["counts"])) or "windows are not full yet"
+        return f"not watched  {_named(record)}  no score for {record['rows']} rows; so far {odd}"
+    if kind == "drift":
+        return (
+            f"drift  {', '.join(record['channels'])}  level has left what was learned: a lasting "
+            "fault, or drift; if it is drift, learn again"
+        )
+    if kind == "stall":
+        return f"silent  no row for {record['seconds']:.1f} s"
+    return f"rows come again after {record['seconds']:.1f} s"
 
 
 def _named(row: Row) -> str:
@@ -326,36 +284,18 @@ def _named(row: Row) -> str:
     return "  ".join(f"{name} {value}" for name, value in named)
 
 
-WORDS: dict[str, Callable[[Row], str]] = {
-    "row": _of_row,
-    "alarm": _of_alarm,
-    "event": _of_event,
-    "blind": _of_blind,
-    "stall": lambda stall: f"silent  no row for {stall['seconds']:.1f} s",
-    "drift": lambda drift: (
-        f"drift  {', '.join(drift['channels'])}  level has left what was learned: a lasting fault, "
-        "or drift; if it is drift, learn again"
-    ),
-    "resumed": lambda resumed: f"rows come again after {resumed['seconds']:.1f} s",
-}
+def _scores(row: Row) -> str:
+    return (
+        f"score {row['score']:.4g}  threshold {row['threshold']:.4g}  p-value {row['p_value']:.3g}"
+    )
 
 
 class RowEvents:
     """Join alarms of rows to events.
 
-    Parameters
-    ----------
-    threshold, leave : float
-        Scores below the first start an event, from the second on they end it.
-    min_rows : int
-        Scores in a row that it takes to raise an event.
-    most_unscored : int
-        Rows in a row that may have no score: windows must be full first.
-
-    Attributes
-    ----------
-    n_events, n_blind, n_unscored : int
-        Events; stretches with too many rows without a score; rows without a score.
+    `min_rows` scores in a row below `threshold` raise an event, a score from `leave` on ends it.
+    More than `most_unscored` rows in a row without a score are a blind stretch: some have none,
+    as windows must be full first.
     """
 
     def __init__(self, threshold: float, leave: float, min_rows: int, most_unscored: int) -> None:
@@ -369,52 +309,49 @@ class RowEvents:
         self._blind_rows = 0
 
     def take(self, row: Row, run: Any = None) -> list[Row]:
-        """Take the next row, and the run that it is of; return what there is to tell.
+        """Take the next row, and the run that it is of; return the records that it causes.
 
         No event goes on into another run.
         """
-        told = [] if run == self._run else self.finish()
+        records = [] if run == self._run else self.finish()
         self._run = run
         if math.isnan(row["score"]):
             self.n_unscored += 1
-            return told + self.miss(row)
+            return records + self.miss(row)
         self._blind_rows = 0
         self._recent.append(row)
-        was_on = self.tracker.is_on
         self.tracker.update(row["score"])
-        if self.tracker.is_on:
-            return told + (self._goes_on(row) if was_on else self._raised(row))
-        return told + self._ended()
+        if not self.tracker.is_on:
+            return records + self._ended()
+        if self._event is None:
+            return [*records, self._raised(row)]
+        worst = min(self._event["worst"], row, key=lambda seen: seen["score"])
+        self._event |= {"last": row, "worst": worst}
+        return records
 
     def miss(self, row: Row) -> list[Row]:
-        """Take note of a row without a score, or one that cannot be read, of the same run."""
+        """Count a row of the same run without a score, or one that cannot be read."""
         self._blind_rows += 1
         self.tracker.update(math.nan)
-        told = [] if self.tracker.is_on else self._ended()
+        records = [] if self.tracker.is_on else self._ended()
         if self._blind_rows == self.most_unscored + 1:
             self.n_blind += 1
-            told.append({"kind": "blind", **_place(row), "rows": self._blind_rows})
-        return told
+            records.append({"kind": "blind", **_place(row), "rows": self._blind_rows})
+        return records
 
     def finish(self) -> list[Row]:
-        """End the event that lasts, as the run ends here; return what there is to tell."""
+        """End the event that lasts, as the run ends here; return its record."""
         self.tracker.finish()
         self._recent.clear()
         return self._ended()
 
-    def _raised(self, row: Row) -> list[Row]:
+    def _raised(self, row: Row) -> Row:
         self.n_events += 1
         worst = min(self._recent, key=lambda seen: seen["score"])
         start = _place(self._recent[0])
         self._event = {"start": start, "raised": _place(row), "last": row, "worst": worst}
-        told = {"kind": "alarm", "event": self.n_events, **row, "threshold": self.threshold}
-        return [told | {"start": start}]
-
-    def _goes_on(self, row: Row) -> list[Row]:
-        if self._event is not None:
-            worst = min(self._event["worst"], row, key=lambda seen: seen["score"])
-            self._event |= {"last": row, "worst": worst}
-        return []
+        alarm = {"kind": "alarm", "event": self.n_events, **row, "threshold": self.threshold}
+        return alarm | {"start": start}
 
     def _ended(self) -> list[Row]:
         if self._event is None:
@@ -425,5 +362,5 @@ class RowEvents:
 
 
 def _place(row: Row) -> Row:
-    """Return what says which row it is."""
+    """Return number and columns of a row."""
     return {name: row[name] for name in ("row", "columns")}

@@ -3,32 +3,29 @@
 import datetime
 import sys
 from collections import deque
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
+import numpy as np
 import typer
 
+from ocfuse.cli import model_card
 from ocfuse.cli.options import refuse_overwriting
 from ocfuse.cli.output import in_words, json_line, print_at_once, printable, warn
 from ocfuse.cli.runtime import ExitCode, wish_to_stop
+from ocfuse.cli.video_output import AnnotatedVideo, LiveView, Thumbnails
+from ocfuse.cli.video_runs import open_run, read_numbers
 from ocfuse.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from ocfuse.cli.video_output import Thumbnails
-    from ocfuse.vision import FrameSource, PictureDetector
-    from ocfuse.vision.live import FrameQueue, StallError
-    from ocfuse.vision.watch import Alarm, FrameWatch, Moment, Seen
-
-#: Frames whose latencies the summary is made of.
-REMEMBERED = 10_000
-#: Seconds that a camera or an address may be silent, unless somebody says otherwise.
-LIVE_TIMEOUT = 5.0
-#: Frames that the pace in the terminal is taken from.
-RECENT = 60
+from ocfuse.report.words import count
+from ocfuse.system.files import LineFile
+from ocfuse.vision import FrameSource, PictureDetector
+from ocfuse.vision.live import FrameQueue, LatestNumber, StallError
+from ocfuse.vision.watch import Alarm, FrameWatch, Moment, Seen
 
 
 def watch_recording(
@@ -49,15 +46,13 @@ def watch_recording(
     json: bool,
     quiet: bool,
 ) -> None:
-    """Score frames as they come, and tell the alarms at once."""
+    """Score frames as they come, and print the alarms at once."""
     if video == "-" and progress == "-":
         raise typer.BadParameter("stdin can give either the video or the progress")
     refuse_overwriting(
         {"--events": outputs.events, "--annotated": outputs.annotated},
         {"model": model, "recording": video, "progress": progress},
     )
-    from ocfuse.cli import model_card  # noqa: PLC0415
-
     detector = model_card.load_detector(model, threshold, false_alarms)
     source = open_watched(detector, video, topic, progress, timeout)
     watch = make_watch(detector, leave, min_frames, threads)
@@ -69,43 +64,21 @@ def watch_recording(
 
 @dataclass(frozen=True)
 class Summary:
-    """Figures of a run.
+    """Figures of a run."""
 
-    Parameters
-    ----------
-    frames, events : int
-        Frames that were scored, and the events among them.
-    dropped : int
-        Frames that came while older ones were scored and had to make room.
-    skipped : int
-        Frames that could not be decoded.
-    stale : int
-        Frames that were scored with the last progress told, after its source had ended.
-    garbled : int
-        Lines of the progress of the task that were no number.
-    seconds, frames_per_second : float
-        From the first frame to the end.
-    median_ms, p99_ms : float
-        Milliseconds from taking a frame up to having told of it.
-    cpu_ms : float
-        Processor time per frame of the whole program, decoding included.
-    """
-
-    frames: int
+    frames: int  # that were scored
     events: int
-    dropped: int
-    skipped: int
-    stale: int
-    garbled: int
-    seconds: float
+    dropped: int  # frames that came while older ones were scored
+    skipped: int  # frames that could not be decoded
+    stale: int  # frames that were scored after the source of the progress had ended
+    garbled: int  # lines of the progress of the task that were no number
+    seconds: float  # from the first frame to the end
     frames_per_second: float
-    median_ms: float
+    median_ms: float  # from taking a frame up to having reported it
     p99_ms: float
-    cpu_ms: float
+    cpu_ms: float  # processor time per frame of the whole program, decoding included
 
     def __str__(self) -> str:
-        from ocfuse.report.words import count  # noqa: PLC0415
-
         text = f"{count(self.frames, 'frame')}, {count(self.events, 'event')}"
         if self.frames:
             text += (
@@ -124,30 +97,20 @@ class Summary:
 
 
 class Records:
-    """What is said of frames and events.
+    """Records of frames and events; of live ones with the time of day."""
 
-    Parameters
-    ----------
-    watch : FrameWatch
-        Where they come from.
-    thumbnails : Thumbnails or None
-        Where their pictures are.
-    is_live : bool
-        Say the time of day.
-    """
-
-    def __init__(self, watch: "FrameWatch", thumbnails: "Thumbnails | None", is_live: bool) -> None:
+    def __init__(self, watch: FrameWatch, thumbnails: Thumbnails | None, is_live: bool) -> None:
         self.watch, self.thumbnails, self.is_live = watch, thumbnails, is_live
         self.threshold = float(watch.detector.offset_)
 
-    def lines(self, moment: "Moment") -> list[str]:
+    def lines(self, moment: Moment) -> list[str]:
         """Return the line of an event that has ended, and that of one that is raised."""
         found = [] if moment.ended is None else [self.event(moment.ended)]
         found += [self.alarm(moment.alarm)] if moment.is_new and moment.alarm is not None else []
         return [json_line(record) for record in found]
 
-    def frame(self, seen: "Seen", alarm: "Alarm | None") -> dict[str, Any]:
-        """Return what is said of a frame."""
+    def frame(self, seen: Seen, alarm: Alarm | None) -> dict[str, Any]:
+        """Return the record of a frame."""
         return {
             "kind": "frame",
             "frame": seen.frame.index,
@@ -158,13 +121,13 @@ class Records:
             "members": seen.members,
         }
 
-    def alarm(self, alarm: "Alarm") -> dict[str, Any]:
-        """Return what is said when an event is raised."""
+    def alarm(self, alarm: Alarm) -> dict[str, Any]:
+        """Return the record of an event that is raised."""
         raised = self.frame(alarm.raised, alarm) | {"kind": "alarm"}
         return raised | self._start(alarm) | self.now()
 
-    def event(self, alarm: "Alarm") -> dict[str, Any]:
-        """Return what is said when an event has ended."""
+    def event(self, alarm: Alarm) -> dict[str, Any]:
+        """Return the record of an event that has ended."""
         maps = self.watch.explain(alarm.worst)
         return {
             "kind": "event",
@@ -183,7 +146,7 @@ class Records:
             **self.now(),
         }
 
-    def _start(self, alarm: "Alarm") -> dict[str, Any]:
+    def _start(self, alarm: Alarm) -> dict[str, Any]:
         return {"start": alarm.start.frame.index, "start_time": alarm.start.frame.time}
 
     def now(self) -> dict[str, Any]:
@@ -194,27 +157,19 @@ class Records:
 
 
 class JsonReporter:
-    """Print alarms when they are raised, events when they have ended, and a summary.
-
-    Parameters
-    ----------
-    records : Records
-        What to say.
-    show_all : bool
-        Print every frame.
-    """
+    """Print alarms when they are raised, events when they have ended, and a summary."""
 
     def __init__(self, records: Records, show_all: bool) -> None:
         self.records, self.show_all = records, show_all
 
-    def see(self, moment: "Moment") -> None:
-        """Print what there is to tell."""
+    def see(self, moment: Moment) -> None:
+        """Print what has happened, and every frame if that is asked for."""
         if self.show_all and moment.seen is not None:
             print_at_once(json_line(self.records.frame(moment.seen, moment.alarm)))
         for line in self.records.lines(moment):
             print_at_once(printable(line))
 
-    def stall(self, error: "StallError") -> None:
+    def stall(self, error: StallError) -> None:
         """Print which input has died."""
         print_at_once(json_line({"kind": "stall", "reason": in_words(error), **self.records.now()}))
 
@@ -223,57 +178,9 @@ class JsonReporter:
         print_at_once(json_line({"kind": "summary", **asdict(summary)}))
 
 
-class EventFile:
-    """Append alarms and events to a file, a whole line at a time.
-
-    Parameters
-    ----------
-    records : Records
-        What to say.
-    path : Path
-        The file.
-    """
-
-    def __init__(self, records: Records, path: Path) -> None:
-        self.records, self.path = records, path
-
-    def __enter__(self) -> "EventFile":
-        from ocfuse.system.files import LineFile  # noqa: PLC0415
-
-        self.file = LineFile(self.path)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
-    ) -> None:
-        self.file.close()
-
-    def see(self, moment: "Moment") -> None:
-        """Write what is raised, too: a program that is killed leaves a trace of it."""
-        for line in self.records.lines(moment):
-            self.file.write(line.encode())
-
-
-class VideoObserver(Protocol):
-    """Who is told of every frame."""
-
-    def see(self, moment: "Moment") -> None:
-        """Take note of a frame."""
-
-
 @dataclass(frozen=True)
 class Outputs:
-    """Files to write.
-
-    Parameters
-    ----------
-    events : Path or None
-        Lines of JSON.
-    annotated : Path or None
-        Video.
-    thumbnails : Path or None
-        Folder.
-    """
+    """Files to write: lines of JSON, a video, and a folder of pictures."""
 
     events: Path | None = None
     annotated: Path | None = None
@@ -281,16 +188,13 @@ class Outputs:
 
 
 def open_watched(
-    detector: "PictureDetector",
+    detector: PictureDetector,
     where: str,
     topic: str | None,
     progress: str | None,
     timeout: float | None,
-) -> "FrameSource":
+) -> FrameSource:
     """Return what is to be watched, with the progress of the task if the detector needs it."""
-    from ocfuse.cli.video_runs import open_run, read_numbers  # noqa: PLC0415
-    from ocfuse.vision.live import LatestNumber  # noqa: PLC0415
-
     source = open_run(where, topic)
     if detector.context_range_ is None:
         if progress is not None:
@@ -313,13 +217,9 @@ def open_watched(
 
 
 def make_watch(
-    detector: "PictureDetector", leave: float | None, min_frames: int, threads: int | None = None
-) -> "FrameWatch":
-    """Return what turns frames into events, warmed up."""
-    import numpy as np  # noqa: PLC0415
-
-    from ocfuse.vision.watch import FrameWatch  # noqa: PLC0415
-
+    detector: PictureDetector, leave: float | None, min_frames: int, threads: int | None = None
+) -> FrameWatch:
+    """Return a watch that turns frames into events, warmed up."""
     for backbone in detector.backbones_.values():
         if threads is not None and "threads" in backbone.get_params():
             backbone.set_params(threads=threads)  # not those of the machine that it was learned on
@@ -327,14 +227,14 @@ def make_watch(
     return FrameWatch(detector, leave, min_frames)
 
 
-def patience(source: "FrameSource", timeout: float | None) -> float | None:
-    """Return the seconds of silence that are borne: of a camera few, of a file any."""
-    return LIVE_TIMEOUT if timeout is None and source.is_live else timeout
+def patience(source: FrameSource, timeout: float | None) -> float | None:
+    """Return the seconds of silence that are borne: of a camera or an address few, else any."""
+    return 5.0 if timeout is None and source.is_live else timeout
 
 
 def watch_run(
-    watch: "FrameWatch",
-    source: "FrameSource",
+    watch: FrameWatch,
+    source: FrameSource,
     outputs: Outputs,
     *,
     json: bool,
@@ -342,10 +242,7 @@ def watch_run(
     quiet: bool,
     timeout: float | None = None,
 ) -> int:
-    """Score all frames, tell whom it concerns, and return the exit code of a signal."""
-    from ocfuse.cli.video_output import AnnotatedVideo, LiveView, Thumbnails  # noqa: PLC0415
-    from ocfuse.vision.live import FrameQueue, StallError  # noqa: PLC0415
-
+    """Score and report all frames; return the exit code of a signal, or 0."""
     queue = FrameQueue(source, patience(source, timeout))
     meter = Meter(watch, source, queue)
     is_seen = not json and not quiet and sys.stdout.isatty()
@@ -355,12 +252,14 @@ def watch_run(
     with wish_to_stop(queue.close) as stop, ExitStack() as stack:
         stack.callback(_conclude, meter, None if is_seen else reporter, quiet)
         view = stack.enter_context(LiveView(watch, str(source), meter.words)) if is_seen else None
-        observers: list[VideoObserver] = [reporter if view is None else view]
-        observers += [] if thumbnails is None else [thumbnails]
+        observers: list[Callable[[Moment], None]] = [reporter.see if view is None else view.see]
+        observers += [] if thumbnails is None else [thumbnails.see]
         if outputs.events is not None:
-            observers.append(stack.enter_context(EventFile(records, outputs.events)))
+            file = stack.enter_context(closing(LineFile(outputs.events)))
+            observers.append(partial(_append_events, records, file))
         if outputs.annotated is not None:
-            observers.append(stack.enter_context(AnnotatedVideo(watch, outputs.annotated)))
+            video = stack.enter_context(AnnotatedVideo(watch, outputs.annotated))
+            observers.append(video.see)
         try:
             _watch_all(watch, queue, observers, meter)
         except StallError as error:
@@ -370,8 +269,14 @@ def watch_run(
     return stop.code
 
 
+def _append_events(records: Records, file: LineFile, moment: Moment) -> None:
+    """Write what is raised, too: a program that is killed leaves a trace of it."""
+    for line in records.lines(moment):
+        file.write(line.encode())
+
+
 def _conclude(meter: "Meter", reporter: JsonReporter | None, quiet: bool) -> None:
-    """Say how it went, when all files are closed."""
+    """Print the summary, when all files are closed."""
     summary = meter.summary()
     if reporter is not None:
         reporter.end(summary)
@@ -380,33 +285,23 @@ def _conclude(meter: "Meter", reporter: JsonReporter | None, quiet: bool) -> Non
 
 
 class Meter:
-    """How fast frames are scored and told.
+    """How fast frames are scored and reported."""
 
-    Parameters
-    ----------
-    watch : FrameWatch
-        Knows the events.
-    source : FrameSource
-        Knows frames that could not be decoded, and the progress of the task.
-    queue : FrameQueue
-        Knows frames that were dropped.
-    """
-
-    def __init__(self, watch: "FrameWatch", source: "FrameSource", queue: "FrameQueue") -> None:
+    def __init__(self, watch: FrameWatch, source: FrameSource, queue: FrameQueue) -> None:
         self.watch, self.source, self.queue = watch, source, queue
         self.n_frames = 0
         self.start, self.cpu_start = perf_counter(), process_time()
-        self.latencies: deque[float] = deque(maxlen=REMEMBERED)
-        self.times: deque[float] = deque(maxlen=RECENT)
+        self.latencies: deque[float] = deque(maxlen=10_000)  # of the summary
+        self.times: deque[float] = deque(maxlen=60)  # of the pace in the terminal
 
     def add(self, taken: float) -> None:
-        """Take note of a frame that was taken up at a moment and has been told."""
+        """Count a frame that was taken up at a moment and has been reported."""
         self.n_frames += 1
         self.latencies.append(perf_counter() - taken)
         self.times.append(taken)
 
     def words(self) -> str:
-        """Say how fast it goes."""
+        """Return how fast it goes."""
         span = self.times[-1] - self.times[0] if self.times else 0.0
         rate = (len(self.times) - 1) / span if span else 0.0
         dropped = f"   {self.queue.n_dropped:,} frames dropped" if self.source.is_live else ""
@@ -414,8 +309,6 @@ class Meter:
 
     def summary(self) -> Summary:
         """Return the figures of the run so far."""
-        import numpy as np  # noqa: PLC0415
-
         seconds, cpu = perf_counter() - self.start, process_time() - self.cpu_start
         milliseconds = 1000 * np.array(self.latencies if self.latencies else [np.nan])
         return Summary(
@@ -434,20 +327,22 @@ class Meter:
 
 
 def _watch_all(
-    watch: "FrameWatch", queue: "FrameQueue", observers: list[VideoObserver], meter: Meter
+    watch: FrameWatch,
+    queue: FrameQueue,
+    observers: list[Callable[[Moment], None]],
+    meter: Meter,
 ) -> None:
+    def show(moment: Moment | None) -> None:
+        if moment is not None:
+            for observe in observers:
+                observe(moment)
+
     try:
         for frame in queue:
             taken = perf_counter()
-            _tell(watch.take(frame), observers)
+            show(watch.take(frame))
             meter.add(taken)
     except InvalidInputError:
-        _tell(watch.finish(), observers)  # what lasted when the camera was unplugged
+        show(watch.finish())  # what lasted when the camera was unplugged
         raise
-    _tell(watch.finish(), observers)
-
-
-def _tell(moment: "Moment | None", observers: list[VideoObserver]) -> None:
-    if moment is not None:
-        for observer in observers:
-            observer.see(moment)
+    show(watch.finish())

@@ -22,28 +22,22 @@ from ocfuse.system.packages import needed
 #: `distributed.Client`; the package itself is imported only when a cluster is met.
 Client: TypeAlias = Any
 
-PURPOSE = "to work on many machines"
 #: Seconds to wait for the scheduler, and for a first worker.
 PATIENCE = 20
 #: Seconds to wait for another worker in the midst of work, when there is none left.
 DESERTED = 60
 #: What becomes of tasks whose scheduler is gone.
 LOST = (asyncio.CancelledError, concurrent.futures.CancelledError)
-#: Of this machine alone: nobody else can reach what listens there.
-HOST = "127.0.0.1"
-
-#: Bytes from which on an argument of many tasks is sent once.
-LARGE = 100_000
 
 
 def dask(module: str) -> Any:
-    """Return a module of Dask, or say which extra brings it."""
-    return needed(module, PURPOSE, "distributed")
+    """Return a module of Dask, or raise an error that names the extra."""
+    return needed(module, "to work on many machines", "distributed")
 
 
 @contextmanager
 def connected(scheduler: str | None = None, workers: int | None = None) -> Iterator[Client]:
-    """Give a client of a cluster, and end it (or the connection to it) afterwards.
+    """Yield a client of a cluster, and end it (or the connection to it) afterwards.
 
     Parameters
     ----------
@@ -73,12 +67,13 @@ def connected(scheduler: str | None = None, workers: int | None = None) -> Itera
 @contextmanager
 def _local(workers: int | None) -> Iterator[Client]:
     distributed = dask("distributed")
+    host = "127.0.0.1"  # nobody else can reach what listens there
     cluster = distributed.LocalCluster(
         n_workers=workers or os.cpu_count() or 1,
         threads_per_worker=1,
         processes=True,
-        host=HOST,
-        dashboard_address=f"{HOST}:0",  # not 8787, which is taken if somebody else does the same
+        host=host,
+        dashboard_address=f"{host}:0",  # not 8787, which is taken if somebody else does the same
         silence_logs="CRITICAL",
     )
     with cluster, distributed.Client(cluster, set_as_default=False) as client:
@@ -136,15 +131,7 @@ def _silent(logger: str) -> Iterator[None]:
 
 @contextmanager
 def guarded(client: Client, advice: str) -> Iterator[None]:
-    """Raise an error inside if the scheduler is lost, or if nobody is left to work.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        The cluster.
-    advice : str
-        What to do then.
-    """
+    """Raise an error inside, with advice, if the scheduler is lost or no worker is left."""
     watch = ClusterWatch(client)
     try:
         yield
@@ -167,20 +154,10 @@ class ClusterWatch:
     """Look now and then whether somebody works; otherwise cancel what was asked for.
 
     Dask itself waits for ever: workers may come.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        The cluster.
-
-    Attributes
-    ----------
-    is_deserted : bool
-        Whether there were no workers for too long.
     """
 
     def __init__(self, client: Client) -> None:
-        self.is_deserted = False
+        self.is_deserted = False  # whether there were no workers for too long
         self._client = client
         self._others = set(client.futures)
         self._over = threading.Event()
@@ -198,12 +175,9 @@ class ClusterWatch:
                 seen = time.monotonic() if self._client.ncores() else seen
                 if time.monotonic() - seen > DESERTED and not self._over.is_set():
                     self.is_deserted = True
-                    self._cancel()
-
-    def _cancel(self) -> None:
-        make = dask("distributed").Future
-        ours = [key for key in list(self._client.futures) if key not in self._others]
-        self._client.cancel([make(key, self._client) for key in ours])
+                    make = dask("distributed").Future
+                    ours = [key for key in list(self._client.futures) if key not in self._others]
+                    self._client.cancel([make(key, self._client) for key in ours])
 
 
 @contextmanager
@@ -219,7 +193,7 @@ def naming_killers(name: str) -> Iterator[None]:
 
 
 class KillerError(ClusterError):
-    """Say what ends workers."""
+    """Name the work that ends workers."""
 
 
 @contextmanager
@@ -251,11 +225,6 @@ class SteadyBackend(DaskDistributedBackend):  # type: ignore[misc]
     joblib scatters large arguments: they live on some worker, and end with it. Here they are
     results of a task, which the scheduler has done again elsewhere. Inside a task nothing is
     distributed further.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        The cluster.
     """
 
     def __init__(self, client: Client) -> None:
@@ -266,9 +235,9 @@ class SteadyBackend(DaskDistributedBackend):  # type: ignore[misc]
         # joblib hands over no error of Dask itself, and waits for ever.
         while self._continue:
             async for future, result in self.waiting_futures:
-                told = result[1] if future.status == "error" else result
-                self._results.pop(future).set_result(told)
-                self._callbacks.pop(future)(told)
+                outcome = result[1] if future.status == "error" else result
+                self._results.pop(future).set_result(outcome)
+                self._callbacks.pop(future)(outcome)
             await asyncio.sleep(0.01)
 
     def retrieve_result_callback(self, out: Any) -> Any:
@@ -290,8 +259,8 @@ class SteadyBackend(DaskDistributedBackend):  # type: ignore[misc]
         try:
             return self.call_data_futures[argument]
         except KeyError:
-            # Dask's own guess does not look into objects.
-            if len(self._dumps(argument)) < LARGE:
+            # Large ones are sent once. Dask's own guess of the size does not look into objects.
+            if len(self._dumps(argument)) < 100_000:
                 return argument
         future = self.client.submit(same, argument, pure=False)
         self.call_data_futures[argument] = future

@@ -11,12 +11,9 @@ from ocfuse.system.threads import few_threads
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import RUNS
 
-#: Rows that are learned from.
-ROWS = 20_000
-
 
 def fit(
-    model: TableDetector, data: Any, *, client: Client, rows: int = ROWS, seed: int = 0
+    model: TableDetector, data: Any, *, client: Client, rows: int = 20_000, seed: int = 0
 ) -> TableDetector:
     """Draw a sample of all rows on a cluster, and learn from it.
 

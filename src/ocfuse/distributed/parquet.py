@@ -20,38 +20,18 @@ from ocfuse.tables.source import FolderSource, ParquetSource
 
 #: Rows that a worker holds at a time.
 CHUNK_ROWS = 10_000
-#: Footers of files that are read at once.
-READERS = 16
-PARQUET = ".parquet"
-
-#: How its name ends; with the dot before it, readers of Parquet files pass it by.
-ENDING = ".part"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A file, and the place of its rows among those of the folder.
+    """A file, and the place of its rows among those of the folder."""
 
-    Attributes
-    ----------
-    path : str
-        The file, under a name that every machine knows.
-    size, changed : int
-        Bytes, and when it was last written to, in nanoseconds.
-    n_rows : int
-        Its rows, as its footer says; 0 if that cannot be read.
-    start : int
-        Rows in the files before it.
-    mistake : str
-        Why it cannot be read, if so.
-    """
-
-    path: str
-    size: int
-    changed: int
-    n_rows: int
-    start: int = 0
-    mistake: str = ""
+    path: str  # a name that every machine knows
+    size: int  # bytes
+    changed: int  # when it was last written to, in nanoseconds
+    n_rows: int  # as its footer says; 0 if that cannot be read
+    start: int = 0  # rows in the files before it
+    mistake: str = ""  # why it cannot be read, if so
 
     @property
     def name(self) -> str:
@@ -70,17 +50,7 @@ class Piece:
 def pieces_of(where: Any, *, alike: bool = False) -> list[Piece]:
     """Return the Parquet files of a folder in the order in which they are one table.
 
-    Parameters
-    ----------
-    where : path-like
-        The folder.
-    alike : bool, default=False
-        Whether other columns than those of the first file are a mistake.
-
-    Returns
-    -------
-    list of Piece
-        The files.
+    If they must be `alike`, other columns than those of the first file are a mistake.
     """
     folder = Path(os.path.abspath(os.fspath(where)))
     if not folder.is_dir():
@@ -91,11 +61,12 @@ def pieces_of(where: Any, *, alike: bool = False) -> list[Piece]:
     paths, others = _contents(folder)
     if not paths:
         raise TableError(
-            f"{where} must hold files that end in {PARQUET}; folders in it are not read. Got "
+            f"{where} must hold files that end in .parquet; folders in it are not read. Got "
             f"{listed([path.name for path in others]) or 'nothing'}."
         )
-    with ThreadPoolExecutor(READERS) as pool:
-        pieces = list(pool.map(partial(_look_at, first=_first(paths[0]) if alike else None), paths))
+    first = _first(paths[0]) if alike else None
+    with ThreadPoolExecutor(16) as pool:
+        pieces = list(pool.map(partial(_look_at, first=first), paths))
     starts = accumulate((piece.n_rows for piece in pieces), initial=0)
     return [replace(piece, start=start) for piece, start in zip(pieces, starts, strict=False)]
 
@@ -114,7 +85,7 @@ def unread_in(where: Any, out: Path | None = None) -> list[Warning]:
     count = name if len(others) == 1 else f"{len(others):,} others, the first of them {name}"
     return [
         TableWarning(
-            f"Of {where} only the files directly in it that end in {PARQUET} are read, and not "
+            f"Of {where} only the files directly in it that end in .parquet are read, and not "
             f"{count}. Give such a folder by itself, or move what belongs to the data up."
         )
     ]
@@ -126,7 +97,7 @@ def _contents(folder: Path) -> tuple[list[Path], list[Path]]:
     files: list[Path] = []
     others: list[Path] = []
     for path in sorted(visible, key=lambda path: natural(path.name)):
-        is_read = path.name.lower().endswith(PARQUET) and not path.is_dir()
+        is_read = path.name.lower().endswith(".parquet") and not path.is_dir()
         (files if is_read else others).append(path)
     return files, others
 
@@ -154,27 +125,17 @@ def _look_at(path: Path, first: FolderSource | None) -> Piece:
 
 @contextmanager
 def desk_in(folder: Path, token: str) -> Iterator[Path]:
-    """Give a folder for files that are being written, and end those of calls before.
+    """Yield a folder for unfinished files, the desk, and remove those of calls before.
 
     Workers may still be busy for a call that was killed. A file gets its name from the desk
-    of its call only, so that nothing of theirs can appear any more.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the files belong; only one call at a time may have a desk there.
-    token : str
-        A name that no other call has.
-
-    Yields
-    ------
-    Path
-        The desk.
+    of its call only, so that nothing of theirs can appear any more. Only one call at a time may
+    have a desk in a folder; `token` is a name that no other call has. Readers of Parquet files
+    pass names by that begin with a dot.
     """
-    for other in folder.glob(f".*{ENDING}"):
+    for other in folder.glob(".*.part"):
         if other.is_dir():
             _clear(other)
-    desk = folder / f".{token}{ENDING}"
+    desk = folder / f".{token}.part"
     with naming(desk):
         desk.mkdir()
     try:
@@ -185,7 +146,7 @@ def desk_in(folder: Path, token: str) -> Iterator[Path]:
 
 @contextmanager
 def at_desk(desk: Path) -> Iterator[None]:
-    """Say why nothing can be written, if the desk is gone."""
+    """Raise an error that says why nothing can be written, if the desk is gone."""
     try:
         yield
     except FileNotFoundError as error:
@@ -200,7 +161,7 @@ def at_desk(desk: Path) -> Iterator[None]:
 
 def _clear(desk: Path) -> None:
     """Remove a folder that others may be writing into: its name is gone at once."""
-    away = desk.with_name(f".{uuid.uuid4().hex}{ENDING}")
+    away = desk.with_name(f".{uuid.uuid4().hex}.part")
     with suppress(FileNotFoundError):
         desk.rename(away)
     shutil.rmtree(away, ignore_errors=True)

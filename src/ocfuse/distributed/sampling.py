@@ -20,80 +20,40 @@ from ocfuse.tables.columns import odd_type
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, pandas
 from ocfuse.tables.schema import require_known
 
-#: Rows of a group below which groups are left out rather than thinned further.
-LEAST_PER_GROUP = 32
 #: What to do when there is no cluster any more.
 START_AGAIN = "Start again, once there is a cluster."
-#: Standard deviations by which more rows are fetched than are wanted.
-SLACK = 6.0
-
-#: What makes rows worth having: the label, a gap, an infinite number, or a word, with its column.
+#: What makes rows worth having: "label", "gap", "infinite" or "word", and its column; of a label
+#: or a word its text, too.
 Trait: TypeAlias = tuple[str, ...]
 #: Rows by number, each with its key.
 Drawn: TypeAlias = dict[int, int]
 
-LABEL, GAP, INFINITE, WORD = "label", "gap", "infinite", "word"
-#: Rows of every label that are drawn, if there are so many: anomalies may be rare.
-LABELLED = 200
 #: A column with more different words than this holds no categories; labels likewise.
 MOST_WORDS = 100
 
 KeyArray: TypeAlias = NDArray[np.uint64]
 
-#: Keys are spread evenly below this.
-KEYS = 2.0**64
-#: Of the generator splitmix64.
-STEP, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of all rows.
-
-    Attributes
-    ----------
-    seed : int
-        Which rows are drawn.
-    group, label : str or None
-        Columns of this meaning.
-    ignore : tuple of str
-        Columns that do not matter.
-    """
+    """What is asked of all rows: the seed that draws them, and columns by their meaning."""
 
     seed: int
     group: str | None = None
     label: str | None = None
     ignore: tuple[str, ...] = ()
 
-    def names(self) -> list[tuple[str, str]]:
-        """Return what is asked for by name: the meaning, and the column."""
-        given = [
-            ("group", self.group),
-            ("label", self.label),
-            *(("ignore", n) for n in self.ignore),
-        ]
-        return [(what, name) for what, name in given if name is not None]
-
 
 @dataclass
 class RowSurvey:
-    """What is known of some rows.
-
-    Attributes
-    ----------
-    n_rows : int
-        How many there are.
-    groups : Counter
-        Rows of every group.
-    drawn : dict of Trait
-        Rows with the lowest keys among those that have a trait.
-    crowded : set of str
-        Columns of too many words, of which none is kept.
-    """
+    """What is known of some rows."""
 
     n_rows: int = 0
+    #: Rows of every group.
     groups: Counter[str] = field(default_factory=Counter)
+    #: Rows with the lowest keys among those that have a trait.
     drawn: dict[Trait, Drawn] = field(default_factory=dict)
+    #: Columns of too many words, of which none is kept.
     crowded: set[str] = field(default_factory=set)
 
     def add(self, other: "RowSurvey") -> None:
@@ -101,37 +61,28 @@ class RowSurvey:
         self.n_rows += other.n_rows
         self.groups.update(other.groups)
         for trait, rows in other.drawn.items():
-            self.drawn[trait] = lowest(self.drawn.get(trait, {}) | rows, _most(trait))
-        self.crowded |= other.crowded
-        self._forget_crowded()
+            both = self.drawn.get(trait, {}) | rows
+            lowest = sorted(both.items(), key=lambda row: (row[1], row[0]))[: _most(trait)]
+            self.drawn[trait] = dict(lowest)
+        words = Counter(trait[1] for trait in self.drawn if trait[0] in ("word", "label"))
+        self.crowded |= other.crowded | {name for name, n in words.items() if n > MOST_WORDS}
+        self.drawn = {
+            trait: rows
+            for trait, rows in self.drawn.items()
+            if trait[0] not in ("word", "label") or trait[1] not in self.crowded
+        }
 
     def witnesses(self) -> list[int]:
         """Return the numbers of the rows that have a trait of their own."""
         return sorted({number for rows in self.drawn.values() for number in rows})
 
-    def _forget_crowded(self) -> None:
-        words = Counter(trait[1] for trait in self.drawn if trait[0] in (WORD, LABEL))
-        self.crowded |= {column for column, n in words.items() if n > MOST_WORDS}
-        self.drawn = {
-            trait: rows
-            for trait, rows in self.drawn.items()
-            if trait[0] not in (WORD, LABEL) or trait[1] not in self.crowded
-        }
-
 
 def survey(frames: Iterable[Frame], start: int, question: Question) -> RowSurvey:
-    """Ask rows, of which the first has the number `start`."""
+    """Survey rows, of which the first has the number `start`."""
     result = RowSurvey()
     for frame in frames:
         result.add(_survey_frame(frame, start + result.n_rows, question))
     return result
-
-
-def lowest(rows: Drawn, n: int) -> Drawn:
-    """Return the n rows with the lowest keys."""
-    if len(rows) <= n:
-        return rows
-    return dict(sorted(rows.items(), key=lambda row: (row[1], row[0]))[:n])
 
 
 def codes_of(column: Series) -> tuple[NDArray[np.intp], list[str | None]]:
@@ -141,7 +92,10 @@ def codes_of(column: Series) -> tuple[NDArray[np.intp], list[str | None]]:
 
 
 def _survey_frame(frame: Frame, start: int, question: Question) -> RowSurvey:
-    require_known(frame, question.names())  # by the first rows: all of them may take hours
+    columns = [("group", question.group), ("label", question.label)]
+    columns += [("ignore", name) for name in question.ignore]
+    # by the first rows: all of them may take hours
+    require_known(frame, [(what, name) for what, name in columns if name is not None])
     keys = row_keys(start, len(frame), question.seed)
     found: dict[Trait, Any] = {}
     result = RowSurvey(len(frame))
@@ -153,40 +107,36 @@ def _survey_frame(frame: Frame, start: int, question: Question) -> RowSurvey:
         counts = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
         for group, n in zip(names, counts, strict=True):
             result.groups[str(group)] += n
-    result.drawn = {
-        trait: _draw(np.flatnonzero(mask), keys, start, _most(trait))
-        for trait, mask in found.items()
-    }
+    for trait, mask in found.items():
+        numbers = np.flatnonzero(mask)
+        chosen = numbers[np.argsort(keys[numbers], kind="stable")[: _most(trait)]]
+        result.drawn[trait] = {start + int(i): int(keys[i]) for i in chosen}
     return result
 
 
 def _traits(column: Series, name: str, question: Question, crowded: set[str]) -> dict[Trait, Any]:
     """Return which rows have a trait, by the trait."""
     gaps = column.isna().to_numpy(dtype=bool)
-    found: dict[Trait, Any] = {(GAP, name): gaps} if gaps.any() else {}
+    found: dict[Trait, Any] = {("gap", name): gaps} if gaps.any() else {}
     if is_number_type(column.dtype) and name != question.label:
         infinite = np.isinf(column.to_numpy(np.float64, na_value=np.nan))
-        return found | ({(INFINITE, name): infinite} if infinite.any() else {})
+        return found | ({("infinite", name): infinite} if infinite.any() else {})
     if name == question.group or is_time_type(column.dtype) or odd_type(column):
         return found
     codes, words = codes_of(column)
     if len(words) > MOST_WORDS:
         crowded.add(name)
         return found
-    kind = LABEL if name == question.label else WORD
+    kind = "label" if name == question.label else "word"
     masks: defaultdict[Trait, Any] = defaultdict(lambda: np.zeros(len(column), dtype=bool))
     for code, word in enumerate(words):
         masks[kind, name, str(word)] |= codes == code
     return found | masks
 
 
-def _draw(numbers: NDArray[np.intp], keys: KeyArray, start: int, n: int) -> Drawn:
-    chosen = numbers[np.argsort(keys[numbers], kind="stable")[:n]]
-    return {start + int(i): int(keys[i]) for i in chosen}
-
-
 def _most(trait: Trait) -> int:
-    return LABELLED if trait[0] == LABEL else 1
+    """Return how many rows with a trait are drawn: of labels many, as anomalies may be rare."""
+    return 200 if trait[0] == "label" else 1
 
 
 @dataclass(frozen=True)
@@ -196,32 +146,23 @@ class Share:
     wanted: int
     there: int
 
-    def limit(self, slack: float = SLACK) -> float:
-        """Return a key below which there are enough rows, but for a chance of 1e-9."""
+    def limit(self, slack: float = 6.0) -> float:
+        """Return a key below which there are enough rows, but for a chance of 1e-9.
+
+        `slack` counts standard deviations; keys are spread evenly below 2**64.
+        """
         most = self.wanted + slack * math.sqrt(self.wanted) + slack
-        return KEYS if most >= self.there else KEYS * most / self.there
+        return 2.0**64 if most >= self.there else 2.0**64 * most / self.there
 
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """Which rows to fetch.
-
-    Attributes
-    ----------
-    question : Question
-        What was asked.
-    whole : Share or None
-        Of all rows; None if they come in groups.
-    groups : dict of Share
-        Of the rows of each group.
-    witnesses : list of int
-        Rows to fetch whatever their keys are.
-    """
+    """Which rows to fetch."""
 
     question: Question
-    whole: Share | None
+    whole: Share | None  # of all rows; None if they come in groups
     groups: dict[str, Share]
-    witnesses: list[int]
+    witnesses: list[int]  # rows to fetch whatever their keys are
 
     def fetch(self, frames: Iterable[Frame], start: int) -> Frame:
         """Return those of the rows that may be drawn, by number; few more than are wanted."""
@@ -306,30 +247,28 @@ def sample(
         raise InvalidInputError(f"n must be a whole number of rows, at least 2. Got n={n!r}.")
     question = Question(seed, group, label, tuple(ignore))
     with guarded(client, START_AGAIN):
-        return _drawn(data, n, client, question)
+        parts, starts = _parts(data, client)
+        known = RowSurvey()
+        for found in _everywhere(client, _survey_part, parts, starts, question):
+            known.add(found)
+        if not known.n_rows:
+            raise TableError("The table has no rows.")
+        plan = make_plan(known, question, n)
+        fetched = _everywhere(client, _fetch_part, parts, starts, plan)
+        return plan.cut(pandas().concat([frame for frame in fetched if frame is not None]))
 
 
-def _drawn(data: Any, n: int, client: Client, question: Question) -> Frame:
-    parts, starts = _parts(data, client)
-    known = RowSurvey()
-    for found in _everywhere(client, _survey_part, parts, starts, question):
-        known.add(found)
-    if not known.n_rows:
-        raise TableError("The table has no rows.")
-    plan = make_plan(known, question, n)
-    fetched = [f for f in _everywhere(client, _fetch_part, parts, starts, plan) if f is not None]
-    return plan.cut(pandas().concat(fetched))
-
-
-def make_plan(known: RowSurvey, question: Question, n: int) -> SamplePlan:
-    """Share n rows out among all."""
+def make_plan(
+    known: RowSurvey, question: Question, n: int, least_per_group: int = 32
+) -> SamplePlan:
+    """Share n rows out among all; groups are left out rather than thinned below the least."""
     if question.group is None:
         return SamplePlan(question, Share(n, known.n_rows), {}, known.witnesses())
     sizes = known.groups
     most = _level(sorted(sizes.values()), n)
     names = list(sizes)
-    if most < min(LEAST_PER_GROUP, max(sizes.values(), default=0)):
-        most = LEAST_PER_GROUP
+    if most < min(least_per_group, max(sizes.values(), default=0)):
+        most = least_per_group
         names.sort(key=lambda name: (text_key(name, question.seed), name))
         filled = np.cumsum([min(sizes[name], most) for name in names])
         names = names[: max(2, int(np.searchsorted(filled, n, "right")))]
@@ -371,7 +310,7 @@ def _parts(data: Any, client: Client) -> tuple[list[Any], list[int]]:
 def _everywhere(
     client: Client, function: Callable[..., Any], parts: list[Any], starts: list[int], *args: Any
 ) -> Iterator[Any]:
-    """Yield what a function says of every part, in the order of the parts."""
+    """Yield what a function returns of every part, in the order of the parts."""
     # As results of a task, unlike scattered ones, they survive the worker that holds them.
     with large_messages():
         shared = [client.submit(same, argument, pure=False) for argument in args]
@@ -408,19 +347,15 @@ def row_keys(start: int, n: int, seed: int) -> KeyArray:
 
 
 def keys_of(numbers: NDArray[np.integer], seed: int) -> KeyArray:
-    """Return the keys of the rows with these numbers."""
-    first = np.uint64(text_key("rows", seed))
+    """Return the keys of the rows with these numbers: those of the generator splitmix64."""
     places = numbers.astype(np.uint64) + np.uint64(1)
-    return _mixed(first + places * np.uint64(STEP))
+    keys = np.uint64(text_key("rows", seed)) + places * np.uint64(0x9E3779B97F4A7C15)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
 
 
 def text_key(text: str, seed: int) -> int:
     """Return the key of a name, such as that of a group."""
     digest = hashlib.blake2b(f"{seed} {text}".encode(), digest_size=8)
     return int.from_bytes(digest.digest(), "little")
-
-
-def _mixed(keys: KeyArray) -> KeyArray:
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(FIRST)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(SECOND)
-    return keys ^ (keys >> np.uint64(31))

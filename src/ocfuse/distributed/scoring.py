@@ -5,7 +5,7 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -25,7 +25,7 @@ from ocfuse.distributed.cluster import (
     naming_killers,
     same,
 )
-from ocfuse.distributed.parquet import PARQUET, Piece, at_desk, desk_in, pieces_of, unread_in
+from ocfuse.distributed.parquet import Piece, at_desk, desk_in, pieces_of, unread_in
 from ocfuse.exceptions import (
     FolderInUseError,
     InvalidInputError,
@@ -44,14 +44,6 @@ from ocfuse.tables.source import ParquetWriter, to_frame
 
 #: Under this word the footer of a file of scores says what it was made from.
 STAMP = "ocfuse"
-#: Files that a worker has at hand, so that it need not wait for the next.
-AHEAD = 2
-
-#: What to do when there is no cluster any more.
-GO_ON = "Files of scores that are there are complete, and the same call goes on with the others."
-
-#: Told of files: how many are done, of how many.
-Told = Callable[[int, int], None]
 #: Warnings are caught by the process, not by the thread.
 _TURN = threading.Lock()
 
@@ -87,16 +79,6 @@ class Outcome:
         self.anomalies += counts["anomalies"]
         self.without_score += counts["without_score"]
 
-    def take_up(self, orders: Iterable["Order"]) -> Iterator["Order"]:
-        """Count the files of scores that are there; yield the orders that are left."""
-        for order in orders:
-            counts = order.done_before()
-            if counts is None:
-                yield order
-            else:
-                self.add(counts)
-                self.resumed += 1
-
     def give_warnings(self) -> None:
         """Warn here of what workers have warned of."""
         for warning in self.warnings:
@@ -105,27 +87,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked of a worker: where to put the scores of which file, and how.
-
-    Attributes
-    ----------
-    piece : Piece
-        The file.
-    folder : str
-        Where its scores belong, in a file of the same name.
-    desk : str
-        Folder for what is not complete; where it is gone, nothing is wanted any more.
-    model : str
-        Checksum of the model.
-    keep_going : bool
-        Give rows that cannot be scored no score, instead of stopping.
-    """
+    """What a worker is to do: where to put the scores of which file, and how."""
 
     piece: Piece
-    folder: str
-    desk: str
-    model: str
-    keep_going: bool
+    folder: str  # where its scores belong, in a file of the same name
+    desk: str  # folder for what is not complete; where it is gone, the order is void
+    model: str  # checksum
+    keep_going: bool  # give rows that cannot be scored no score, instead of stopping
 
     @property
     def target(self) -> Path:
@@ -133,7 +101,7 @@ class Order:
         return Path(self.folder) / self.piece.name
 
     def stamp(self) -> dict[str, Any]:
-        """Return what tells scores made from the same from others."""
+        """Return what the scores are made from; the same scores have the same stamp."""
         piece = asdict(self.piece)
         own = {name: piece[name] for name in ("size", "changed", "n_rows", "start")}
         return {"model": self.model, "keep_going": self.keep_going, "file": self.piece.name} | own
@@ -162,7 +130,7 @@ def score(
     *,
     client: Client,
     keep_going: bool = False,
-    progress: Told | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
     """Score every row of a folder of Parquet files, one file of scores for each.
 
@@ -185,7 +153,7 @@ def score(
         files that cannot be scored at all, which are then in `failed`. Otherwise the first of
         them is an error: files under way are finished, and no other is begun.
     progress : callable, default=None
-        Told how many files are done, of how many.
+        Called with the number of files that are done, and of all.
 
     Returns
     -------
@@ -208,18 +176,33 @@ def score(
             keep_going=keep_going,
         )
         outcome = Outcome(warnings=[*unread_in(data, folder), *_left_over(folder, pieces)])
-        orders = list(outcome.take_up(map(order, pieces)))
-        tell = progress or _silent
-        tell(outcome.files, len(pieces))
+        left = []
+        for one in map(order, pieces):
+            counts = one.done_before()
+            if counts is None:
+                left.append(one)
+            else:
+                outcome.add(counts)
+                outcome.resumed += 1
+        show = progress or (lambda done, total: None)
+        show(outcome.files, len(pieces))
+        advice = (
+            "Files of scores that are there are complete, and the same call goes on with the "
+            "others."
+        )
         with (
-            guarded(client, GO_ON),
-            closing(_carried_out(client, model, orders, keep_going)) as results,
+            guarded(client, advice),
+            closing(_carried_out(client, model, left, keep_going)) as results,
         ):
             for done, result in results:
                 _note(outcome, done, result)
-                tell(outcome.files + len(outcome.failed), len(pieces))
-    if not keep_going or not outcome.files:
-        _raise_first(outcome, len(pieces))
+                show(outcome.files + len(outcome.failed), len(pieces))
+    if outcome.failed and not (keep_going and outcome.files):
+        why = next(iter(outcome.failed.values()))
+        raise TableError(
+            f"{why} There are scores of {outcome.files} of {len(pieces)} files; the same call "
+            "goes on where this one ended, and with keep_going=True without such files."
+        )
     return outcome
 
 
@@ -284,7 +267,7 @@ def _made(data: Any, out: Any) -> Path:
 def _left_over(folder: Path, pieces: list[Piece]) -> list[Warning]:
     """Warn of scores whose file is gone: whoever reads the folder would count them."""
     of = {piece.name for piece in pieces}
-    others = sorted((path.name for path in folder.glob(f"*{PARQUET}")), key=natural)
+    others = sorted((path.name for path in folder.glob("*.parquet")), key=natural)
     others = [name for name in others if name not in of]
     if not others:
         return []
@@ -301,7 +284,8 @@ def _carried_out(
 ) -> Generator[tuple[Order, Any], None, None]:
     """Yield every order with its counts and warnings, or an error, as they come."""
     work = Work(client, model)
-    at_once = AHEAD * max(1, sum(client.nthreads().values()))
+    # two files at hand for each worker: it need not wait for the next
+    at_once = 2 * max(1, sum(client.nthreads().values()))
     waiting = deque(orders)
     # A worker that ends takes with it whatever it has at hand: who is to blame is seen when
     # each of them is tried again alone.
@@ -328,23 +312,10 @@ def _carried_out(
 
 
 class Work:
-    """Orders that workers have been given.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        The cluster.
-    model : TableDetector
-        What they score by.
-
-    Attributes
-    ----------
-    under_way : dict of Order
-        By the future.
-    """
+    """Orders that workers have been given."""
 
     def __init__(self, client: Client, model: TableDetector) -> None:
-        self.under_way: dict[Any, Order] = {}
+        self.under_way: dict[Any, Order] = {}  # by the future
         self._client = client
         self._done = dask("distributed").as_completed(loop=client.loop)
         with large_messages():
@@ -359,7 +330,7 @@ class Work:
         self._done.add(future)
 
     def next_done(self) -> tuple[Order, Any]:
-        """Wait for some order; return what a worker says, or why none can say it."""
+        """Wait for some order; return it with its result or error."""
         future = next(self._done)
         order = self.under_way.pop(future)
         try:
@@ -376,6 +347,7 @@ class Work:
 
 
 def _note(outcome: Outcome, order: Order, result: Any) -> None:
+    """Add the result or the error of an order."""
     if isinstance(result, FolderInUseError):
         raise result
     if isinstance(result, Exception):
@@ -387,15 +359,6 @@ def _note(outcome: Outcome, order: Order, result: Any) -> None:
     counts, odd = result
     outcome.add(counts)
     outcome.warnings += odd
-
-
-def _raise_first(outcome: Outcome, n_files: int) -> None:
-    if outcome.failed:
-        why = next(iter(outcome.failed.values()))
-        raise TableError(
-            f"{why} There are scores of {outcome.files} of {n_files} files; the same call "
-            "goes on where this one ended, and with keep_going=True without such files."
-        )
 
 
 def score_piece(model: TableDetector, order: Order) -> tuple[dict[str, int], list[Warning]]:
@@ -426,26 +389,19 @@ def _scored(model: TableDetector, order: Order) -> Iterator[Frame]:
     found = False
     for frame in order.piece.frames():
         found = True
-        yield _numbered(_judged(model, frame, order))
+        try:
+            scores = model.score(frame, keep_going=order.keep_going)
+        except OcfuseError as error:
+            named = type(error)(f"{order.piece.name}: {error}")
+            named.__dict__.update(vars(error))
+            raise named from error
+        yield _numbered(scores)
     if not found:
         parquet = needed("pyarrow.parquet", "to read Parquet files")
         empty = to_frame(parquet.read_schema(order.piece.path).empty_table())
         yield _numbered(model.score(empty.assign(file=order.piece.name), keep_going=True))
 
 
-def _judged(model: TableDetector, frame: Frame, order: Order) -> Frame:
-    try:
-        return model.score(frame, keep_going=order.keep_going)
-    except OcfuseError as error:
-        named = type(error)(f"{order.piece.name}: {error}")
-        named.__dict__.update(vars(error))
-        raise named from error
-
-
 def _numbered(scores: Frame) -> Frame:
     scores.insert(0, free_name("row", scores.columns), scores.index)
     return scores
-
-
-def _silent(done: int, total: int) -> None:
-    """Tell nobody."""

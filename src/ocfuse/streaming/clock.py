@@ -10,27 +10,13 @@ from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.system.packages import slow
 
-#: Usual steps that a clock may jump ahead before a second sample must confirm it.
-FARTHEST = 1000.0
-#: Late samples, each later than the one before, after which their clock is taken.
-PATIENCE = 5
-#: Samples that are taken, and before which of them windows start again.
-TAKEN = frozenset({"next", "gap", "new_clock"})
-RESTARTS = frozenset({"gap", "new_clock"})
-#: What is counted of a stream, and what of it is left out.
-COUNTED = ("repeated", "late", "clock", "gap", "new_clock")
+#: Verdicts on samples that are left out, and on those before which windows start again.
 LEFT_OUT = ("repeated", "late", "clock")
-
-#: Spreads of the slow mean that it may be away from training.
-FAR = 6.0
-#: Spreads of a channel by which one value pulls its mean at most: sensors glitch.
-STRONGEST = 10.0
-#: Fewest blocks that tell how means vary, and the doubt that their variance is allowed for.
-FEWEST_BLOCKS, DOUBT = 4, 0.05
+RESTARTS = ("gap", "new_clock")
 
 
 class Clock:
-    """Tell how the time of a sample follows on those before.
+    """Judge how the time of a sample follows on those before.
 
     No single time can silence a stream. One that is not finite, or more than a thousand
     usual steps ahead, is not believed; the next one may confirm such a jump. Once the clock
@@ -42,36 +28,20 @@ class Clock:
         Median step between samples of training; inf if it is not known.
     max_gap : float
         Usual steps over which windows reach.
-
-    Attributes
-    ----------
-    time : float
-        Time of the last sample that was taken; NaN before the first.
-    other : float
-        Last time that was not believed since then; NaN if there is none.
-    n_forward : int
-        How often such times have gone forward.
     """
 
     def __init__(self, usual_step: float, max_gap: float) -> None:
         self.longest_step = max_gap * usual_step
-        self.farthest = max(FARTHEST, max_gap) * usual_step
-        self.time = self.other = math.nan
-        self.n_forward = 0
+        self.farthest = max(1000.0, max_gap) * usual_step
+        self.time = math.nan  # of the last sample that was taken
+        self.other = math.nan  # last time that was not believed since then
+        self.n_forward = 0  # how often such times have gone forward
 
     def read(self, time: float) -> str:
-        """Take the time of the next sample, and tell what is to be done with the sample.
+        """Take the time of the next sample; return the verdict on the sample.
 
-        Parameters
-        ----------
-        time : float
-            Its time.
-
-        Returns
-        -------
-        str
-            "next" in order, "gap" in order after a gap, "new_clock" taken after many late
-            ones; or, if it is to be left out, "repeated", "late", or "clock" (not believed).
+        "next" in order, "gap" in order after a gap, "new_clock" taken after many late ones;
+        or, if it is to be left out, "repeated", "late", or "clock" (not believed).
         """
         if not math.isfinite(time):
             return "clock"
@@ -87,7 +57,7 @@ class Clock:
         forward = 0 < time - self.other <= self.farthest
         self.other = time
         self.n_forward += forward
-        if is_late and self.n_forward >= PATIENCE - 1:
+        if is_late and self.n_forward >= 4:
             self._take(time)
             return "new_clock"
         if forward and not is_late:
@@ -127,46 +97,32 @@ def check_times(time: Any, n: int) -> FloatArray | None:
     return times
 
 
-def require_finite(times: FloatArray | None) -> None:
-    """Refuse to learn from times that are none."""
-    bad = 0 if times is None else int((~np.isfinite(times)).sum())
+def usual_step(times: FloatArray | None, slices: list[slice]) -> float:
+    """Return the median step between training samples; inf if it is not known.
+
+    Times that are not finite are refused, and runs of which most samples come before the one in
+    front of them.
+    """
+    if times is None:
+        return np.inf
+    bad = int((~np.isfinite(times)).sum())
     if bad:
         raise InvalidInputError(
             f"time must be finite to learn from. Got {bad} that are not. Leave these samples out."
         )
-
-
-def require_rising(times: FloatArray | None, slices: list[slice]) -> None:
-    """Refuse to learn from runs of which most samples come before the one in front of them."""
-    if times is None:
-        return
     steps = np.concatenate([np.diff(times[part]) for part in slices])
-    if 2 * int((steps < 0).sum()) > len(steps):
+    n_falling = int((steps < 0).sum())
+    if 2 * n_falling > len(steps):
         raise InvalidInputError(
-            "time must rise within a run. It falls in "
-            f"{int((steps < 0).sum())} of {len(steps)} steps: is the newest sample the first? "
-            "Sort each run by time."
+            f"time must rise within a run. It falls in {n_falling} of {len(steps)} steps: is the "
+            "newest sample the first? Sort each run by time."
         )
-
-
-def usual_step(times: FloatArray | None, slices: list[slice]) -> float:
-    """Return the median step between samples; inf if it is not known."""
-    if times is None:
-        return np.inf
-    steps = np.concatenate([np.diff(times[part]) for part in slices])
     steps = steps[steps > 0]
     return float(np.median(steps)) if len(steps) else np.inf
 
 
 class Rest:
-    """Where the channels rest in training, and how much their means wander.
-
-    Parameters
-    ----------
-    samples : ndarray of shape (n, c)
-        Training samples, NaN for gaps.
-    slices : list of slice
-        Their runs.
+    """Where the channels rest in training samples, and how much their means wander.
 
     Attributes
     ----------
@@ -186,11 +142,11 @@ class Rest:
         while True:
             means = np.vstack([_block_means(away[part], length) for part in slices])
             n = (~np.isnan(means)).sum(axis=0)
-            if n.max(initial=0) < FEWEST_BLOCKS:
+            enough = n >= 4  # fewer blocks do not show how means vary
+            if not enough.any():
                 return
-            doubt = slow("scipy.stats").chi2.ppf(DOUBT, np.maximum(n - 1, 1))
+            doubt = slow("scipy.stats").chi2.ppf(0.05, np.maximum(n - 1, 1))
             bound = np.nansum(means**2, axis=0) / doubt
-            enough = n >= FEWEST_BLOCKS
             self.unrest = np.where(enough, np.maximum(self.unrest, length * bound), self.unrest)
             length *= 2
 
@@ -199,28 +155,15 @@ class SlowMean:
     """A mean of every channel that forgets by halves.
 
     While it is young all values count alike. A value further away than ten standard
-    deviations of training counts as one that is so far away.
-
-    Parameters
-    ----------
-    half_life : float
-        Samples after which a value counts half.
-    spread : ndarray of shape (c,)
-        Standard deviations in training.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (c,)
-        The mean; NaN before the first value.
-    n_behind : ndarray of shape (c,)
-        Number of values that count alike whose mean would be as sure.
+    deviations of training counts as one that is so far away: sensors glitch.
     """
 
     def __init__(self, half_life: float, spread: FloatArray) -> None:
         self.half_life = float(half_life)
         self.rate = 1.0 - 0.5 ** (1.0 / self.half_life)
-        self.reach = np.where(spread > 0, STRONGEST * spread, np.inf)
+        self.reach = np.where(spread > 0, 10.0 * spread, np.inf)
         self.mean: FloatArray = np.full(len(spread), np.nan)
+        # number of values that count alike whose mean would be as sure
         self.n_behind: FloatArray = np.zeros(len(spread))
 
     def follow(self, sample: FloatArray) -> FloatArray:
@@ -237,7 +180,7 @@ class SlowMean:
         return before
 
     def has_left(self, rest: Rest) -> BoolArray:
-        """Tell which channels are further from training than chance explains."""
+        """Return which channels are further from training than chance explains."""
         away = np.abs(self.mean - rest.centre) > self._limit(rest)
         return np.asarray(away & (self.n_behind >= self.half_life))
 
@@ -249,8 +192,9 @@ class SlowMean:
         return ratio
 
     def _limit(self, rest: Rest) -> FloatArray:
+        """Return six standard deviations of the mean, and more than rounding."""
         n = np.maximum(self.n_behind, 1.0)
-        return np.asarray(FAR * np.sqrt(rest.unrest / n) + 1e-9 * np.abs(rest.centre))
+        return np.asarray(6.0 * np.sqrt(rest.unrest / n) + 1e-9 * np.abs(rest.centre))
 
 
 def _block_means(samples: FloatArray, length: int) -> FloatArray:
@@ -265,21 +209,12 @@ def _block_means(samples: FloatArray, length: int) -> FloatArray:
 class StreamState:
     """The last samples of a stream, and what has happened in it.
 
-    Parameters
-    ----------
-    n_remembered, n_watched : int
-        Samples that windows need besides the present one, and the channels of these.
-    clock : Clock
-        The clock, which tells order and gaps.
-    slow : SlowMean
-        The slow mean of each channel.
-    model : str
-        Checksum of the view that it belongs to.
+    `model` is the checksum of the view that it belongs to.
 
     Attributes
     ----------
     samples : ndarray of shape (n_remembered, n_watched)
-        The last samples, NaN where there were none.
+        Samples that windows need besides the present one, NaN where there were none.
     age : int
         Samples since the stream began, or began again after a gap.
     score : float
@@ -291,7 +226,7 @@ class StreamState:
     drifted : list of str
         Channels whose slow mean has left training, in the order in which they did.
     is_context_told : bool
-        That context is far beyond training has been told.
+        Whether a warning has said that context is far beyond training.
     counts : dict
         How many samples were "seen"; "repeated" or "late", or had a "clock" that was not
         believed, and were left out; came after a "gap", or with a "new_clock", set back;
@@ -310,7 +245,8 @@ class StreamState:
         self.context: FloatArray | None = None
         self.drifted: list[str] = []
         self.is_context_told = False
-        self.counts = dict.fromkeys(("seen", *COUNTED, "missing", "unscored"), 0)
+        names = ("seen", *LEFT_OUT, *RESTARTS, "missing", "unscored")
+        self.counts = dict.fromkeys(names, 0)
 
     def restart(self) -> None:
         """Forget the windows; the slow mean stays."""
@@ -318,7 +254,7 @@ class StreamState:
         self.age = 0
 
     def read_clock(self, time: float | None) -> str:
-        """Tell what is to be done with the next sample (see `Clock.read`), and count it."""
+        """Return and count the verdict on the next sample (see `Clock.read`)."""
         verdict = "next" if time is None else self.clock.read(time)
         self.counts["seen"] += 1
         if verdict != "next":

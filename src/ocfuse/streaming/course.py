@@ -16,17 +16,8 @@ from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.streaming.windows import blocks, check_samples, run_slices
 from ocfuse.validation import check_context
 
-#: Least spread at a place, in spreads of the whole: sensors rest in some phases.
-LEAST_SPREAD = 0.05
-#: Means of what is left, added up: the first alone is too flat where a course is steep or rare.
-N_PASSES = 4
-
 #: Ratio from which on a channel is said to drift.
 DRIFTING = 0.3
-#: The same where several runs show how far it wanders: they differ too much to learn from.
-FAR_APART = 3.0
-#: Knots of the mean course of several runs.
-N_KNOTS = 41
 
 
 class Course(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -93,12 +84,13 @@ class Course(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         variance = np.nansum((samples - whole) ** 2, axis=0) / n
         weight = near.T @ present + 1.0  # the whole counts as one sample at every knot
         self.mean_ = np.tile(whole, (self.n_knots, 1))
-        for _ in range(N_PASSES):
+        # means of what is left, added up: the first alone is too flat where a course is steep
+        for _ in range(4):
             self.mean_ += near.T @ np.nan_to_num(samples - self._at(self.mean_, place)) / weight
         squares = np.nan_to_num(samples - self._at(self.mean_, place)) ** 2
         # one sample's worth of the usual spread around the course, and of all where it is unknown
         usual = squares.sum(axis=0) / n + variance / weight
-        floor = LEAST_SPREAD**2 * variance
+        floor = 0.05**2 * variance  # sensors rest in some phases
         self.spread_ = np.sqrt((near.T @ squares + usual) / weight + floor)
         self.spread_[:, ~(variance > 0)] = 1.0
         return self
@@ -204,23 +196,18 @@ def drift_ratio(
     array([0.  , 2.15])
     """
     samples = check_samples(X)
-    slices = run_slices(runs, len(samples))
-    between, within = _variances(_from_course(samples, slices, context), slices, n_blocks)
+    slices, measured = run_slices(runs, len(samples)), samples
+    if len(slices) > 1:
+        place = context
+        if context is None:
+            place = np.concatenate([np.arange(part.stop - part.start) for part in slices])
+        measured = Course().fit(samples, place).residuals(samples, place)
+    between, within = _variances(measured, slices, n_blocks)
     if len(slices) > 1:  # every run is part of the course, and draws it towards itself
         between = between * len(slices) / (len(slices) - 1)
     rounding = 1e-24 * _mean_of(samples**2)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(between > rounding, between / within, 0.0)
-
-
-def _from_course(samples: FloatArray, slices: list[slice], context: Any) -> FloatArray:
-    """Return samples less the mean course of several runs."""
-    if len(slices) < 2:
-        return samples
-    place = context
-    if context is None:
-        place = np.concatenate([np.arange(part.stop - part.start) for part in slices])
-    return Course(N_KNOTS).fit(samples, place).residuals(samples, place)
 
 
 def _variances(

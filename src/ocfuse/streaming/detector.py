@@ -23,7 +23,7 @@ from ocfuse.explain import Explanation
 from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
-from ocfuse.streaming.clock import COUNTED, StreamState, check_times, require_finite, require_rising
+from ocfuse.streaming.clock import LEFT_OUT, RESTARTS, StreamState, check_times, usual_step
 from ocfuse.streaming.course import Course
 from ocfuse.streaming.fit import (
     StreamTraining,
@@ -47,21 +47,83 @@ from ocfuse.validation import (
 )
 
 
-class RecordedRuns(InnerThresholdMixin):
-    """What a stream detector says of runs that are there as a whole.
+class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn normal runs of sensors; score new samples as they come.
+
+    A sample is described by windows of the last ones (see `Windows`) and scored by
+    a `FusedDetector`. Scores, threshold and neighbours are learned with whole runs held
+    out or, with fewer than four runs, with blocks of time and a purge (see `blocks`): so few
+    can only speak for the rest of these runs, and a `FewSamplesWarning` says so. One by one
+    or in chunks, the same samples have the same scores.
+
+    What happens with bad input: a value that is missing is left out of its windows; a
+    channel that is missing for more than half of a window counts as if it were typical,
+    and with more than half of the channels missing, or a context that is not finite, there
+    is no score (NaN). There is none either for the first samples of a stream, as many as
+    the longest window less one, and after a gap in time the windows start again. A sample
+    that is not later than the last one, whose time is not finite, or is more than a
+    thousand usual steps ahead, is ignored and has no score; a second sample so far ahead is
+    believed, and the fifth late one in order begins a new clock. `state_.counts` counts all
+    of that, and `state_.silent` the samples since the last score.
+
+    Parameters
+    ----------
+    detector : FusedDetector, optional
+        The detector, not fitted: members, fusion, false-alarm rate. By default
+        ``FusedDetector(random_state=0)``.
+    windows : sequence of int, default=(10, 30)
+        Lengths of the windows in samples; () takes the samples themselves.
+    n_blocks : int, default=4
+        Blocks of time that are held out in turn.
+    drift : {"keep", "drop", "follow"}, default="keep"
+        What to do with channels that drift in training (`drift_ratio` above 0.3): keep
+        them, with a warning if runs are few; leave them out; or measure them from a slow
+        mean of their own.
+    half_life : int, optional
+        Half-life of the slow mean in samples; by default ten times the longest window.
+    max_gap : float, default=5.0
+        Longest step in time, in usual steps of training, over which windows reach.
+    course : Course, optional
+        Measure samples from what is usual at their context, before windows are taken of
+        them: for tasks with phases. It needs at least 2 runs and a context of one column.
+    max_rows : int or None, default=800
+        Most samples that the detector learns from: of more, one is taken at random out of
+        every 2, 3, ... neighbours, as their windows are nearly alike. The time of a score
+        grows with it.
 
     Attributes
     ----------
-    view_ : StreamView
-        How samples become features.
     detector_ : FusedDetector
-        What scores these.
-    training_rows_ : ndarray
-        Samples of training that it has learned from.
-    context_range_ : ndarray of shape (2, k) or None
-        Lowest and highest context of training, if it had any.
-    channels_, feature_names_ : list of str
-        Names of the channels and of the features.
+        The fitted detector; its rows are those of `features`.
+    drift_ratio_ : ndarray of shape (n_channels,)
+        How far each channel wanders in training, see `drift_ratio`.
+    channels_, watched_ : list of str
+        Names of the channels, and of those that are not left out.
+    feature_names_ : list of str
+        Names of the columns of `features`.
+    offset_ : float
+        Threshold: scores below it raise an alarm.
+    training_scores_ : ndarray of shape (n_samples,)
+        Held-out scores of the training samples; NaN where a sample has none or was not
+        taken (`max_rows`).
+    training_counts_ : dict
+        What the clock said of the training samples, as in ``state_.counts``.
+    state_ : StreamState
+        State of the live stream.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse import FusedDetector
+    >>> from ocfuse.streaming import StreamDetector
+    >>> rng = np.random.default_rng(0)
+    >>> current = rng.normal(size=1000)
+    >>> X = np.column_stack([current, current + 0.1 * rng.normal(size=1000)])
+    >>> stream = StreamDetector(FusedDetector("light", random_state=0), windows=(10,))
+    >>> stream = stream.fit(X, runs=np.repeat(np.arange(20), 50))
+    >>> scores = [stream.score_one(x) for x in X[:30] + [0, 3]]
+    >>> bool(np.isnan(scores[8])), bool(scores[9] < stream.offset_)
+    (True, True)
     """
 
     view_: StreamView
@@ -70,6 +132,133 @@ class RecordedRuns(InnerThresholdMixin):
     context_range_: FloatArray | None
     channels_: list[str]
     feature_names_: list[str]
+    state_: StreamState
+
+    def __init__(
+        self,
+        detector: Any = None,
+        *,
+        windows: Sequence[int] = (10, 30),
+        n_blocks: int = 4,
+        drift: str = "keep",
+        half_life: int | None = None,
+        max_gap: float = 5.0,
+        course: Course | None = None,
+        max_rows: int | None = 800,
+    ) -> None:
+        self.detector = detector
+        self.windows = windows
+        self.n_blocks = n_blocks
+        self.drift = drift
+        self.half_life = half_life
+        self.max_gap = max_gap
+        self.course = course
+        self.max_rows = max_rows
+
+    # -- learning ---------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any = None, runs: Any = None, time: Any = None, context: Any = None
+    ) -> "StreamDetector":
+        """Learn from normal runs.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, c)
+            Samples, run after run, each in the order of time; NaN for gaps.
+        y : array-like of shape (n,), optional
+            Labels as in `FusedDetector.fit`; without them all samples should be normal.
+        runs : array-like of shape (n,), optional
+            Run of each sample; None is one run.
+        time : array-like of shape (n,), optional
+            Times, numbers or dates; None takes the samples as evenly spaced.
+        context : array-like of shape (n,) or (n, k), optional
+            Context of each sample, such as the progress of the task.
+
+        Returns
+        -------
+        StreamDetector
+            The fitted detector, ready for a new stream.
+        """
+        self._check_parameters()
+        samples = check_samples(X)
+        n = len(samples)
+        slices, times = run_slices(runs, n), check_times(time, n)
+        names = getattr(X, "columns", [f"x{j}" for j in range(samples.shape[1])])
+        data = StreamTraining(
+            samples=samples,
+            names=[str(name) for name in names],
+            slices=slices,
+            times=times,
+            context=None if context is None else check_context(context, n),
+            usual_step=usual_step(times, slices),
+        )
+        fresh = copy(self)  # a fit that fails leaves this detector as it was
+        fresh._fit(data, None if y is None else check_training_labels(y, n))
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def _fit(self, data: StreamTraining, y: Any) -> None:
+        self.view_, samples, self.drift_ratio_ = learn_view(self, data)
+        self.channels_, self.watched_ = self.view_.channels, self.view_.watched
+        self.feature_names_ = self.view_.names
+        rows, self.training_counts_ = self._run_rows(samples, data.slices, data.times)
+        warn_of_clock(self.training_counts_)
+        self.view_.fill = typical(rows, self.feature_names_)
+        kept = np.flatnonzero(self.view_.fill_in(rows))
+        taken = choose(kept, self.max_rows)
+        if y is not None:
+            taken = np.union1d(taken, kept[y[kept] == ANOMALY])
+        self.training_rows_, context = taken, data.context
+        purge = self.view_.n_remembered
+        groups = training_groups(data, self.n_blocks, purge)
+        require_enough(groups.take(kept), purge, self.n_blocks)
+        detector = FusedDetector(random_state=0) if self.detector is None else clone(self.detector)
+        self.detector_ = detector.fit(
+            rows[taken],
+            None if y is None else y[taken],
+            groups.take(taken),
+            None if context is None else context[taken],
+        )
+        self.context_range_ = None
+        if context is not None:
+            self.context_range_ = np.array([context.min(axis=0), context.max(axis=0)])
+        self.training_scores_ = np.full(len(rows), np.nan)
+        self.training_scores_[taken] = self.detector_.training_scores_
+        self.reset()
+
+    def calibrate(
+        self, X: Any, runs: Any = None, time: Any = None, context: Any = None
+    ) -> "StreamDetector":
+        """Set the threshold from fresh normal runs, as `FusedDetector.calibrate` does.
+
+        With several runs every run counts alike: the rate is that of runs to come. One run
+        can only speak for its own rest, and a warning says so.
+
+        Parameters
+        ----------
+        X, runs, time, context : array-like
+            Normal samples as in `fit`.
+
+        Returns
+        -------
+        StreamDetector
+            The detector.
+        """
+        rows, situation = self._recorded(X, runs, time, context)
+        scored = ~np.isnan(rows).any(axis=1)
+        slices = run_slices(runs, len(rows))
+        run = np.repeat(np.arange(len(slices)), [part.stop - part.start for part in slices])
+        if len(slices) == 1:
+            warn_of_few_runs(1, "Calibrate on several.")
+        self.detector_.calibrate(
+            rows[scored],
+            None if situation is None else situation[scored],
+            run[scored] if len(slices) > 1 else None,
+        )
+        return self
+
+    # -- recorded runs ----------------------------------------------------
 
     def score_run(self, X: Any, time: Any = None, context: Any = None) -> FloatArray:
         """Score a whole recorded run, from its beginning; the live stream is not touched.
@@ -180,290 +369,6 @@ class RecordedRuns(InnerThresholdMixin):
         """
         return self._recorded(X, runs, time, context)[0]
 
-    def _recorded(
-        self, X: Any, runs: Any, time: Any, context: Any
-    ) -> tuple[FloatArray, FloatArray | None]:
-        """Return features of recorded runs, NaN where there is no score, and their context."""
-        check_is_fitted(self, "state_")
-        samples = self._check(X)
-        times = check_times(time, len(samples))
-        situation = self._check_context(context, len(samples))
-        self._tell_of_context(situation, 4)
-        slices = run_slices(runs, len(samples))
-        rows, _ = self._run_rows(self.view_.measured(samples, situation), slices, times)
-        rows[unknown_context(situation, len(rows))] = np.nan
-        rows[~self.view_.fill_in(rows)] = np.nan
-        return rows, situation
-
-    def _run_rows(
-        self, samples: FloatArray, slices: list[slice], times: FloatArray | None
-    ) -> tuple[FloatArray, dict[str, int]]:
-        """Return features of runs, each from its beginning, and what their clocks said."""
-        rows, counts = np.empty((len(samples), len(self.feature_names_))), Counter[str]()
-        for part in slices:
-            state = self.view_.new_state()
-            when = None if times is None else times[part]
-            rows[part] = self.view_.rows(state, samples[part], when)
-            counts.update(state.counts)
-        return rows, {name: counts[name] for name in ("seen", *COUNTED)}
-
-    def _scores(
-        self, rows: FloatArray, context: FloatArray | None, scored: BoolArray
-    ) -> FloatArray:
-        scores = np.full(len(rows), np.nan)
-        if scored.any():
-            chosen = None if context is None else context[scored]
-            scores[scored] = self.detector_.score_samples(rows[scored], chosen)
-        return scores
-
-    def _check_context(self, context: Any, n: int) -> FloatArray | None:
-        """Return the context of n samples, NaN where it is unknown, or refuse it."""
-        scale = self.detector_.context_scale_
-        table = None if context is None else _known_or_nan(context, n)
-        given = 0 if table is None else table.shape[1]
-        require_context(given, 0 if scale is None else len(scale.centre))
-        return table
-
-    def _tell_of_context(self, context: FloatArray | None, stacklevel: int) -> bool:
-        """Tell of context that is far beyond training, if any is."""
-        if context is None or self.context_range_ is None:
-            return False
-        low, high = self.context_range_
-        return warn_if_far(context, low, high, stacklevel + 1)
-
-    def _check(self, X: Any) -> FloatArray:
-        samples = check_samples(X)
-        if samples.shape[1] != len(self.channels_):
-            raise InvalidInputError(
-                f"Samples must have {len(self.channels_)} channels, as in fit: "
-                f"{', '.join(self.channels_)}. Got {samples.shape[1]}."
-            )
-        return samples
-
-
-def _known_or_nan(context: Any, n: int) -> FloatArray:
-    """Return the context of n samples, in which bad values are allowed: live ones come."""
-    values = np.asarray(context)
-    if values.dtype.kind == "O":
-        with suppress(TypeError, ValueError):  # None is a context that is not known
-            values = values.astype(np.float64)
-    if values.dtype.kind != "f":
-        return check_context(values, n)
-    bad = ~(np.abs(values) <= LARGEST)
-    table = check_context(np.where(bad, 0.0, values), n)
-    return np.where(bad.reshape(table.shape), np.nan, table)
-
-
-def unknown_context(context: FloatArray | None, n: int) -> BoolArray:
-    """Tell which of n samples have a context that is not known."""
-    return np.zeros(n, dtype=bool) if context is None else np.asarray(np.isnan(context).any(axis=1))
-
-
-class StreamDetector(RecordedRuns, BaseEstimator):  # type: ignore[misc]
-    """Learn normal runs of sensors; score new samples as they come.
-
-    A sample is described by windows of the last ones (see `Windows`) and scored by
-    a `FusedDetector`. Scores, threshold and neighbours are learned with whole runs held
-    out or, with fewer than four runs, with blocks of time and a purge (see `blocks`): so few
-    can only speak for the rest of these runs, and a `FewSamplesWarning` says so. One by one
-    or in chunks, the same samples have the same scores.
-
-    What happens with bad input: a value that is missing is left out of its windows; a
-    channel that is missing for more than half of a window counts as if it were typical,
-    and with more than half of the channels missing, or a context that is not finite, there
-    is no score (NaN). There is none either for the first samples of a stream, as many as
-    the longest window less one, and after a gap in time the windows start again. A sample
-    that is not later than the last one, whose time is not finite, or is more than a
-    thousand usual steps ahead, is ignored and has no score; a second sample so far ahead is
-    believed, and the fifth late one in order begins a new clock. `state_.counts` counts all
-    of that, and `state_.silent` the samples since the last score.
-
-    Parameters
-    ----------
-    detector : FusedDetector, optional
-        The detector, not fitted: members, fusion, false-alarm rate. By default
-        ``FusedDetector(random_state=0)``.
-    windows : sequence of int, default=(10, 30)
-        Lengths of the windows in samples; () takes the samples themselves.
-    n_blocks : int, default=4
-        Blocks of time that are held out in turn.
-    drift : {"keep", "drop", "follow"}, default="keep"
-        What to do with channels that drift in training (`drift_ratio` above 0.3): keep
-        them, with a warning if runs are few; leave them out; or measure them from a slow
-        mean of their own.
-    half_life : int, optional
-        Half-life of the slow mean in samples; by default ten times the longest window.
-    max_gap : float, default=5.0
-        Longest step in time, in usual steps of training, over which windows reach.
-    course : Course, optional
-        Measure samples from what is usual at their context, before windows are taken of
-        them: for tasks with phases. It needs at least 2 runs and a context of one column.
-    max_rows : int or None, default=800
-        Most samples that the detector learns from: of more, one is taken at random out of
-        every 2, 3, ... neighbours, as their windows are nearly alike. The time of a score
-        grows with it.
-
-    Attributes
-    ----------
-    detector_ : FusedDetector
-        The fitted detector; its rows are those of `features`.
-    drift_ratio_ : ndarray of shape (n_channels,)
-        How far each channel wanders in training, see `drift_ratio`.
-    channels_, watched_ : list of str
-        Names of the channels, and of those that are not left out.
-    feature_names_ : list of str
-        Names of the columns of `features`.
-    offset_ : float
-        Threshold: scores below it raise an alarm.
-    training_scores_ : ndarray of shape (n_samples,)
-        Held-out scores of the training samples; NaN where a sample has none or was not
-        taken (`max_rows`).
-    training_counts_ : dict
-        What the clock said of the training samples, as in ``state_.counts``.
-    state_ : StreamState
-        State of the live stream.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ocfuse import FusedDetector
-    >>> from ocfuse.streaming import StreamDetector
-    >>> rng = np.random.default_rng(0)
-    >>> current = rng.normal(size=1000)
-    >>> X = np.column_stack([current, current + 0.1 * rng.normal(size=1000)])
-    >>> stream = StreamDetector(FusedDetector("light", random_state=0), windows=(10,))
-    >>> stream = stream.fit(X, runs=np.repeat(np.arange(20), 50))
-    >>> scores = [stream.score_one(x) for x in X[:30] + [0, 3]]
-    >>> bool(np.isnan(scores[8])), bool(scores[9] < stream.offset_)
-    (True, True)
-    """
-
-    state_: StreamState
-
-    def __init__(
-        self,
-        detector: Any = None,
-        *,
-        windows: Sequence[int] = (10, 30),
-        n_blocks: int = 4,
-        drift: str = "keep",
-        half_life: int | None = None,
-        max_gap: float = 5.0,
-        course: Course | None = None,
-        max_rows: int | None = 800,
-    ) -> None:
-        self.detector = detector
-        self.windows = windows
-        self.n_blocks = n_blocks
-        self.drift = drift
-        self.half_life = half_life
-        self.max_gap = max_gap
-        self.course = course
-        self.max_rows = max_rows
-
-    # -- learning ---------------------------------------------------------
-
-    def fit(
-        self, X: Any, y: Any = None, runs: Any = None, time: Any = None, context: Any = None
-    ) -> "StreamDetector":
-        """Learn from normal runs.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, c)
-            Samples, run after run, each in the order of time; NaN for gaps.
-        y : array-like of shape (n,), optional
-            Labels as in `FusedDetector.fit`; without them all samples should be normal.
-        runs : array-like of shape (n,), optional
-            Run of each sample; None is one run.
-        time : array-like of shape (n,), optional
-            Times, numbers or dates; None takes the samples as evenly spaced.
-        context : array-like of shape (n,) or (n, k), optional
-            Context of each sample, such as the progress of the task.
-
-        Returns
-        -------
-        StreamDetector
-            The fitted detector, ready for a new stream.
-        """
-        self._check_parameters()
-        samples = check_samples(X)
-        n = len(samples)
-        names = getattr(X, "columns", [f"x{j}" for j in range(samples.shape[1])])
-        data = StreamTraining(
-            samples=samples,
-            names=[str(name) for name in names],
-            slices=run_slices(runs, n),
-            times=check_times(time, n),
-            context=None if context is None else check_context(context, n),
-        )
-        require_finite(data.times)
-        require_rising(data.times, data.slices)
-        fresh = copy(self)  # a fit that fails leaves this detector as it was
-        fresh._fit(data, None if y is None else check_training_labels(y, n))
-        self.__dict__.update(fresh.__dict__)
-        return self
-
-    def _fit(self, data: StreamTraining, y: Any) -> None:
-        self.view_, samples, self.drift_ratio_ = learn_view(self, data)
-        self.channels_, self.watched_ = self.view_.channels, self.view_.watched
-        self.feature_names_ = self.view_.names
-        rows, self.training_counts_ = self._run_rows(samples, data.slices, data.times)
-        warn_of_clock(self.training_counts_)
-        self.view_.fill = typical(rows, self.feature_names_)
-        kept = np.flatnonzero(self.view_.fill_in(rows))
-        taken = choose(kept, self.max_rows)
-        if y is not None:
-            taken = np.union1d(taken, kept[y[kept] == ANOMALY])
-        self.training_rows_, context = taken, data.context
-        purge = self.view_.n_remembered
-        groups = training_groups(data, self.n_blocks, purge)
-        require_enough(groups.take(kept), purge, self.n_blocks)
-        detector = FusedDetector(random_state=0) if self.detector is None else clone(self.detector)
-        self.detector_ = detector.fit(
-            rows[taken],
-            None if y is None else y[taken],
-            groups.take(taken),
-            None if context is None else context[taken],
-        )
-        self.context_range_ = None
-        if context is not None:
-            self.context_range_ = np.array([context.min(axis=0), context.max(axis=0)])
-        self.training_scores_ = np.full(len(rows), np.nan)
-        self.training_scores_[taken] = self.detector_.training_scores_
-        self.reset()
-
-    def calibrate(
-        self, X: Any, runs: Any = None, time: Any = None, context: Any = None
-    ) -> "StreamDetector":
-        """Set the threshold from fresh normal runs, as `FusedDetector.calibrate` does.
-
-        With several runs every run counts alike: the rate is that of runs to come. One run
-        can only speak for its own rest, and a warning says so.
-
-        Parameters
-        ----------
-        X, runs, time, context : array-like
-            Normal samples as in `fit`.
-
-        Returns
-        -------
-        StreamDetector
-            The detector.
-        """
-        rows, situation = self._recorded(X, runs, time, context)
-        scored = ~np.isnan(rows).any(axis=1)
-        slices = run_slices(runs, len(rows))
-        run = np.repeat(np.arange(len(slices)), [part.stop - part.start for part in slices])
-        if len(slices) == 1:
-            warn_of_few_runs(1, "Calibrate on several.")
-        self.detector_.calibrate(
-            rows[scored],
-            None if situation is None else situation[scored],
-            run[scored] if len(slices) > 1 else None,
-        )
-        return self
-
     # -- the live stream --------------------------------------------------
 
     def score_one(self, x: ArrayLike, time: Any = None, context: Any = None) -> float:
@@ -516,14 +421,19 @@ class StreamDetector(RecordedRuns, BaseEstimator):  # type: ignore[misc]
         situation = self._check_context(context, len(samples))
         state = self.state_
         if not state.is_context_told:
-            state.is_context_told = self._tell_of_context(situation, 3)
+            state.is_context_told = self._warn_of_context(situation, 3)
         n_drifted = len(state.drifted)
         rows = self.view_.rows(state, self.view_.measured(samples, situation), times)
         rows[unknown_context(situation, len(rows))] = np.nan
         scores = self._scores(rows, situation, self.view_.fill_in(rows, state))
         state.note(scores, rows, situation)
         if len(state.drifted) > n_drifted:
-            _warn_of_leaving(state.drifted[n_drifted:])
+            warnings.warn(
+                f"The level of {', '.join(state.drifted[n_drifted:])} has left what was learned: a "
+                "lasting fault, or drift. If it is drift, learn again from new runs.",
+                DriftWarning,
+                stacklevel=2,
+            )
         return scores
 
     def status(self) -> str:
@@ -571,6 +481,66 @@ class StreamDetector(RecordedRuns, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "state_")
         return save(self, path)
 
+    def _recorded(
+        self, X: Any, runs: Any, time: Any, context: Any
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Return features of recorded runs, NaN where there is no score, and their context."""
+        check_is_fitted(self, "state_")
+        samples = self._check(X)
+        times = check_times(time, len(samples))
+        situation = self._check_context(context, len(samples))
+        self._warn_of_context(situation, 4)
+        slices = run_slices(runs, len(samples))
+        rows, _ = self._run_rows(self.view_.measured(samples, situation), slices, times)
+        rows[unknown_context(situation, len(rows))] = np.nan
+        rows[~self.view_.fill_in(rows)] = np.nan
+        return rows, situation
+
+    def _run_rows(
+        self, samples: FloatArray, slices: list[slice], times: FloatArray | None
+    ) -> tuple[FloatArray, dict[str, int]]:
+        """Return features of runs, each from its beginning, and the counts of clock verdicts."""
+        rows, counts = np.empty((len(samples), len(self.feature_names_))), Counter[str]()
+        for part in slices:
+            state = self.view_.new_state()
+            when = None if times is None else times[part]
+            rows[part] = self.view_.rows(state, samples[part], when)
+            counts.update(state.counts)
+        return rows, {name: counts[name] for name in ("seen", *LEFT_OUT, *RESTARTS)}
+
+    def _scores(
+        self, rows: FloatArray, context: FloatArray | None, scored: BoolArray
+    ) -> FloatArray:
+        scores = np.full(len(rows), np.nan)
+        if scored.any():
+            chosen = None if context is None else context[scored]
+            scores[scored] = self.detector_.score_samples(rows[scored], chosen)
+        return scores
+
+    def _check_context(self, context: Any, n: int) -> FloatArray | None:
+        """Return the context of n samples, NaN where it is unknown, or refuse it."""
+        scale = self.detector_.context_scale_
+        table = None if context is None else _known_or_nan(context, n)
+        given = 0 if table is None else table.shape[1]
+        require_context(given, 0 if scale is None else len(scale.centre))
+        return table
+
+    def _warn_of_context(self, context: FloatArray | None, stacklevel: int) -> bool:
+        """Warn of context that is far beyond training; return whether any is."""
+        if context is None or self.context_range_ is None:
+            return False
+        low, high = self.context_range_
+        return warn_if_far(context, low, high, stacklevel + 1)
+
+    def _check(self, X: Any) -> FloatArray:
+        samples = check_samples(X)
+        if samples.shape[1] != len(self.channels_):
+            raise InvalidInputError(
+                f"Samples must have {len(self.channels_)} channels, as in fit: "
+                f"{', '.join(self.channels_)}. Got {samples.shape[1]}."
+            )
+        return samples
+
     def _check_parameters(self) -> None:
         _require_kind("detector", self.detector, FusedDetector, 'FusedDetector("light")')
         _require_kind("course", self.course, Course, "Course()")
@@ -585,17 +555,26 @@ class StreamDetector(RecordedRuns, BaseEstimator):  # type: ignore[misc]
         check_number(self.max_gap, "max_gap", 1.0, np.inf, "It counts usual steps in time.")
 
 
+def _known_or_nan(context: Any, n: int) -> FloatArray:
+    """Return the context of n samples, in which bad values are allowed: live ones come."""
+    values = np.asarray(context)
+    if values.dtype.kind == "O":
+        with suppress(TypeError, ValueError):  # None is a context that is not known
+            values = values.astype(np.float64)
+    if values.dtype.kind != "f":
+        return check_context(values, n)
+    bad = ~(np.abs(values) <= LARGEST)
+    table = check_context(np.where(bad, 0.0, values), n)
+    return np.where(bad.reshape(table.shape), np.nan, table)
+
+
+def unknown_context(context: FloatArray | None, n: int) -> BoolArray:
+    """Return which of n samples have a context that is not known."""
+    return np.zeros(n, dtype=bool) if context is None else np.asarray(np.isnan(context).any(axis=1))
+
+
 def _require_kind(name: str, given: Any, kind: type, example: str) -> None:
     if given is not None and not isinstance(given, kind):
         raise InvalidTypeError(
             f"{name} must be a {kind.__name__} or None, such as {example}. Got {given!r}."
         )
-
-
-def _warn_of_leaving(channels: list[str]) -> None:
-    warnings.warn(
-        f"The level of {', '.join(channels)} has left what was learned: a lasting fault, or "
-        "drift. If it is drift, learn again from new runs.",
-        DriftWarning,
-        stacklevel=3,
-    )

@@ -16,8 +16,6 @@ from ocfuse.validation import check_number
 
 #: Samples without a score that an event outlasts.
 MAX_UNSCORED = 10
-#: Way from the threshold to the usual score at which an event ends.
-WAY_BACK = 0.25
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Event:
     start, stop : int
         Its first sample and the one after its last, counted from 0.
     raised : int
-        Sample at which it was told: later than `start` if a least duration was asked for.
+        Sample at which it was raised: later than `start` if a least duration was asked for.
     lowest : float
         Its lowest score.
     """
@@ -48,7 +46,7 @@ def leave_score(offset: float, normal_scores: ArrayLike) -> float:
 
     An event that ends there does not become many when scores stay near the threshold.
     """
-    return float(offset + WAY_BACK * max(float(np.median(np.asarray(normal_scores))) - offset, 0.0))
+    return float(offset + 0.25 * max(float(np.median(np.asarray(normal_scores))) - offset, 0.0))
 
 
 class EventTracker:
@@ -94,7 +92,13 @@ class EventTracker:
         min_duration: int = 1,
         max_unscored: int = MAX_UNSCORED,
     ) -> None:
-        self.enter, self.leave = _thresholds(enter, leave)
+        end = enter if leave is None else leave
+        if math.isnan(enter) or not end >= enter:
+            raise InvalidInputError(
+                "leave must be at least enter, so that an event ends when scores are normal again. "
+                f"Got enter={enter!r}, leave={leave!r}."
+            )
+        self.enter, self.leave = float(enter), float(end)
         require_count("min_duration", min_duration, 1, "It counts scores.")
         require_count("max_unscored", max_unscored, 0, "It counts samples.")
         self.min_duration, self.max_unscored = int(min_duration), int(max_unscored)
@@ -164,16 +168,6 @@ def events(
     tracker = EventTracker(enter, leave, min_duration, max_unscored)
     found = [tracker.update(float(score)) for score in one_run(scores)]
     return [event for event in [*found, tracker.finish()] if event is not None]
-
-
-def _thresholds(enter: float, leave: float | None) -> tuple[float, float]:
-    end = enter if leave is None else leave
-    if math.isnan(enter) or not end >= enter:
-        raise InvalidInputError(
-            "leave must be at least enter, so that an event ends when scores are normal again. "
-            f"Got enter={enter!r}, leave={leave!r}."
-        )
-    return float(enter), float(end)
 
 
 def run_score(scores: ArrayLike, quantile: float = 0.0) -> float:

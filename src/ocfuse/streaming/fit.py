@@ -12,48 +12,22 @@ from ocfuse.arrays import FloatArray
 from ocfuse.detectors.base import N_FOLDS
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, SuspectInputWarning
 from ocfuse.groups import Groups
-from ocfuse.streaming.clock import LEFT_OUT, Rest, usual_step
-from ocfuse.streaming.course import DRIFTING, FAR_APART, Course, drift_ratio, warn_of_drift
+from ocfuse.streaming.clock import LEFT_OUT, Rest
+from ocfuse.streaming.course import DRIFTING, Course, drift_ratio, warn_of_drift
 from ocfuse.streaming.view import StreamView
 from ocfuse.streaming.windows import Windows, blocks
-
-#: Share of the training samples that the clock may leave out before that is told.
-FEW_LEFT_OUT = 0.01
-#: Fewest samples to be learned while a part of the runs is held out.
-FEWEST_LEFT = 10
-#: Half-life of the slow mean where none is given, in longest windows.
-SLOW = 10
-#: Parts of the runs, each of which is measured from the course of the others.
-N_PARTS = 10
-ADVICE = (
-    "Their level will leave what was learned, and raise false alarms. Learn from more runs, or "
-    'leave these channels out with drift="drop", or let a slow mean follow them: drift="follow".'
-)
 
 
 @dataclass(frozen=True)
 class StreamTraining:
-    """Checked training runs.
+    """Checked training runs."""
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n, c)
-        Samples, run after run.
-    names : list of str
-        Names of the channels.
-    slices : list of slice
-        The runs.
-    times : ndarray of shape (n,) or None
-        Times of the samples.
-    context : ndarray of shape (n, k) or None
-        Their context.
-    """
-
-    samples: FloatArray
+    samples: FloatArray  # run after run
     names: list[str]
     slices: list[slice]
     times: FloatArray | None
     context: FloatArray | None
+    usual_step: float = np.inf  # median step in time
 
     @property
     def run(self) -> NDArray[np.int64]:
@@ -62,25 +36,17 @@ class StreamTraining:
 
 
 def learn_view(settings: Any, data: StreamTraining) -> tuple[StreamView, FloatArray, FloatArray]:
-    """Settle what is seen of a stream.
+    """Settle what is seen of a stream by the settings of a `StreamDetector`.
 
-    Parameters
-    ----------
-    settings : StreamDetector
-        Its parameters.
-    data : StreamTraining
-        The runs.
-
-    Returns
-    -------
-    view : StreamView
-        Without typical features as yet.
-    samples : ndarray of shape (n, c)
-        The training samples, measured from the course of the other runs if there is one.
-    ratio : ndarray of shape (c,)
-        Their drift ratio.
+    Returns the view, without typical features as yet; the training samples, measured from the
+    course of the other runs if there is one; and the drift ratio of each channel.
     """
-    _require_values(data)
+    dead = np.flatnonzero(np.isnan(data.samples).all(axis=0)).tolist()
+    if dead:
+        raise InvalidInputError(
+            "These channels have no value in training: "
+            f"{', '.join(data.names[j] for j in dead)}. Leave them out."
+        )
     course, samples = _learn_course(settings.course, data)
     windows = Windows(settings.windows) if len(settings.windows) else None
     place = data.context if data.context is not None and data.context.shape[1] == 1 else None
@@ -90,8 +56,16 @@ def learn_view(settings: Any, data: StreamTraining) -> tuple[StreamView, FloatAr
     if not is_watched.any():
         raise InvalidInputError('All channels drift. Use drift="follow" or "keep".')
     if settings.drift == "keep":
-        limit = DRIFTING if len(data.slices) < settings.n_blocks else FAR_APART
-        warn_of_drift(ratio, data.names, limit, ADVICE)
+        # several runs show how far a channel wanders, unless they differ too much to learn from
+        limit = DRIFTING if len(data.slices) < settings.n_blocks else 3.0
+        warn_of_drift(
+            ratio,
+            data.names,
+            limit,
+            "Their level will leave what was learned, and raise false alarms. Learn from more "
+            'runs, or leave these channels out with drift="drop", or let a slow mean follow them: '
+            'drift="follow".',
+        )
     view = StreamView(
         channels=data.names,
         windows=windows,
@@ -99,15 +73,15 @@ def learn_view(settings: Any, data: StreamTraining) -> tuple[StreamView, FloatAr
         is_watched=is_watched,
         follows=is_drifting & (settings.drift == "follow"),
         rest=Rest(samples, data.slices),
-        half_life=settings.half_life or SLOW * (1 if windows is None else windows.longest),
-        usual_step=usual_step(data.times, data.slices),
+        half_life=settings.half_life or 10 * (1 if windows is None else windows.longest),
+        usual_step=data.usual_step,
         max_gap=settings.max_gap,
     )
     return view, samples, ratio
 
 
 def choose(kept: NDArray[np.intp], max_rows: int | None) -> NDArray[np.intp]:
-    """Return at most so many of the samples, spread evenly over them.
+    """Return at most `max_rows` of the samples, spread evenly over them.
 
     One at random out of each stretch of equal length: every k-th would meet a machine with a
     cycle of k samples in one phase only.
@@ -127,13 +101,13 @@ def training_groups(data: StreamTraining, n_blocks: int, purge: int) -> Groups:
     return replace(blocks(data.run, n_blocks, purge), name="run")
 
 
-def require_enough(groups: Groups, purge: int, n_blocks: int) -> None:
-    """Refuse runs that leave hardly a sample to learn from while a part of them is held out."""
+def require_enough(groups: Groups, purge: int, n_blocks: int, fewest: int = 10) -> None:
+    """Refuse runs that leave too few samples to learn from while a part of them is held out."""
     n_left = 0
     if len(np.unique(groups.label)) > 1:
         n_left = int((~groups.withheld(groups.folds(N_FOLDS))).sum(axis=0).min())
-    if n_left < FEWEST_LEFT:
-        about = max(n_blocks, 4) * (purge + 1) + 2 * FEWEST_LEFT
+    if n_left < fewest:
+        about = max(n_blocks, 4) * (purge + 1) + 2 * fewest
         raise InvalidInputError(
             f"Runs are too short for windows of {purge + 1} samples: while a part is held out, and "
             f"its neighbours over which windows reach, {n_left} samples are left to learn from. "
@@ -142,7 +116,7 @@ def require_enough(groups: Groups, purge: int, n_blocks: int) -> None:
 
 
 def warn_of_few_runs(n_runs: int, advice: str) -> None:
-    """Tell that a threshold of so few runs counts samples, and what for it is meant."""
+    """Warn that a threshold of so few runs counts samples, and what it is meant for."""
     these = "this run" if n_runs == 1 else "these runs"
     warnings.warn(
         f"{n_runs} {'run tells nothing' if n_runs == 1 else 'runs tell little'} of how runs "
@@ -154,9 +128,9 @@ def warn_of_few_runs(n_runs: int, advice: str) -> None:
 
 
 def warn_of_clock(counts: dict[str, int]) -> None:
-    """Tell that times have left out more than a few of the training samples."""
+    """Warn if times have left out more than 1 % of the training samples."""
     left_out, n = sum(counts[name] for name in LEFT_OUT), counts["seen"]
-    if left_out > FEW_LEFT_OUT * n:
+    if left_out > 0.01 * n:
         warnings.warn(
             f"{left_out:,} of {n:,} training samples were left out by their times: "
             f"{counts['repeated']:,} repeat the last time, {counts['late']:,} are before it, "
@@ -181,18 +155,9 @@ def _learn_course(given: Course | None, data: StreamTraining) -> tuple[Course | 
             f"{' and no context' if data.context is None else ''}."
         )
     samples = np.empty_like(data.samples)
-    fold = data.run % min(len(data.slices), N_PARTS)
+    fold = data.run % min(len(data.slices), 10)
     for i in range(int(fold.max()) + 1):
         own = fold == i
         course = clone(given).fit(data.samples[~own], data.context[~own])
         samples[own] = course.transform(data.samples[own], data.context[own])
     return clone(given).fit(data.samples, data.context), samples
-
-
-def _require_values(data: StreamTraining) -> None:
-    dead = np.flatnonzero(np.isnan(data.samples).all(axis=0)).tolist()
-    if dead:
-        raise InvalidInputError(
-            "These channels have no value in training: "
-            f"{', '.join(data.names[j] for j in dead)}. Leave them out."
-        )

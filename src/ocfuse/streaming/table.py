@@ -34,45 +34,16 @@ from ocfuse.tables.detector import RESULTS, RUNS, TableDetector, make_card, resu
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.schema import Schema, require_known
 
-#: Why there is no column of reasons.
-NO_REASONS = (
-    "Reasons are given for rows of a table, not of a stream, where a row has its score by those "
-    "before it. Use ocfuse explain --row or --worst."
-)
-#: What the card tells of the stream beside the settings of its detector.
-SETTINGS = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
-
-#: Rows from which on a channel without any number is another column, and not a sensor that fails.
-SEVERAL = 20
-#: What is told of cells that a sensor wrote while it could not measure.
-UNREADABLE = "Rows with cells that are no numbers, which count as missing"
-#: What is told of rows that nobody knows where to compare.
-WITHOUT_CONTEXT = "Rows without a context, which have no score"
-
 
 @dataclass(frozen=True)
 class Samples:
-    """Rows of a table as a stream detector takes them.
+    """Rows of a table as a stream detector takes them."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, c)
-        Values of the channels, NaN for gaps.
-    runs : list of str or None
-        Run of each row.
-    times : Series or None
-        Numbers or dates, as they are shown.
-    context : ndarray of shape (n,) or None
-        Context of each row, NaN where it is not known.
-    unreadable : int
-        Rows with cells that hold something, but no number.
-    """
-
-    X: FloatArray
+    X: FloatArray  # values of the channels, NaN for gaps
     runs: list[str] | None
-    times: Series | None
-    context: FloatArray | None
-    unreadable: int = 0
+    times: Series | None  # numbers or dates, as they are shown
+    context: FloatArray | None  # NaN where it is not known
+    unreadable: int  # rows with cells that hold something, but no number
 
     @property
     def counts(self) -> dict[str, int]:
@@ -86,23 +57,9 @@ class Samples:
         }
 
     @property
-    def time(self) -> Any:
-        """Times as an array."""
-        return as_times(self.times)
-
-    @property
     def beside(self) -> tuple[Any, Any, Any]:
         """Runs, times and context, in the order of `StreamDetector.fit`."""
-        return self.runs, self.time, self.context
-
-    def stretch(self, rows: slice) -> tuple[Any, Any, Any]:
-        """Return channels, times and context of some rows."""
-        time = self.time
-        return (
-            self.X[rows],
-            None if time is None else time[rows],
-            None if self.context is None else self.context[rows],
-        )
+        return self.runs, as_times(self.times), self.context
 
 
 def as_times(times: Series | None) -> Any:
@@ -118,7 +75,7 @@ def read_samples(
 ) -> Samples:
     """Return the rows of a table; a cell that holds no number counts as missing."""
     X, is_strange = _channels(schema, table)
-    _tell(UNREADABLE, table, is_strange)
+    _warn_of("Rows with cells that are no numbers, which count as missing", table, is_strange)
     return Samples(
         X,
         runs_of(schema, table),
@@ -128,14 +85,14 @@ def read_samples(
     )
 
 
-def _tell(what: str, table: Frame, chosen: BoolArray) -> None:
+def _warn_of(what: str, table: Frame, chosen: BoolArray) -> None:
     if chosen.any():
         first = f"row {table.index[int(np.flatnonzero(chosen)[0])]}"
         warnings.warn(RowsWarning(what, int(chosen.sum()), first), stacklevel=4)
 
 
 def runs_of(schema: Schema, table: Frame) -> list[str] | None:
-    """Return the run of every row, or None if nothing tells it: then all are one."""
+    """Return the run of every row; None if all are one."""
     groups = schema.groups_of(table)
     if groups is None and FILE in table.columns:
         return [str(name) for name in table[FILE]]
@@ -155,7 +112,8 @@ def _channels(schema: Schema, table: Frame) -> tuple[FloatArray, BoolArray]:
         read = [numbers(table[name]) for name in schema.features]
         X = np.column_stack([values for values, _ in read])
         is_text = np.column_stack([text for _, text in read])
-        if len(X) >= SEVERAL and (is_text.any(axis=0) & np.isnan(X).all(axis=0)).any():
+        # in 20 rows, a channel without any number is another column, and not a sensor that fails
+        if len(X) >= 20 and (is_text.any(axis=0) & np.isnan(X).all(axis=0)).any():
             schema.check(table)  # says which columns are of another type
     is_strange = is_text | np.isinf(X)
     return np.where(is_strange, np.nan, X), is_strange.any(axis=1)
@@ -174,7 +132,7 @@ def _context_of(table: Frame, name: str, to_learn: bool) -> FloatArray:
             f"Column {name!r} is the context of the rows, but holds no number in "
             f"{shown_rows(table[name], gone)}. Every row that is learned from needs one."
         )
-    _tell(WITHOUT_CONTEXT, table, gone)
+    _warn_of("Rows without a context, which have no score", table, gone)
     return np.where(gone, np.nan, values)
 
 
@@ -311,7 +269,8 @@ class StreamTable(TableDetector):
         self.card_ = make_card(channels, labels, stream.detector_)
         self.card_["runs"] = len(run_slices(samples.runs, len(table)))
         known = stream.get_params(deep=False)
-        self.card_["settings"] |= {name: repr(known[name]) for name in SETTINGS}
+        settings = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
+        self.card_["settings"] |= {name: repr(known[name]) for name in settings}
         return self.restart()
 
     # no keep_going: a stream always goes on
@@ -368,14 +327,22 @@ class StreamTable(TableDetector):
         """
         check_is_fitted(self, "stream_")
         if why:
-            raise InvalidInputError(NO_REASONS)
+            raise InvalidInputError(
+                "Reasons are given for rows of a table, not of a stream, where a row has its score "
+                "by those before it. Use ocfuse explain --row or --worst."
+            )
         table = as_frame(frame)
         samples = self._read(table)
+        _, times, context = samples.beside
         scores = np.full(len(table), np.nan)
         for run, rows in _stretches(samples.runs, len(table)):
             if run != self.run_:
                 self.begin_run(run)
-            scores[rows] = self.stream_.score_chunk(*samples.stretch(rows))
+            scores[rows] = self.stream_.score_chunk(
+                samples.X[rows],
+                None if times is None else times[rows],
+                None if context is None else context[rows],
+            )
         for name, n in samples.counts.items():
             self.past_[name] = self.past_.get(name, 0) + n
         result = self._shown(table, samples.times) | results_of(self.detector_, scores)
@@ -385,8 +352,8 @@ class StreamTable(TableDetector):
         """Forget the live stream and its counts: the next row is the first of a new one."""
         check_is_fitted(self, "stream_")
         self.stream_.reset()
-        self.run_, self.columns_, self.past_drifted_ = None, None, []
-        self.past_ = {}
+        self.run_, self.columns_ = None, None
+        self.past_, self.past_drifted_ = {}, []
         return self
 
     def begin_run(self, run: str | None = None) -> "StreamTable":
@@ -480,7 +447,7 @@ class StreamTable(TableDetector):
             samples = self._read(table)
             features = self.stream_.features(samples.X, *samples.beside)
             chosen = ~np.isnan(features).any(axis=1)
-            X, context, times = features[chosen], samples.context, samples.time
+            X, (_, times, context) = features[chosen], samples.beside
         else:
             chosen = np.ones(len(table), dtype=bool) if has_score is None else has_score
             X, context, times = trace.X, None, as_times(schema.times_of(table))
@@ -537,18 +504,19 @@ class StreamTable(TableDetector):
         """Return what is known of the stream: runs, windows, context, drift, channels."""
         stream = self.stream_
         ratios = zip(stream.channels_, stream.drift_ratio_.tolist(), strict=True)
-        known = {
-            "runs": self.card_["runs"],
-            "windows": list(stream.windows),
-            "context": self.context,
-            "drift": stream.drift,
-            "counts": stream.training_counts_,
-            "channels": [
-                {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
-                for name, ratio in ratios
-            ],
+        return {
+            "stream": {
+                "runs": self.card_["runs"],
+                "windows": list(stream.windows),
+                "context": self.context,
+                "drift": stream.drift,
+                "counts": stream.training_counts_,
+                "channels": [
+                    {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
+                    for name, ratio in ratios
+                ],
+            }
         }
-        return {"stream": known}
 
     @property
     def channels(self) -> list[str]:
@@ -596,7 +564,7 @@ class StreamTable(TableDetector):
         return step if dated and np.isfinite(step) else None
 
     def _read(self, table: Frame) -> Samples:
-        """Return the rows of a table, having said what is odd about its columns, once."""
+        """Return the rows of a table; other columns than before are checked, with warnings."""
         if list(table.columns) != self.columns_:
             self.schema_.check(table.iloc[:0])
             self.columns_ = list(table.columns)
@@ -657,7 +625,7 @@ def _stretches(runs: list[str] | None, n: int) -> Iterator[tuple[str | None, sli
 
 
 def _warn_of_counters(channels: Frame, runs: list[str] | None) -> None:
-    """Tell of channels that rise in every row of every run, as times and counters do."""
+    """Warn of channels that rise in every row of every run, as times and counters do."""
     X = channels.to_numpy()
     slices = run_slices(runs, len(X))
     rising = np.all([(np.diff(X[part], axis=0) > 0).all(axis=0) for part in slices], axis=0)

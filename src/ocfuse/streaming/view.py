@@ -7,7 +7,7 @@ import numpy as np
 
 from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.streaming.clock import RESTARTS, TAKEN, Clock, Rest, SlowMean, StreamState
+from ocfuse.streaming.clock import LEFT_OUT, RESTARTS, Clock, Rest, SlowMean, StreamState
 from ocfuse.streaming.course import Course
 from ocfuse.streaming.windows import Windows
 
@@ -17,49 +17,23 @@ MOST_MISSING = 0.5
 
 @dataclass
 class StreamView:
-    """How the samples of a stream become rows of features.
-
-    Parameters
-    ----------
-    channels : list of str
-        Names of the channels.
-    windows : Windows or None
-        What is taken of the last samples; None takes the samples themselves.
-    course : Course or None
-        What samples are measured from, if the context counts.
-    is_watched, follows : ndarray of shape (n_channels,)
-        Channels that are not left out, and those measured from their slow mean.
-    rest : Rest
-        Where the channels were in training.
-    half_life : float
-        That of the slow mean.
-    usual_step, max_gap : float
-        Step in time, and the most of them over which windows reach.
-    fill : ndarray, optional
-        Typical features, which stand for those of missing channels.
-
-    Attributes
-    ----------
-    watched, names : list of str
-        Names of the channels that are not left out, and of the features.
-    """
+    """How the samples of a stream become rows of features."""
 
     channels: list[str]
-    windows: Windows | None
-    course: Course | None
-    is_watched: BoolArray
-    follows: BoolArray
+    windows: Windows | None  # None takes the samples themselves
+    course: Course | None  # what samples are measured from, if the context counts
+    is_watched: BoolArray  # channels that are not left out
+    follows: BoolArray  # channels that are measured from their slow mean
     rest: Rest
-    half_life: float
+    half_life: float  # of the slow mean, in samples
     usual_step: float
-    max_gap: float
-    fill: FloatArray | None = None
+    max_gap: float  # usual steps over which windows reach
+    fill: FloatArray | None = None  # typical features, for missing channels
 
     def __post_init__(self) -> None:
         self.watched = self.named(self.is_watched)
-        self.names = self.watched
-        if self.windows is not None:
-            self.names = self.windows.names(self.watched)
+        # the features
+        self.names = self.watched if self.windows is None else self.windows.names(self.watched)
 
     @property
     def n_remembered(self) -> int:
@@ -78,7 +52,7 @@ class StreamView:
 
     @property
     def checksum(self) -> str:
-        """What tells this view from that of another model, whose streams are not its own."""
+        """Checksum by which checkpoints of another model are refused."""
         rest, numbers = self.rest, (self.half_life, self.usual_step, self.max_gap)
         arrays = [rest.centre, rest.spread, rest.unrest, self.follows, self.is_watched, numbers]
         if self.course is not None:
@@ -99,21 +73,9 @@ class StreamView:
         return measured
 
     def rows(self, state: StreamState, samples: FloatArray, times: FloatArray | None) -> FloatArray:
-        """Return the features of the next samples; whole rows are NaN where there are none.
+        """Return the features of the next samples, as `measured` gives them; update the state.
 
-        Parameters
-        ----------
-        state : StreamState
-            State after the samples before; it is updated.
-        samples : ndarray of shape (n, n_channels)
-            Samples as `measured` gives them.
-        times : ndarray of shape (n,), optional
-            Their times.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features)
-            Features; NaN, too, for channels that are missing.
+        Whole rows are NaN where there are none; so are features of channels that are missing.
         """
         rows = np.full((len(samples), len(self.names)), np.nan)
         came: list[int] = []
@@ -123,14 +85,14 @@ class StreamView:
             if verdict in RESTARTS:
                 self._slide(state, rows, came, values)
                 state.restart()
-            if verdict in TAKEN:
+            if verdict not in LEFT_OUT:
                 came.append(i)
                 values.append(self._followed(state, sample)[self.is_watched])
         self._slide(state, rows, came, values)
         return rows
 
     def fill_in(self, rows: FloatArray, state: StreamState | None = None) -> BoolArray:
-        """Put typical features for missing channels, in place; tell which rows can be scored."""
+        """Put typical features for missing channels, in place; return which rows can be scored."""
         missing = np.isnan(rows)
         if not missing.any():
             return np.ones(len(rows), dtype=bool)
@@ -145,7 +107,7 @@ class StreamView:
         return np.asarray(scored)
 
     def drifted(self, state: StreamState) -> BoolArray:
-        """Tell which channels have left training, of those whose level counts."""
+        """Return which channels have left training, of those whose level counts."""
         return state.slow.has_left(self.rest) & self.is_watched & ~self.follows
 
     def _followed(self, state: StreamState, sample: FloatArray) -> FloatArray:
@@ -171,7 +133,7 @@ class StreamView:
 
 
 def typical(rows: FloatArray, names: list[str]) -> FloatArray:
-    """Return the median of every feature, or say which has none."""
+    """Return the median of every feature, or refuse runs in which one has no value."""
     empty = [names[j] for j in np.flatnonzero(np.isnan(rows).all(axis=0)).tolist()]
     if empty:
         raise InvalidInputError(

@@ -14,12 +14,8 @@ from ocfuse.groups import Groups
 
 #: What is taken of every window, in the order of the columns.
 KINDS = ("level", "slope", "spread")
-#: Share of a window that must be present.
-FEWEST_PRESENT = 0.5
 #: Farthest from 0 that a value may be.
 LARGEST = 1e100
-#: Values that are unfolded at once.
-_BLOCK = 2_000_000
 
 
 class Windows:
@@ -54,7 +50,14 @@ class Windows:
     """
 
     def __init__(self, lengths: Sequence[int] = (10, 30)) -> None:
-        self.lengths = check_lengths(lengths)
+        given = tuple(lengths) if isinstance(lengths, Sequence | np.ndarray) else (lengths,)
+        whole = all(isinstance(h, int | np.integer) and not isinstance(h, bool) for h in given)
+        if not given or not whole or min(given) < 3 or len(set(given)) < len(given):
+            raise InvalidInputError(
+                "The lengths of windows must be different whole numbers of samples, at least 3, "
+                f"such as (10, 30). Got {lengths!r}."
+            )
+        self.lengths = tuple(int(h) for h in given)
         self.longest = max(self.lengths)
 
     def names(self, channels: Sequence[str]) -> list[str]:
@@ -86,11 +89,14 @@ class Windows:
                 features[part][: h - 1, columns] = np.nan
         return features
 
-    def slide(self, samples: FloatArray) -> FloatArray:
-        """Return the features of all samples but the first ``longest - 1``, of one run."""
+    def slide(self, samples: FloatArray, max_values: int = 2_000_000) -> FloatArray:
+        """Return the features of all samples but the first ``longest - 1``, of one run.
+
+        At most about `max_values` values of windows are unfolded in memory at once.
+        """
         n, c = len(samples) - self.longest + 1, samples.shape[1]
         features = np.empty((n, len(KINDS) * len(self.lengths) * c))
-        step = max(1, _BLOCK // (self.longest * c))
+        step = max(1, max_values // (self.longest * c))
         for start in range(0, n, step):
             stop = min(start + step, n)
             for h, columns in self._columns(c):
@@ -101,18 +107,6 @@ class Windows:
     def _columns(self, c: int) -> list[tuple[int, slice]]:
         width = len(KINDS) * c
         return [(h, slice(i * width, (i + 1) * width)) for i, h in enumerate(self.lengths)]
-
-
-def check_lengths(lengths: Any) -> tuple[int, ...]:
-    """Return the lengths of windows, or refuse them."""
-    given = tuple(lengths) if isinstance(lengths, Sequence | np.ndarray) else (lengths,)
-    whole = all(isinstance(h, int | np.integer) and not isinstance(h, bool) for h in given)
-    if not given or not whole or min(given) < 3 or len(set(given)) < len(given):
-        raise InvalidInputError(
-            "The lengths of windows must be different whole numbers of samples, at least 3, such "
-            f"as (10, 30). Got {lengths!r}."
-        )
-    return tuple(int(h) for h in given)
 
 
 def check_samples(X: Any) -> FloatArray:
@@ -157,7 +151,7 @@ def _window_features(samples: FloatArray, h: int) -> FloatArray:
         return np.hstack(_level_slope_spread(x, t, float(h), _total(t * t), 1.0))
     x, w = np.where(present, x, 0.0), present.astype(np.float64)
     count = _total(w)
-    enough = count >= FEWEST_PRESENT * h
+    enough = count >= 0.5 * h
     count = np.maximum(count, 1.0)
     t = w * (t - _total(w * t) / count)
     steps = _total(t * t)

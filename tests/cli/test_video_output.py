@@ -1,6 +1,7 @@
 """Parts of `ocfuse watch --video`: stalls, curve, signals."""
 
 import datetime
+import inspect
 import json
 import signal
 import subprocess
@@ -10,17 +11,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer
 
-from ocfuse.cli import options, video_output, watch_video
+from ocfuse.cli import video_output, watch, watch_video
 from ocfuse.cli.runtime import wish_to_stop
 from ocfuse.cli.video_output import Curve
-from ocfuse.vision import watch as watching
 from ocfuse.vision.live import StallError
 from ocfuse.vision.watch import FrameWatch
 from tests.vision.framecases import Scripted, numbered
 
 
-def test_a_stall_is_a_line_and_an_error_after_what_was_seen(monkeypatch, capsys):
+def test_a_stall_is_a_line_and_an_error_after_what_was_seen(capsys):
     forever = threading.Event()
 
     class Camera:
@@ -33,11 +34,11 @@ def test_a_stall_is_a_line_and_an_error_after_what_was_seen(monkeypatch, capsys)
         def __str__(self):
             return "camera 0"
 
-    monkeypatch.setattr(watch_video, "LIVE_TIMEOUT", 0.3)
-    watch = FrameWatch(Scripted([1.0, 1.0]), 0.0, 1)
+    assert watch_video.patience(Camera(), None) == 5.0
+    frames = FrameWatch(Scripted([1.0, 1.0]), 0.0, 1)
     flags = {"json": True, "show_all": False, "quiet": True}
     with pytest.raises(StallError, match="camera 0 has given no frame"):
-        watch_video.watch_run(watch, Camera(), watch_video.Outputs(), **flags)
+        watch_video.watch_run(frames, Camera(), watch_video.Outputs(), **flags, timeout=0.3)
     forever.set()
     stall, summary = map(json.loads, capsys.readouterr().out.splitlines())
     assert stall["kind"] == "stall"
@@ -99,7 +100,8 @@ def test_a_terminal_without_dots_has_stars():
 
 def test_flags_have_the_defaults_of_the_library():
     """Which the help must not import."""
-    assert options.MIN_FRAMES == watching.MIN_FRAMES
+    (option,) = (p for p in typer.main.get_command(watch.app).params if p.name == "min_frames")
+    assert option.default == inspect.signature(FrameWatch).parameters["min_frames"].default
 
 
 @pytest.mark.slow

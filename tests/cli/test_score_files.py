@@ -5,7 +5,7 @@ import gzip
 import pandas as pd
 import pytest
 
-from ocfuse.cli.streams import to_file
+from ocfuse.cli.score_files import to_file
 from ocfuse.exceptions import InvalidInputError
 
 FRAME = pd.DataFrame({"row": [0, 1], "id": ["ä,b", None], "score": [0.5, -1.5]})

@@ -14,7 +14,7 @@ import pytest
 from ocfuse import load
 from ocfuse.cli.app import run as main
 from ocfuse.cli.runtime import Terminated
-from ocfuse.cli.watch_events import Flags, RowEvents, StreamReporter, Wishes, patience
+from ocfuse.cli.watch_events import EventSettings, Flags, RowEvents, StreamReporter, patience
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import open_source
 from tests.distributed.cases import process
@@ -296,6 +296,15 @@ def test_watch_tells_one_event(watch, rows):
     assert watch(b"\n".join(rows), "--fail-on-anomaly", "-q")[::2] == (1, "")
 
 
+def test_every_row_has_a_line_with_its_state(watch, rows):
+    code, text, _ = watch(b"\n".join(rows[: FAULT + 20]), "--all")
+    lines = [line for line in text.splitlines() if "  row " in line and line[:5] != "event"]
+    states = [line.split("  ")[0] for line in lines]
+    assert (code, len(lines)) == (0, FAULT + 19)
+    assert states[: LONGEST - 1] == ["no score"] * (LONGEST - 1)
+    assert set(states[LONGEST - 1 :]) == {"normal", "alarm"}
+
+
 def test_watch_in_json_and_in_a_file(watch, rows, tmp_path):
     path = tmp_path / "events.jsonl"
     code, text, _ = watch(b"\n".join(rows), "--json", "--min-rows", "5", "--events", path)
@@ -497,7 +506,7 @@ def test_a_growing_file_goes_on(pump, tmp_path, rows, run_command, monkeypatch, 
             more = rows[FAULT + 1 :][10 * len(waits) - 10 : 10 * len(waits)]
             file.write(b"\n".join(more) + b"\n")
 
-    monkeypatch.setattr("ocfuse.cli.streams.time.sleep", wait)
+    monkeypatch.setattr("ocfuse.cli.watch_rows.time.sleep", wait)
     found, text, _ = run_command("watch", pump / "pump.ocf", path, "--follow", "--json")
     alarm, event, summary = (r for r in records(text) if r["kind"] != "drift")
     assert found == code
@@ -522,7 +531,7 @@ def test_silence_is_told_and_its_end(pump, rows, run_command, monkeypatch):
             yield []
         yield rows[40:41]
 
-    monkeypatch.setattr("ocfuse.cli.streams.lines_of_stdin", lines)
+    monkeypatch.setattr("ocfuse.cli.watch_rows.lines_of_stdin", lines)
     monkeypatch.setattr("ocfuse.cli.watch_events.monotonic", lambda: now[0])
     arguments = ("watch", pump / "pump.ocf", "-", "--json", "--fail-on-anomaly")
     code, text, _ = run_command(*arguments, "--timeout", "2.5")
@@ -539,8 +548,8 @@ def test_patience_comes_from_the_dates_of_training(pump, tmp_path):
     model = load(pump / "pump.ocf")
     assert patience(model) == 5.0  # five usual steps of a second
     assert model.usual_seconds == 1.0
-    assert StreamReporter(model, Wishes(), Flags(), is_live=False).timeout is None
-    assert StreamReporter(model, Wishes(timeout=2.0), Flags(), is_live=True).timeout == 2.0
+    assert StreamReporter(model, EventSettings(), Flags(), is_live=False).timeout is None
+    assert StreamReporter(model, EventSettings(timeout=2.0), Flags(), is_live=True).timeout == 2.0
 
 
 # -- events --------------------------------------------------------------

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from ocfuse.cli import streams as module
-from ocfuse.cli.streams import lines_of_file, lines_of_growing_file, lines_of_stdin
+from ocfuse.cli import watch_rows as module
+from ocfuse.cli.watch_rows import lines_of_file, lines_of_growing_file, lines_of_stdin
 from ocfuse.exceptions import InvalidInputError
 
 
@@ -96,9 +96,8 @@ def test_lines_do_not_depend_on_blocks(tmp_path, monkeypatch, block, text):
     assert found == [line.removesuffix(b"\n") for line in text.splitlines(keepends=True)]
 
 
-def test_endless_line_is_no_table(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "LONGEST_LINE", 10)
+def test_endless_line_is_no_table(tmp_path):
     path = tmp_path / "t"
-    path.write_bytes(b"x" * 50)
-    with pytest.raises(InvalidInputError, match="longer than 10 bytes"):
+    path.write_bytes(b"x" * 5_000_000)
+    with pytest.raises(InvalidInputError, match="longer than 4,194,304 bytes"):
         list(lines_of_file(path))
