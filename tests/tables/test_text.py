@@ -58,7 +58,7 @@ def test_compressed(write, name):
 
 
 def test_a_compressed_line_without_end(write, monkeypatch):
-    monkeypatch.setattr("ocfuse.tables.text.LONGEST_LINE", 1000)
+    monkeypatch.setattr("ocfuse.tables.text.Lines.longest_line", 1000)
     path = write("t.csv.gz", gzip.compress(b"a,b\n" + b"1" * 10**6))
     with pytest.raises(TableError, match=r"t\.csv\.gz has a line of more than 1,000 bytes"):
         open_source(path)

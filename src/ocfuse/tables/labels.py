@@ -25,15 +25,11 @@ ANOMALY_WORDS = frozenset(
     )
 )
 UNKNOWN_WORDS = frozenset({"unknown", "?", "nan", "na", "n/a", "none", "null"})
-#: Parts of a column's name that tell what true, or 1, means.
+#: Parts of a column's name that show what true, or 1, means.
 BAD_NAME = re.compile(
     r"anomal|abnormal|outlier|(?<!de)fault|fail|defect|alarm|attack|fraud|intrusion"
 )
 GOOD_NAME = re.compile(r"normal(?!i)|inlier|healthy|(?:^|[^a-z])(?:ok|good)(?:$|[^a-z])")
-#: Names of columns that are labels, but do not tell what true means.
-OTHER_NAME = re.compile(
-    r"(?:^|[^a-z])labels?$|^(?:class|target|y|(?:ground.?)?truth|change.?points?)$"
-)
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class LabelRule:
         return np.array([codes[word] for word in words], dtype=np.int64)
 
     def is_strange(self, column: Series) -> NDArray[np.bool_]:
-        """Tell which cells hold labels that training does not explain."""
+        """Return which cells hold labels that training does not explain."""
         if self.anomalous is None:
             return np.zeros(len(column), dtype=bool)
         known = {*self.normal, *self.unknown, *self.anomalous}
@@ -69,8 +65,10 @@ class LabelRule:
 
 
 def is_label_name(name: str) -> bool:
-    """Tell whether a column is named as labels usually are."""
-    return any(known.search(name.lower()) for known in (BAD_NAME, GOOD_NAME, OTHER_NAME))
+    """Return whether a column is named as labels usually are."""
+    # labels, too, but they do not show what true means
+    others = r"(?:^|[^a-z])labels?$|^(?:class|target|y|(?:ground.?)?truth|change.?points?)$"
+    return any(re.search(known, name.lower()) for known in (BAD_NAME, GOOD_NAME, others))
 
 
 def with_unknown(labels: Int64Array | None) -> NDArray[np.float64] | None:
