@@ -109,11 +109,6 @@ class NumberScaler(BaseEstimator):  # type: ignore[misc]
         quartiles in that of a normal distribution; where that is 0, as half of the values
         are equal, the standard deviation. "none": mean, and one spread for all columns, the
         root of their mean variance.
-
-    Attributes
-    ----------
-    centre_, scale_, fill_ : ndarray of shape (n_features,)
-        Centre, spread (1 if constant) and median of the values present.
     """
 
     #: Values of columns that are sorted together.
@@ -124,6 +119,7 @@ class NumberScaler(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: FloatArray, y: Any = None) -> "NumberScaler":
         """Learn medians, centres and spreads."""
+        # centre, spread (1 if constant) and median of the values present
         self.centre_, self.scale_, self.fill_ = np.empty((3, X.shape[1]))
         step = max(1, self.values_at_once // len(X))
         for begin in range(0, X.shape[1], step):
@@ -390,16 +386,15 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
 
     def _encoded(self, codes: FloatArray) -> FloatArray:
         """Return encoded rows, NaN where nothing is known of a gap."""
-        if not self.categorical_.any() and not self.ignored_.any():
-            Z = self.scaler_.transform(codes)
-            missing = np.isnan(codes)
-            if missing.any():
-                Z[missing & self.complete_] = np.nan
-            return Z
         numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
-        cells = codes[:, numeric]
+        is_plain = len(numeric) == codes.shape[1]
+        cells = codes if is_plain else codes[:, numeric]
         Z = self.scaler_.transform(cells)
-        Z[np.isnan(cells) & self.complete_[numeric]] = np.nan
+        missing = np.isnan(cells)
+        if missing.any():
+            Z[missing & self.complete_[numeric]] = np.nan
+        if is_plain:
+            return Z
         parts = [Z]
         for j, patterns in zip(np.flatnonzero(self.categorical_), self.patterns_, strict=True):
             is_gap = np.isnan(codes[:, j])
@@ -432,9 +427,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             rules.EMPTY if is_empty[j] else reason for j, reason in enumerate(self.reasons_)
         ]
         if self.ignored_.all():
-            told = "; ".join(f"{_name(names, j)} ({why})" for j, why in enumerate(self.reasons_))
+            shown = "; ".join(f"{_name(names, j)} ({why})" for j, why in enumerate(self.reasons_))
             raise InvalidInputError(
-                f"X has no column to learn from: {told}. What is a category all the same can be "
+                f"X has no column to learn from: {shown}. What is a category all the same can be "
                 "named: encoder=FeatureEncoder(categories=[...])."
             )
 
@@ -461,7 +456,11 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 if self.empty_[j]:
                     columns[j][:] = [_text(cell) is not None for cell in cells]
             elif self.categorical_[j]:
-                columns[j] = _codes(cells, next(codes))
+                known = next(codes)
+                texts = map(_text, cells)
+                columns[j] = np.array(
+                    [math.nan if text is None else known.get(text, UNKNOWN) for text in texts]
+                )
             else:
                 columns[j] = _numbers(cells)
         return np.array(columns, dtype=np.float64).T
@@ -570,7 +569,7 @@ def check_table(X: Any) -> Any:
         return X
     names = _column_names(X)
     if names is None:
-        return _checked(_prepared(X))
+        return _as_floats(X)
     if not names or not len(X):
         raise InvalidInputError(
             f"X must have at least one row and one column. Got a data frame of shape {X.shape}."
@@ -578,8 +577,23 @@ def check_table(X: Any) -> Any:
     return X
 
 
-def _checked(X: Any) -> FloatArray:
-    """Return an array of numbers; say what else was given."""
+def _as_floats(X: Any) -> FloatArray:
+    """Return an array of numbers, NaN for its gaps; say what else was given."""
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            raise InvalidInputError(f"X must be rows of the same length. {error}") from error
+    if isinstance(X, np.ndarray):
+        content = _kind(X.ravel())
+        if content in ("text", "bytes", "dates or durations"):
+            raise InvalidTypeError(
+                f"X must hold numbers. Got an array of {content}. Convert it to numbers; "
+                "for categories give a data frame, whose columns may hold text."
+            )
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float64)), np.nan)
+        X = _numbers(X)
     if isinstance(X, np.ndarray) and np.iscomplexobj(X):
         raise InvalidTypeError(
             "Complex data not supported. Give real and imaginary parts, or size and angle, as "
@@ -621,26 +635,6 @@ def read_columns(X: Any, categorical: NDArray[np.bool_]) -> list[NDArray[Any]]:
 def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:
     """Return the chosen rows of an array or a data frame."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
-def _prepared(X: Any) -> Any:
-    """Make the gaps of an array NaN and refuse text and dates; the rest is up to `check_array`."""
-    if isinstance(X, list | tuple):
-        try:
-            X = np.asarray(X)
-        except ValueError as error:
-            raise InvalidInputError(f"X must be rows of the same length. {error}") from error
-    if not isinstance(X, np.ndarray):
-        return X
-    kind = _kind(X.ravel())
-    if kind in ("text", "bytes", "dates or durations"):
-        raise InvalidTypeError(
-            f"X must hold numbers. Got an array of {kind}. Convert it to numbers; "
-            "for categories give a data frame, whose columns may hold text."
-        )
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float64)), np.nan)
-    return _numbers(X)
 
 
 def _is_float_array(X: Any) -> bool:
@@ -718,11 +712,6 @@ def _number(value: Any) -> Any:
 def _text(value: Any) -> str | None:
     """Return the text that stands for a category, None for a gap."""
     return None if _is_missing(value) else rules.category(value)
-
-
-def _codes(values: NDArray[Any], codes: dict[str, int]) -> FloatArray:
-    texts = map(_text, values)
-    return np.array([math.nan if text is None else codes.get(text, UNKNOWN) for text in texts])
 
 
 def _refuse(wrong: Any, names: Any, what: str, error: Any = InvalidInputError) -> None:

@@ -222,17 +222,7 @@ def _number(cell: Any, notation: Notation | None = None) -> float | None:
 
 
 def no_formula(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula.
-
-    Parameters
-    ----------
-    text : str
-        What a cell of a CSV file is to say.
-
-    Returns
-    -------
-    str
-        The text, after an apostrophe if it would begin a formula.
+    """Return text that no spreadsheet takes for a formula: after an apostrophe, if need be.
 
     Examples
     --------
