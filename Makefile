@@ -42,7 +42,7 @@ test-fast: $(STAMP)  ## run the tests that matter while changing code (minutes)
 	$(TEST) -q -m 'not slow and not browser and not e2e' tests
 
 # torch is large, and nothing but a rival and other people's networks needs it.
-NEED_TORCH := tests/vision/test_torched.py tests/vision/test_lite0.py \
+NEED_TORCH := tests/vision/test_backbone_torch.py tests/vision/test_lite0.py \
     tests/lab/rivals/test_motion_unet.py
 test-torch: $(STAMP) .venv/.torch  ## install torch and timm, and run the tests that need them
 	$(PIP) timm
@@ -54,7 +54,7 @@ OLDEST := .venv-oldest/bin/python
 NEED_CORE := tests/solvers tests/kernels tests/nearest tests/detectors tests/scores tests/fusion \
     tests/negatives tests/stats tests/tuning tests/ensemble tests/streaming tests/tables tests/report \
     $(addprefix tests/cli/test_,fit.py score.py watch.py streams.py) \
-    tests/ordinary tests/persistence $(addprefix tests/test_,explain.py features.py files.py metrics.py)
+    tests/ordinary tests/persistence $(addprefix tests/test_,explain.py encoder.py files.py metrics.py)
 test-oldest: .venv-oldest/.stamp  ## run the tests of core and tool with the oldest supported versions
 	$(OLDEST) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --force-reinstall .

@@ -12,17 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Different values that text may have as a category if only one of them comes twice, and up to
-#: which two rows for each of them on average will do; with more it takes ten.
-FEW_VALUES, SEVERAL_VALUES = 10, 50
-ROWS_PER_VALUE, ROWS_PER_MANY = 2, 10
-#: Fewest rows from which a counter is told without its name.
-COUNTED_ROWS = 20
 #: Spellings that say nothing among text; "NA" may be a name.
 TEXT_GAPS = frozenset({"nan", "NaN", "NaT", "<NA>", "null", "NULL", "None", "n/a", "N/A", "#N/A"})
-#: Truth has one spelling, whether a file has types or not.
-TRUTH = frozenset({"true", "false"})
-#: Reasons that are told, and asked about.
+#: Reason of a column that has no value at all.
 EMPTY = "no value in any row"
 UNITS = "$€£¥₹%‰"
 #: A number with what may stand around it; its marks are looked at afterwards.
@@ -30,14 +22,16 @@ WRITTEN = re.compile(
     rf"(?P<open>\()?(?P<sign>[+-])?\s?(?P<before>[{UNITS}])?\s?(?P<inner>[+-])?"
     rf"(?P<digits>\d[\d.,' \u00a0]*\d|\d)\s?(?P<after>[{UNITS}])?(?(open)\))"
 )
-ID_NAME = re.compile(r"(?:^|[\s_.-])(?:id|uid|uuid|guid|index|idx|row|serial)$")
-UNNAMED = re.compile(r"Unnamed: \d+|__index_level_\d+__")
 
 
 def is_id_name(name: str) -> bool:
-    """Tell whether a column is named as ids usually are."""
-    is_camel = re.search(r"[a-z]I[dD]$", name) is not None
-    return is_camel or bool(ID_NAME.search(name.lower()) or UNNAMED.fullmatch(name))
+    """Return whether a column is named as ids usually are."""
+    usual = r"(?:^|[\s_.-])(?:id|uid|uuid|guid|index|idx|row|serial)$"
+    return bool(
+        re.search(r"[a-z]I[dD]$", name)
+        or re.search(usual, name.lower())
+        or re.fullmatch(r"Unnamed: \d+|__index_level_\d+__", name)
+    )
 
 
 def category(cell: Any) -> str | None:
@@ -58,24 +52,22 @@ def cell_text(cell: Any) -> str | None:
         if isinstance(cell, Decimal):  # one that signals is no float
             cell = np.nan if cell.is_nan() else float(cell)
         is_whole = isinstance(cell, float | np.floating) and cell.is_integer()
-        cell = _written(int(cell) if is_whole else cell)
+        cell = int(cell) if is_whole else cell
+        try:
+            cell = str(cell)
+        except ValueError:  # Python writes no whole number of more than 4,300 digits
+            cell = hex(cell)
     text: str = cell.strip()
-    return text.lower() if text.lower() in TRUTH else text or None
+    # booleans have one spelling, whether a file has types or not
+    return text.lower() if text.lower() in ("true", "false") else text or None
 
 
 def are_booleans(cells: NDArray[Any]) -> bool:
-    """Tell whether a column holds True, False and gaps alone: categories, not numbers."""
+    """Return whether a column holds True, False and gaps alone: categories, not numbers."""
     if cells.dtype.kind != "O":
         return cells.dtype.kind == "b"
     types = {type(cell) for cell in cells if cell_text(cell) not in (None, *TEXT_GAPS)}
     return bool(types) and types <= {bool, np.bool_}
-
-
-def _written(cell: Any) -> str:
-    try:
-        return str(cell)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        return hex(cell)
 
 
 def about_whole_numbers(name: str, values: NDArray[np.float64]) -> str:
@@ -84,7 +76,7 @@ def about_whole_numbers(name: str, values: NDArray[np.float64]) -> str:
         return ""  # NaN is not equal to itself
     if is_id_name(name) and len(np.unique(values)) == len(values) > 1:
         return "a different whole number in every row, named like an id"
-    if len(values) >= COUNTED_ROWS and bool((np.diff(values) == 1).all()):
+    if len(values) >= 20 and bool((np.diff(values) == 1).all()):
         return "counts the rows"
     return ""
 
@@ -110,11 +102,15 @@ def about_written_numbers(counts: Counter[str]) -> str:
 
 
 def is_few(counts: Counter[str]) -> bool:
-    """Tell whether the different values are few enough for categories."""
+    """Return whether the different values are few enough for categories.
+
+    Up to 10 will do if one of them comes twice; up to 50 need two rows each on average, and
+    more of them ten.
+    """
     n, n_rows = len(counts), counts.total()
-    if n <= FEW_VALUES:
+    if n <= 10:
         return n < n_rows or n <= 1
-    return n * (ROWS_PER_VALUE if n <= SEVERAL_VALUES else ROWS_PER_MANY) <= n_rows
+    return n * (2 if n <= 50 else 10) <= n_rows
 
 
 def counted(texts: Iterable[str | None]) -> Counter[str]:

@@ -38,7 +38,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, time, timedelta
 from decimal import Decimal
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,58 +59,44 @@ from ocfuse.system.files import is_unicode
 
 #: Standardised values are kept within this: beyond it blends between rows lose their digits.
 FARTHEST = 1e6
-#: A column whose spread is below this share of its size is constant up to rounding.
-ROUNDING = 1e-13
-#: Values of columns that are sorted together.
-VALUES_AT_ONCE = 2**18
-#: Distance between the quartiles of a normal distribution, in standard deviations.
-NORMAL_QUARTILES = 1.3489795003921634
-#: What a column may hold; anything else is told by its own words.
-NUMBERS, TEXT, GAPS, BYTES, DATES = "numbers", "text", "gaps", "bytes", "dates or durations"
 #: Types of gaps, by name: pandas may not be there to import them from.
 GAP_TYPES = ("NoneType", "NAType", "NaTType")
 NUMBER_TYPES = (numbers.Real, Decimal, np.bool_)
-DATE_TYPES = (date, time, timedelta, np.datetime64, np.timedelta64)
-#: How numbers are scaled, and what becomes of gaps that training had not.
+#: How numbers are scaled.
 SCALES = ("standard", "robust", "none")
-POLICIES = ("judge", "refuse", "alarm")
-JUDGE, REFUSE, ALARM = POLICIES
 #: Code of a category that training has not seen.
 UNKNOWN = -1
-#: Categories of a column that have a column of their own, at most, and the fewest rows of each;
-#: the others share one.
-MOST_LEVELS = 20
-FEWEST_ROWS = 3
 #: How far out a category lies: its share to the power of minus this. On 21 tables with categories
 #: the mean AUC was 0.761 with 0, 0.788 with 1/4 and 0.791 with 1/2, which puts rare ones so far
 #: out that they are taken for strays.
 RARITY = 0.25
-#: Training rows that gaps are filled from, and how many of the nearest have a say.
-MOST_DONORS = 1000
-NEAREST_DONORS = 5
-#: Words for what is unlike training.
+#: Descriptions of cells that are unlike training; see also `describe_gaps`.
 NEW_VALUES = "new values, which make their rows unusual"
-NEW_GAPS = "no value, though training had no gaps there"
-BECOMES = {JUDGE: "; judged by the other columns", REFUSE: "", ALARM: "; taken for an anomaly"}
 WAS_EMPTY = "values, though training had none there"
 
-REFUSED = (
-    "have missing values, but were complete in training: {}. gaps='judge' judges such rows by "
-    "their other columns, gaps='alarm' takes them for anomalies. Or fill the gaps by a rule of "
-    "your own before scoring, or train on rows with gaps."
-)
-
-_TOLD: ContextVar[bool] = ContextVar("told", default=False)
+_IS_SILENT: ContextVar[bool] = ContextVar("is_silent", default=False)
 
 
 @contextmanager
-def already_told() -> Iterator[None]:
-    """Keep detectors from telling of odd cells that somebody else has told of."""
-    token = _TOLD.set(True)
+def cell_warnings_off() -> Iterator[None]:
+    """Keep detectors from warning of odd cells: the caller has done so."""
+    token = _IS_SILENT.set(True)
     try:
         yield
     finally:
-        _TOLD.reset(token)
+        _IS_SILENT.reset(token)
+
+
+def warn_of_cells(changes: Sequence[CellsWarning.Change]) -> None:
+    """Warn of cells that are unlike those of training, unless such warnings are off."""
+    if changes and not _IS_SILENT.get():
+        warnings.warn(CellsWarning(changes), stacklevel=4)
+
+
+def describe_gaps(gaps: str) -> str:
+    """Describe gaps that training had not, and what becomes of them by the policy `gaps`."""
+    becomes = {"judge": "; judged by the other columns", "alarm": "; taken for an anomaly"}
+    return "no value, though training had no gaps there" + becomes.get(gaps, "")
 
 
 class NumberScaler(BaseEstimator):  # type: ignore[misc]
@@ -122,31 +109,34 @@ class NumberScaler(BaseEstimator):  # type: ignore[misc]
         quartiles in that of a normal distribution; where that is 0, as half of the values
         are equal, the standard deviation. "none": mean, and one spread for all columns, the
         root of their mean variance.
-
-    Attributes
-    ----------
-    centre_, scale_, fill_ : ndarray of shape (n_features,)
-        Centre, spread (1 if constant) and median of the values present.
     """
+
+    #: Values of columns that are sorted together.
+    values_at_once: ClassVar[int] = 2**18
 
     def __init__(self, scale: str = "standard") -> None:
         self.scale = scale
 
     def fit(self, X: FloatArray, y: Any = None) -> "NumberScaler":
         """Learn medians, centres and spreads."""
+        # centre, spread (1 if constant) and median of the values present
         self.centre_, self.scale_, self.fill_ = np.empty((3, X.shape[1]))
-        step = max(1, VALUES_AT_ONCE // len(X))
+        step = max(1, self.values_at_once // len(X))
         for begin in range(0, X.shape[1], step):
             self._fit_columns(X, slice(begin, begin + step))
         constant = np.isnan(self.scale_)
         if self.scale == "none" and not constant.all():
-            self.scale_[:] = _common_spread(self.scale_[~constant])
+            # the root of the mean variance; its squares cannot overflow
+            spreads, peak = self.scale_[~constant], self.scale_[~constant].max()
+            common = np.sqrt(np.mean((spreads / peak) ** 2)) * peak
+            self.scale_[:] = max(common, np.finfo(float).tiny)
         else:
             self.scale_[constant] = 1.0
         return self
 
     def _fit_columns(self, X: FloatArray, some: slice) -> None:
         """Learn from some columns: while they are in the cache it takes half the time."""
+        rounding = 1e-13  # a column whose spread is below this share of its size is constant
         # Sorted and contiguous: neither row order nor memory layout changes a bit. NaN is last.
         columns = np.array(X[:, some].T, order="C")
         columns.sort(axis=1)
@@ -162,10 +152,11 @@ class NumberScaler(BaseEstimator):  # type: ignore[misc]
             fill[chosen] = present[:, (n - 1) // 2] / 2 + present[:, n // 2] / 2
             if self.scale == "robust":
                 low, high = np.quantile(unit, [0.25, 0.75], axis=1)
-                is_wide = high - low > ROUNDING
-                spread = np.where(is_wide, (high - low) / NORMAL_QUARTILES, spread)
+                is_wide = high - low > rounding
+                # in the distance between the quartiles of a standard normal distribution
+                spread = np.where(is_wide, (high - low) / 1.3489795003921634, spread)
                 middle = fill[chosen] / peak
-            constant = (spread <= ROUNDING) | (spread * peak == 0)
+            constant = (spread <= rounding) | (spread * peak == 0)
             centre[chosen] = middle * peak
             scale[chosen] = np.where(constant, np.nan, spread * peak)
 
@@ -179,12 +170,6 @@ class NumberScaler(BaseEstimator):  # type: ignore[misc]
             np.subtract(X, self.centre_, out=Z)
             np.divide(Z, self.scale_, out=Z)
         return np.maximum(np.minimum(Z, FARTHEST, out=Z), -FARTHEST, out=Z)
-
-
-def _common_spread(spreads: FloatArray) -> float:
-    """Return the root of the mean variance; squares of what is left cannot overflow."""
-    peak = spreads.max()
-    return float(max(np.sqrt(np.mean((spreads / peak) ** 2)) * peak, np.finfo(float).tiny))
 
 
 class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
@@ -258,7 +243,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         kinds = [_kind(values) for values in columns]
         _refuse_odd(kinds, names)
         for j, (values, dtype) in enumerate(zip(columns, X.dtypes, strict=True)):
-            is_text = kinds[j] == TEXT or str(dtype) == "category"
+            is_text = kinds[j] == "text" or str(dtype) == "category"
             is_truth = rules.are_booleans(values)
             self.categorical_[j] = is_text or is_truth or j in forced
             if j not in forced and not is_truth:
@@ -270,8 +255,15 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         X = check_table(X)
         names = _column_names(X)
         ignored = np.array([bool(reason) for reason in self.reasons_])
-        self.codes_ = _numbered(X, names, np.flatnonzero(self.categorical_ & ~ignored))
-        self._refuse_broken_text(names)
+        chosen = np.flatnonzero(self.categorical_ & ~ignored)
+        columns = _columns(X) if len(chosen) else []
+        known = [rules.counted(map(_text, columns[j])) for j in chosen]
+        self.codes_ = [{text: code for code, text in enumerate(sorted(texts))} for texts in known]
+        # a model could be learned from text that no file can hold, but not saved
+        for name in names or ():
+            require_unicode(name, "A column name")
+        for text in chain.from_iterable(self.codes_):
+            require_unicode(text, "A text column")
         self.empty_ = np.zeros(len(ignored), dtype=bool)
         self.ignored_ = ignored
         self.categorical_ = self.categorical_ & ~ignored
@@ -292,7 +284,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         # evenly spaced by their sums: the order of the rows does not matter
         with np.errstate(over="ignore", invalid="ignore"):
             order = np.argsort(np.nansum(codes, axis=1), kind="stable")
-        some = order[np.unique(np.linspace(0, len(codes) - 1, MOST_DONORS).astype(np.intp))]
+        n_donors = 1000  # training rows that gaps are filled from, at most
+        some = order[np.unique(np.linspace(0, len(codes) - 1, n_donors).astype(np.intp))]
         self.donors_ = np.unique(self._encoded(np.where(self.empty_, 0.0, codes[some])), axis=0)
         return self
 
@@ -307,18 +300,30 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         had none in training.
         """
         codes = self._read(X)
-        if self.gaps == REFUSE:
+        if self.gaps == "refuse":
             new, names = self.new_gaps(codes), _column_names(X)
             first = new.argmax(axis=0).tolist() if new.any() else []
-            told = [f"{_name(names, j)} ({_row(X, i)})" for j, i in enumerate(first)]
-            _refuse(new.any(axis=0), told, REFUSED)
+            _refuse(
+                new.any(axis=0),
+                [f"{_name(names, j)} ({_row(X, i)})" for j, i in enumerate(first)],
+                "have missing values, but were complete in training: {}. gaps='judge' judges such "
+                "rows by their other columns, gaps='alarm' takes them for anomalies. Or fill the "
+                "gaps by a rule of your own before scoring, or train on rows with gaps.",
+            )
         return codes
 
     def _read(self, X: Any) -> FloatArray:
         if not _is_float_array(X):
             X = check_table(X)
         names = _column_names(X)
-        self._check_shape(X, names)
+        if names is None and self.is_frame_ and self.categorical_.any():
+            raise InvalidTypeError(
+                "X must be a data frame, as in training: it has categorical columns. "
+                f"Got {type(X).__name__}."
+            )
+        n, trained = X.shape[1], len(self.categorical_)
+        if n != trained:
+            raise InvalidInputError(f"X has {n} features. Expected {trained}, as in training.")
         if names is not None or self.categorical_.any():
             X = self._to_floats(X, names)
         elif self.ignored_.any():
@@ -335,7 +340,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             return Z
         # a row without any value has nothing to be judged by
         is_blank = np.isnan(codes[:, ~self.ignored_]).all(axis=1, keepdims=True)
-        far = lost & (is_blank | (self.gaps == ALARM)) & self.new_gaps(codes)[:, self.source_]
+        far = lost & (is_blank | (self.gaps == "alarm")) & self.new_gaps(codes)[:, self.source_]
         Z[far] = FARTHEST
         lost &= ~far
         for i in np.flatnonzero(lost.any(axis=1)):
@@ -349,15 +354,17 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         return self
 
     def new_gaps(self, codes: FloatArray) -> BoolArray:
-        """Tell which cells are gaps where training had none."""
+        """Return which cells are gaps where training had none."""
         return np.isnan(codes) & self.complete_
 
     def changes(self, X: Any, codes: FloatArray) -> list[CellsWarning.Change]:
         """List, by column, the cells of a table that are unlike those of training."""
-        is_new = (codes == UNKNOWN) & self.categorical_
-        gap = NEW_GAPS + BECOMES[self.gaps]
-        found = {NEW_VALUES: is_new, gap: self.new_gaps(codes)}
-        found[WAS_EMPTY] = (codes != 0) & self.empty_
+        gap = describe_gaps(self.gaps)
+        found = {
+            NEW_VALUES: (codes == UNKNOWN) & self.categorical_,
+            gap: self.new_gaps(codes),
+            WAS_EMPTY: (codes != 0) & self.empty_,
+        }
         names, columns = _column_names(X), None
         changes = []
         for what, cells in found.items():
@@ -365,7 +372,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 rows = np.flatnonzero(cells[:, j])
                 values: list[str] = []
                 if what != gap:
-                    columns = _cells_by_column(X) if columns is None else columns
+                    columns = _columns(X) if columns is None else columns
                     values = sorted({str(rules.category(columns[j][i])) for i in rows})
                 name, first = _name(names, j), _row(X, int(rows[0]))
                 changes.append(CellsWarning.Change(name, what, tuple(values), len(rows), first))
@@ -379,16 +386,15 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
 
     def _encoded(self, codes: FloatArray) -> FloatArray:
         """Return encoded rows, NaN where nothing is known of a gap."""
-        if not self.categorical_.any() and not self.ignored_.any():
-            Z = self.scaler_.transform(codes)
-            missing = np.isnan(codes)
-            if missing.any():
-                Z[missing & self.complete_] = np.nan
-            return Z
         numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
-        cells = codes[:, numeric]
+        is_plain = len(numeric) == codes.shape[1]
+        cells = codes if is_plain else codes[:, numeric]
         Z = self.scaler_.transform(cells)
-        Z[np.isnan(cells) & self.complete_[numeric]] = np.nan
+        missing = np.isnan(cells)
+        if missing.any():
+            Z[missing & self.complete_[numeric]] = np.nan
+        if is_plain:
+            return Z
         parts = [Z]
         for j, patterns in zip(np.flatnonzero(self.categorical_), self.patterns_, strict=True):
             is_gap = np.isnan(codes[:, j])
@@ -400,10 +406,10 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     def _most_normal(self, row: FloatArray, lost: BoolArray) -> FloatArray:
         """Return what the training rows nearest to a row hold where it has gaps.
 
-        Of the few nearest, the one in the middle: the value that makes the row least unusual.
+        Of the five nearest, the one in the middle: the value that makes the row least unusual.
         """
         distance = ((self.donors_[:, ~lost] - row[~lost]) ** 2).sum(axis=1)
-        k = min(NEAREST_DONORS, len(distance)) - 1
+        k = min(5, len(distance)) - 1
         near = self.donors_[distance <= np.partition(distance, k)[k]][:, lost]
         middle: FloatArray = near[((near - near.mean(axis=0)) ** 2).sum(axis=1).argmin()]
         return middle
@@ -421,50 +427,40 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             rules.EMPTY if is_empty[j] else reason for j, reason in enumerate(self.reasons_)
         ]
         if self.ignored_.all():
-            told = "; ".join(f"{_name(names, j)} ({why})" for j, why in enumerate(self.reasons_))
+            shown = "; ".join(f"{_name(names, j)} ({why})" for j, why in enumerate(self.reasons_))
             raise InvalidInputError(
-                f"X has no column to learn from: {told}. What is a category all the same can be "
+                f"X has no column to learn from: {shown}. What is a category all the same can be "
                 "named: encoder=FeatureEncoder(categories=[...])."
             )
 
     def _check_settings(self) -> None:
-        for name, known in (("scale", SCALES), ("gaps", POLICIES)):
+        for name, known in (("scale", SCALES), ("gaps", ("judge", "refuse", "alarm"))):
             given = getattr(self, name)
             if given not in known:
                 raise InvalidInputError(not_one_of(name, given, known))
 
-    def _refuse_broken_text(self, names: list[Any] | None) -> None:
-        """Refuse text that no file can hold: a model could be learned from it, but not saved."""
-        for name in names or ():
-            require_unicode(name, "A column name")
-        for codes in self.codes_:
-            for text in codes:
-                require_unicode(text, "A text column")
-
-    def _check_shape(self, X: Any, names: list[Any] | None) -> None:
-        if names is None and self.is_frame_ and self.categorical_.any():
-            raise InvalidTypeError(
-                "X must be a data frame, as in training: it has categorical columns. "
-                f"Got {type(X).__name__}."
-            )
-        n, trained = X.shape[1], len(self.categorical_)
-        if n != trained:
-            raise InvalidInputError(f"X has {n} features. Expected {trained}, as in training.")
-
     def _to_floats(self, X: Any, names: list[Any] | None) -> FloatArray:
         """Return numbers, codes of categories, and 0 or 1 for columns that are not learned from."""
-        columns = list(X.T) if names is None else _columns(X)
+        columns = _columns(X)
         if names is not None:
             kinds = [_kind(values) for values in columns]
             _refuse_odd(kinds, names, ~self.ignored_)
-            text = np.array([kind == TEXT for kind in kinds]) & ~self.categorical_ & ~self.ignored_
+            text = (
+                np.array([kind == "text" for kind in kinds]) & ~self.categorical_ & ~self.ignored_
+            )
             _refuse(text, names, "hold text, but were numbers in training: {}. Convert them.")
         codes = iter(self.codes_)
         for j, cells in enumerate(columns):
             if self.ignored_[j]:
-                columns[j] = _is_there(cells) if self.empty_[j] else np.zeros(len(cells))
+                columns[j] = np.zeros(len(cells))
+                if self.empty_[j]:
+                    columns[j][:] = [_text(cell) is not None for cell in cells]
             elif self.categorical_[j]:
-                columns[j] = _codes(cells, next(codes))
+                known = next(codes)
+                texts = map(_text, cells)
+                columns[j] = np.array(
+                    [math.nan if text is None else known.get(text, UNKNOWN) for text in texts]
+                )
             else:
                 columns[j] = _numbers(cells)
         return np.array(columns, dtype=np.float64).T
@@ -507,27 +503,21 @@ def _reason(name: str, values: NDArray[Any], is_text: bool) -> str:
     return rules.about_whole_numbers(name, np.asarray(_numbers(values), dtype=np.float64))
 
 
-def _numbered(X: Any, names: list[Any] | None, chosen: NDArray[np.intp]) -> list[dict[str, int]]:
-    """Return the numbers of the categories of the chosen columns, in alphabetical order."""
-    if not len(chosen):
-        return []
-    columns = list(X.T) if names is None else _columns(X)
-    known = [rules.counted(map(_text, columns[j])) for j in chosen]
-    return [{text: code for code, text in enumerate(sorted(texts))} for texts in known]
-
-
-def _patterns(codes: FloatArray, n_known: int) -> FloatArray:
+def _patterns(
+    codes: FloatArray, n_known: int, max_levels: int = 20, min_rows: int = 3
+) -> FloatArray:
     """Return the encoding of every category, of a gap and of a category that was not seen.
 
-    Frequent ones have a column each, the others share the last one. A column is centred, and 1
+    Frequent ones, of at least `min_rows` rows, have a column each, up to `max_levels`; the
+    others share the last one. A column is centred, and 1
     in it becomes ``share ** -RARITY``: the rarer the further out, half way from the distance
     that takes all categories alike (0) to the chi-squared distance (1/2). A category that was
     not seen lies in the last column, further out than any that was (see `_unseen`).
     """
     kinds = np.where(np.isnan(codes), n_known, codes).astype(np.intp)
     counts = np.bincount(kinds, minlength=n_known + 1)
-    frequent = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
-    frequent = frequent[counts[frequent] >= FEWEST_ROWS]
+    frequent = np.argsort(-counts, kind="stable")[:max_levels]
+    frequent = frequent[counts[frequent] >= min_rows]
     patterns = np.zeros((n_known + 2, len(frequent) + 1))
     patterns[frequent, np.arange(len(frequent))] = 1.0
     patterns[:, -1] = patterns[:, :-1].sum(axis=1) == 0
@@ -561,15 +551,6 @@ def _without_repeats(patterns: FloatArray, share: FloatArray, size: FloatArray) 
     return patterns[:, np.unique([one, last])]
 
 
-def _is_there(cells: NDArray[Any]) -> FloatArray:
-    found = [not _is_missing(cell) and rules.category(cell) is not None for cell in cells]
-    return np.array(found, dtype=np.float64)
-
-
-def _cells_by_column(X: Any) -> list[NDArray[Any]]:
-    return list(X.T) if _column_names(X) is None else _columns(X)
-
-
 def _name(names: list[Any] | None, j: int) -> str:
     return str(j if names is None else names[j])
 
@@ -577,12 +558,6 @@ def _name(names: list[Any] | None, j: int) -> str:
 def _row(X: Any, i: int) -> str:
     index = X.index if hasattr(X, "iloc") else None
     return f"row {i if index is None else index[i]}"
-
-
-def tell_of(changes: Sequence[CellsWarning.Change]) -> None:
-    """Warn of cells that are unlike those of training, unless somebody has done so."""
-    if changes and not _TOLD.get():
-        warnings.warn(CellsWarning(changes), stacklevel=4)
 
 
 def check_table(X: Any) -> Any:
@@ -594,7 +569,7 @@ def check_table(X: Any) -> Any:
         return X
     names = _column_names(X)
     if names is None:
-        return _checked(_prepared(X))
+        return _as_floats(X)
     if not names or not len(X):
         raise InvalidInputError(
             f"X must have at least one row and one column. Got a data frame of shape {X.shape}."
@@ -602,8 +577,23 @@ def check_table(X: Any) -> Any:
     return X
 
 
-def _checked(X: Any) -> FloatArray:
-    """Return an array of numbers; say what else was given."""
+def _as_floats(X: Any) -> FloatArray:
+    """Return an array of numbers, NaN for its gaps; say what else was given."""
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            raise InvalidInputError(f"X must be rows of the same length. {error}") from error
+    if isinstance(X, np.ndarray):
+        content = _kind(X.ravel())
+        if content in ("text", "bytes", "dates or durations"):
+            raise InvalidTypeError(
+                f"X must hold numbers. Got an array of {content}. Convert it to numbers; "
+                "for categories give a data frame, whose columns may hold text."
+            )
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float64)), np.nan)
+        X = _numbers(X)
     if isinstance(X, np.ndarray) and np.iscomplexobj(X):
         raise InvalidTypeError(
             "Complex data not supported. Give real and imaginary parts, or size and angle, as "
@@ -633,9 +623,9 @@ def read_columns(X: Any, categorical: NDArray[np.bool_]) -> list[NDArray[Any]]:
     Numbers are floats, NaN for a gap; categories, and what else is no number, are texts,
     None for a gap.
     """
-    columns = list(X.T) if _column_names(X) is None else _columns(X)
+    columns = _columns(X)
     for j, cells in enumerate(columns):
-        if categorical[j] or _kind(cells) != NUMBERS:
+        if categorical[j] or _kind(cells) != "numbers":
             columns[j] = np.array([_text(cell) for cell in cells], dtype=object)
         else:
             columns[j] = _numbers(cells).astype(np.float64)
@@ -645,26 +635,6 @@ def read_columns(X: Any, categorical: NDArray[np.bool_]) -> list[NDArray[Any]]:
 def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:
     """Return the chosen rows of an array or a data frame."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
-def _prepared(X: Any) -> Any:
-    """Make the gaps of an array NaN and refuse text and dates; the rest is up to `check_array`."""
-    if isinstance(X, list | tuple):
-        try:
-            X = np.asarray(X)
-        except ValueError as error:
-            raise InvalidInputError(f"X must be rows of the same length. {error}") from error
-    if not isinstance(X, np.ndarray):
-        return X
-    kind = _kind(X.ravel())
-    if kind in (TEXT, BYTES, DATES):
-        raise InvalidTypeError(
-            f"X must hold numbers. Got an array of {kind}. Convert it to numbers; "
-            "for categories give a data frame, whose columns may hold text."
-        )
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float64)), np.nan)
-    return _numbers(X)
 
 
 def _is_float_array(X: Any) -> bool:
@@ -687,6 +657,8 @@ def _column_names(X: Any) -> list[Any] | None:
 
 def _columns(X: Any) -> list[NDArray[Any]]:
     """Return the values of the columns, by position: names may be anything, also numbers."""
+    if not hasattr(X, "columns"):
+        return list(X.T)
     dtypes = set(X.dtypes)
     if len(dtypes) == 1 and isinstance(dtypes.pop(), np.dtype):
         return list(X.to_numpy().T)  # pandas takes its time with many columns one by one
@@ -695,20 +667,22 @@ def _columns(X: Any) -> list[NDArray[Any]]:
 
 
 def _kind(values: NDArray[Any]) -> str:
-    """Tell in words what a column holds; gaps count as numbers if there is nothing else."""
+    """Return in words what a column holds; gaps count as numbers if there is nothing else."""
     if values.ndim != 1:
         return "nested values"
     types = set(map(type, values)) if values.dtype.kind == "O" else {values.dtype.type}
     kinds = {_kind_of(kind) for kind in types}
-    odd = sorted(kinds - {GAPS, NUMBERS, TEXT})
-    return odd[0] if odd else TEXT if TEXT in kinds else NUMBERS
+    odd = sorted(kinds - {"gaps", "numbers", "text"})
+    return odd[0] if odd else "text" if "text" in kinds else "numbers"
 
 
 def _kind_of(kind: type) -> str:
     # The order counts: pandas' NaT is a date to Python, and NumPy's durations are numbers.
     if kind.__name__ in GAP_TYPES:
-        return GAPS
-    for types, word in ((str, TEXT), (bytes, BYTES), (DATE_TYPES, DATES), (NUMBER_TYPES, NUMBERS)):
+        return "gaps"
+    dates = (date, time, timedelta, np.datetime64, np.timedelta64)
+    known = ((str, "text"), (bytes, "bytes"), (dates, "dates or durations"))
+    for types, word in (*known, (NUMBER_TYPES, "numbers")):
         if issubclass(kind, types):
             return word
     return f"{kind.__name__} objects"
@@ -740,11 +714,6 @@ def _text(value: Any) -> str | None:
     return None if _is_missing(value) else rules.category(value)
 
 
-def _codes(values: NDArray[Any], codes: dict[str, int]) -> FloatArray:
-    texts = map(_text, values)
-    return np.array([math.nan if text is None else codes.get(text, UNKNOWN) for text in texts])
-
-
 def _refuse(wrong: Any, names: Any, what: str, error: Any = InvalidInputError) -> None:
     """Raise an error that lists the wrong columns, by name or number."""
     if not wrong.any():
@@ -756,7 +725,7 @@ def _refuse(wrong: Any, names: Any, what: str, error: Any = InvalidInputError) -
 
 def _refuse_odd(kinds: list[str], names: list[Any], asked: BoolArray | None = None) -> None:
     """Refuse columns, of those asked about, that hold neither numbers nor text."""
-    is_odd = np.array([kind not in (NUMBERS, TEXT) for kind in kinds])
+    is_odd = np.array([kind not in ("numbers", "text") for kind in kinds])
     _refuse(
         is_odd if asked is None else is_odd & asked,
         [f"{name} ({kind})" for name, kind in zip(names, kinds, strict=True)],

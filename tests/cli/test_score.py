@@ -435,7 +435,7 @@ def test_why_all_gives_every_row_a_reason(plant_folder, tmp_path, run_command):
 
 def test_reasons_are_bounded_over_all_chunks(plant_folder, run_command, monkeypatch):
     chunked(monkeypatch, 64)
-    monkeypatch.setattr("ocfuse.tables.detector.MOST_SCORED", 8)
+    monkeypatch.setattr("ocfuse.tables.detector.TableDetector.max_scored", 8)
     files = (plant_folder / "model.ocf", plant_folder / "new.csv")
     code, text, err = run_command("score", *files, "--why")
     assert code == 0

@@ -196,7 +196,7 @@ def test_score_a_folder_chunk_by_chunk(pump, tmp_path, run_command, monkeypatch)
     assert json.loads(text)["without_score"] == 10 * (LONGEST - 1)
     whole = pd.read_csv(out)
     assert whole["file"].nunique() == 10
-    monkeypatch.setattr("ocfuse.tables.source.MOST_CELLS", 4 * 37)
+    monkeypatch.setattr("ocfuse.tables.source.Source.max_cells", 4 * 37)
     assert run_command(*arguments)[0] == 0
     np.testing.assert_allclose(pd.read_csv(out)["score"], whole["score"], rtol=1e-9)
 
@@ -222,7 +222,7 @@ def test_what_was_odd_is_told(pump, tmp_path, run_command):
 
 @pytest.mark.parametrize("n_cells", [4_000_000, 4 * 37])
 def test_interleaved_runs_are_refused(pump, tmp_path, run_command, monkeypatch, n_cells):
-    monkeypatch.setattr("ocfuse.tables.source.MOST_CELLS", n_cells)
+    monkeypatch.setattr("ocfuse.tables.source.Source.max_cells", n_cells)
     mixed = pd.concat([run(1).assign(file="a"), run(2).assign(file="b")]).sort_index(kind="stable")
     mixed.to_csv(tmp_path / "mixed.csv", index=False)
     given = (pump / "pump.ocf", tmp_path / "mixed.csv")

@@ -199,9 +199,9 @@ def test_truth_is_the_same_through_every_door(tmp_path):
     words = frame.assign(on=frame["on"].map({True: "TRUE", False: "FALSE"}), kind=frame["kind"])
     words.to_csv(tmp_path / "t.csv", index=False, na_rep="None")
     doors = [frame, *(open_source(tmp_path / name).read() for name in ("t.csv", "t.parquet"))]
-    expected = TableDetector(light()).fit(frame).score(frame)
-    for learned in doors:
-        model = TableDetector(light()).fit(learned)
+    models = [TableDetector(light()).fit(learned) for learned in doors]
+    expected = models[0].score(frame)
+    for model in models:
         for later in doors:
             assert np.array_equal(model.score(later)["score"], expected["score"])
 
@@ -224,21 +224,21 @@ def test_labels_that_were_all_normal(pumps):
 
 
 @pytest.mark.slow
-def test_a_folder_of_runs(pumps, tmp_path):
+def test_a_folder_of_runs(model, pumps, tmp_path):
     for i in (1, 2, 10):
         pumps.iloc[i * 20 : i * 20 + 20].to_csv(tmp_path / f"{i}.csv", index=False)
     source = open_source(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OcfuseWarning)
-        model = TableDetector(light()).fit(source.read())
+        plain = TableDetector(light()).fit(source.read())
         grouped = TableDetector(light(), group="file").fit(source.read())
     files = [f"{i}.csv" for i in (1, 2, 10) for _ in range(20)]
     assert grouped.schema_.groups_of(source.read()) == files
-    assert "file" not in model.schema_.features
-    for each in (model, grouped):
+    assert "file" not in plain.schema_.features
+    for each in (plain, grouped):
         assert each.score(source.read())["file"].tolist() == files
         assert "file" not in each.score(pumps)
-    assert TableDetector(light()).fit(pumps).score(source.read())["file"].tolist() == files
+    assert model.score(source.read())["file"].tolist() == files
 
 
 def test_refusals(model, pumps, tmp_path):
@@ -253,8 +253,8 @@ def test_refusals(model, pumps, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_fit_that_fails_changes_nothing(pumps):
-    model = TableDetector(light()).fit(pumps)
+def test_a_fit_that_fails_changes_nothing(model, pumps):
+    model = deepcopy(model)
     before = model.score(pumps)
     with pytest.raises(TableError, match="infinity"):
         model.fit(pumps.assign(flow=np.inf))
@@ -305,8 +305,8 @@ def test_few_rows_are_told_with_what_may_happen(n, group, words):
     assert [words in text for text in told] == ([] if words is None else [True])
 
 
-def test_fresh_rows_move_the_threshold(pumps):
-    model = TableDetector(light()).fit(pumps)
+def test_fresh_rows_move_the_threshold(model, pumps):
+    model = deepcopy(model)
     fresh = pumps.iloc[:50].assign(flow=pumps["flow"] + 0.1)
     expected = np.sort(model.score(fresh)["score"])
     assert model.calibrate(fresh) is model

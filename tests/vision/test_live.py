@@ -10,7 +10,7 @@ import pytest
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.vision import open_frames
-from ocfuse.vision.live import LIVE_DEPTH, FrameQueue, LatestNumber, StallError
+from ocfuse.vision.live import FrameQueue, LatestNumber, StallError
 from tests.vision.cases import needs
 from tests.vision.framecases import numbered, run_frames, write_video
 
@@ -77,10 +77,10 @@ def test_of_a_camera_the_oldest_frames_are_dropped_and_counted():
         has_given.wait(60)  # while the first frame is scored all others come
         taken.append(frame.index)
         gaps.append(frame.n_dropped)
-    assert taken[-LIVE_DEPTH:] == list(range(30))[-LIVE_DEPTH:]
+    assert taken[-FrameQueue.live_depth :] == list(range(30))[-FrameQueue.live_depth :]
     assert len(taken) + queue.n_dropped == sum(1 + n for n in gaps) == 30
     assert np.diff(taken).tolist() == [1 + n for n in gaps[1:]]
-    assert len(taken) <= 1 + LIVE_DEPTH
+    assert len(taken) <= 1 + FrameQueue.live_depth
 
 
 def test_what_breaks_the_source_is_told_after_its_last_frame():

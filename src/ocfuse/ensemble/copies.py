@@ -33,7 +33,7 @@ from scipy.sparse import coo_array, csr_array
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.base import core_rows
-from ocfuse.encoder import JUDGE, FeatureEncoder
+from ocfuse.encoder import FeatureEncoder
 from ocfuse.ensemble.fit import Table
 from ocfuse.ensemble.rows import ContextScale, canonical_order, row_numbers
 from ocfuse.exceptions import CopiedRowsWarning
@@ -148,7 +148,7 @@ def without_copies(table: Table, encoder: FeatureEncoder) -> DistinctTable:
         The table, and what was left out of it.
     """
     n = len(table)
-    learned = copy(encoder).set_gaps(JUDGE).learn(table.X)
+    learned = copy(encoder).set_gaps("judge").learn(table.X)
     encoded = learned.transform(table.X)
     X = encoded
     if table.context is not None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.arrays import FloatArray
 from ocfuse.detectors.pool import Pool
-from ocfuse.encoder import FeatureEncoder, check_table, make_encoder, tell_of
+from ocfuse.encoder import FeatureEncoder, check_table, make_encoder, warn_of_cells
 from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
 from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
@@ -575,7 +575,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         """Return the rows as the encoder reads them, and tell of cells unlike training."""
         table = self._checked(X)
         codes = self.encoder_.read(table)
-        tell_of(self.encoder_.changes(table, codes))
+        warn_of_cells(self.encoder_.changes(table, codes))
         return codes
 
     def _checked(self, X: Any) -> Any:

@@ -16,7 +16,7 @@ from ocfuse.column_kinds import EMPTY
 from ocfuse.detectors.base import MANY_ROWS, core_rows
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pool import Pool
-from ocfuse.encoder import JUDGE, FeatureEncoder, check_table, take_rows
+from ocfuse.encoder import FeatureEncoder, check_table, take_rows
 from ocfuse.ensemble.outliers import (
     LARGEST_GROUP,
     LARGEST_SHARE,
@@ -321,7 +321,7 @@ class Learned:
         encoded = np.empty((0, self.training.shape[1]))
         if len(anomalies):
             # an anomaly may have gaps that normal rows have not
-            encoded = copy(self.encoder).set_gaps(JUDGE).transform(anomalies.X)
+            encoded = copy(self.encoder).set_gaps("judge").transform(anomalies.X)
         order = canonical_order(encoded, *anomalies.keys()[1:])
         self.anomalies = np.flatnonzero(table.y == ANOMALY)[order]
         negatives, kind, labels = self._negatives()

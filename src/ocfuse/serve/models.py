@@ -15,7 +15,6 @@ from ocfuse.serve.errors import ServeError
 from ocfuse.serve.scoring import Batcher, Scorer, scorer_of
 from ocfuse.serve.settings import Settings
 from ocfuse.serve.telemetry import Metrics, fault, noted, tell
-from ocfuse.tables.cells import CATEGORY
 from ocfuse.tables.detector import RUNS
 
 #: What tells a file from the one that was there before.
@@ -210,7 +209,7 @@ def score_a_row(model: Any) -> None:
     scorer = scorer_of(model)
     columns = {column.name: column for column in scorer.schema.columns}
     row: dict[str, Any] = {
-        name: columns[name].categories[0] if columns[name].kind == CATEGORY else 0.0
+        name: columns[name].categories[0] if columns[name].kind == "category" else 0.0
         for name in scorer.names
     }
     scorer.try_row(row)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ocfuse.arrays import FloatArray
-from ocfuse.encoder import already_told
+from ocfuse.encoder import cell_warnings_off
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import ScoreChain, score_in_blocks
 from ocfuse.exceptions import InvalidInputError, ModelFileError
@@ -21,7 +21,6 @@ from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import Column, Schema, TableDetector
-from ocfuse.tables.cells import CATEGORY, EMPTY, FEATURES, IGNORED, NUMBER
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
 from ocfuse.tables.detector import ROWS, RUNS
 
@@ -79,11 +78,11 @@ class RowScorer:
         self.offset = float(detector.offset_)
         columns = {column.name: column for column in schema.columns}
         self._known = frozenset(columns)
-        self._needed = [name for name in self.names if columns[name].kind != EMPTY]
+        self._needed = [name for name in self.names if columns[name].kind != "empty"]
         self._categories = [
             (j, frozenset(columns[name].categories))
             for j, name in enumerate(self.names)
-            if columns[name].kind == CATEGORY
+            if columns[name].kind == "category"
         ]
         texts = {j for j, _ in self._categories}
         numbers = [j for j in range(len(self.names)) if j not in texts]
@@ -156,7 +155,7 @@ class RowScorer:
     def score(self, features: Frame) -> Scores:
         """Score the features that `read` gave."""
         n = len(features)
-        with already_told():
+        with cell_warnings_off():
             scores = score_in_blocks(self.detector, self._table(features))
         return Scores(
             scores.tolist(),
@@ -166,7 +165,7 @@ class RowScorer:
 
     def explain(self, features: Frame) -> Explanation:
         """Return what lies behind the scores of the features that `read` gave."""
-        with already_told():
+        with cell_warnings_off():
             return self.detector.explain(self._table(features))
 
     def try_row(self, row: dict[str, Any]) -> None:
@@ -299,16 +298,16 @@ def _array_scorer(detector: FusedDetector) -> RowScorer:
     is_named = hasattr(detector, "feature_names_in_")
     names = detector.feature_names_in_ if is_named else numbered_names(detector.n_features_in_)
     codes = iter(encoder.codes_)
-    kinds = np.full(len(names), NUMBER, dtype=object)
-    kinds[encoder.categorical_], kinds[encoder.ignored_] = CATEGORY, IGNORED
-    kinds[encoder.empty_] = EMPTY
+    kinds = np.full(len(names), "number", dtype=object)
+    kinds[encoder.categorical_], kinds[encoder.ignored_] = "category", "ignored"
+    kinds[encoder.empty_] = "empty"
     columns = [
         Column(
             str(name),
             kind,
             "as in training",
             has_gaps=not is_complete,
-            categories=list(next(codes)) if kind == CATEGORY else [],
+            categories=list(next(codes)) if kind == "category" else [],
         )
         for name, kind, is_complete in zip(names, kinds, encoder.complete_, strict=True)
     ]
@@ -341,7 +340,7 @@ def shares(
 
 def features_of(scorer: Scorer) -> list[Column]:
     """Return the columns that a model learned from."""
-    return [column for column in scorer.schema.columns if column.kind in FEATURES]
+    return [column for column in scorer.schema.columns if column.is_feature]
 
 
 def _getter(keys: Sequence[Any]) -> Any:

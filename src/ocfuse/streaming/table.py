@@ -26,8 +26,7 @@ from ocfuse.report import Report
 from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.view import MOST_MISSING
 from ocfuse.streaming.windows import run_slices
-from ocfuse.tables.cells import CATEGORY, EMPTY, GROUP, IGNORED, NUMBER, TIME, numbers
-from ocfuse.tables.cells import NUMBER_FORMAT as TIME_NUMBER
+from ocfuse.tables.cells import numbers
 from ocfuse.tables.columns import shown_rows
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
 from ocfuse.tables.detector import RESULTS, RUNS, TableDetector, make_card, results_of
@@ -526,7 +525,7 @@ class StreamTable(TableDetector):
     @property
     def run_column(self) -> str | None:
         """The column that names the run of every row, if there is one."""
-        return next((c.name for c in self.schema_.columns if c.kind == GROUP), None)
+        return next((c.name for c in self.schema_.columns if c.kind == "group"), None)
 
     def runs_in(self, scores: Frame) -> Series | None:
         """Return the column of scored rows that names their runs, if there is one.
@@ -554,12 +553,12 @@ class StreamTable(TableDetector):
     @property
     def has_times(self) -> bool:
         """Whether rows have a time, so that gaps between them are noticed."""
-        return any(column.kind == TIME for column in self.schema_.columns)
+        return any(column.kind == "time" for column in self.schema_.columns)
 
     @property
     def usual_seconds(self) -> float | None:
         """Usual time between two rows in training; None if these had no dates."""
-        dated = [c for c in self.schema_.columns if c.kind == TIME and c.format != TIME_NUMBER]
+        dated = [c for c in self.schema_.columns if c.kind == "time" and c.format != "number"]
         step = float(self.stream_.view_.usual_step)
         return step if dated and np.isfinite(step) else None
 
@@ -595,7 +594,7 @@ class StreamTable(TableDetector):
             anomaly=self.anomaly,
             group=group,
         )
-        others = [column for column in schema.columns if column.kind == CATEGORY]
+        others = [column for column in schema.columns if column.kind == "category"]
         if others:
             shown = listed([f"{column.name} ({column.reason})" for column in others])
             say = ", ".join(f"ignore={column.name!r}" for column in others[:3])
@@ -605,11 +604,11 @@ class StreamTable(TableDetector):
             )
         columns = [
             replace(column, has_gaps=True, is_constant=False)
-            if column.kind == NUMBER
+            if column.kind == "number"
             else replace(column, reason="context of the rows, as asked for")
             if column.name == self.context
-            else replace(column, kind=IGNORED)
-            if column.kind == EMPTY
+            else replace(column, kind="ignored")
+            if column.kind == "empty"
             else column
             for column in schema.columns
         ]

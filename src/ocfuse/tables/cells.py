@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,45 +24,15 @@ from ocfuse.tables.dataframes import Series, pandas
 
 #: Words that mean "no number here", in small letters.
 GAP_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"})
-#: What a spreadsheet would take for a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-
-NUMBER, CATEGORY, TIME, ID = "number", "category", "time", "id"
-LABEL, GROUP, IGNORED, EMPTY = "label", "group", "ignored", "empty"
-#: Kinds that a detector is given: a value where training had none is a change.
-FEATURES = (NUMBER, CATEGORY, EMPTY)
-
-#: Marks for decimals; all but digits may mark thousands.
-DECIMALS = ".,"
-PATTERN = re.compile(
-    rf"(?P<before>[{UNITS}]?)1(?P<mark>\D?)000(?P<point>[.,])0(?P<after>[{UNITS}]?)"
-)
-
-#: Format of times that are numbers, and of those that begin with the year.
-NUMBER_FORMAT, ISO = "number", "ISO8601"
-DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
-CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-#: Ends of times that are tied to a time zone: Z, +02, +0200 or +02:00.
-OFFSET = re.compile(r"(?::\d\d|T(?:\d\d)+)(?:[.,]\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
-UTC_NAME = re.compile(r"(?<=\d)\s*(?:UTC|GMT|z)$")
-#: Cells that a format is tried on before it is tried on all, and letters that a time may have.
-FIRST_TRY = 50
-LONGEST_TIME = 100
+#: What a column may be.
+ColumnKind: TypeAlias = Literal[
+    "number", "category", "time", "id", "label", "group", "ignored", "empty"
+]
 
 
 @dataclass(frozen=True)
 class Notation:
-    """One way of writing numbers.
-
-    Parameters
-    ----------
-    unit : str
-        The unit, such as "%" or "$"; may be empty.
-    mark : str
-        What stands between thousands; may be empty.
-    point : str
-        What stands before decimals.
-    """
+    """One way of writing numbers: unit and mark between thousands, if any, and decimal point."""
 
     unit: str
     mark: str
@@ -78,7 +48,10 @@ class Notation:
     @classmethod
     def of(cls, pattern: str) -> "Notation":
         """Return the notation that a pattern shows."""
-        found = PATTERN.fullmatch(pattern)
+        found = re.fullmatch(
+            rf"(?P<before>[{UNITS}]?)1(?P<mark>\D?)000(?P<point>[.,])0(?P<after>[{UNITS}]?)",
+            pattern,
+        )
         if found is None:
             raise TableError(f"Numbers cannot be written as {pattern!r}. Use, say, '$1,000.0'.")
         return cls(found["before"] or found["after"], found["mark"], found["point"])
@@ -100,20 +73,11 @@ class Notation:
         return math.copysign(float(f"{whole}.{decimals or 0}"), -1.0 if is_minus else 1.0)
 
 
-def is_written(cell: str) -> bool:
-    """Tell whether a cell is a number in some notation."""
-    return WRITTEN.fullmatch(cell) is not None
-
-
 def settled_notation(cells: Iterable[str]) -> Notation | None:
     """Return the one way in which all cells are written, or None; refuse what is not clear."""
-    matches = []
-    for cell in cells:
-        match = WRITTEN.fullmatch(cell)
-        if match is None:
-            return None
-        matches.append(match)
-    if not matches:
+    found = [WRITTEN.fullmatch(cell) for cell in cells]
+    matches = [match for match in found if match is not None]
+    if not matches or len(matches) < len(found):
         return None
     units = {_unit(match) for match in matches}
     if len(units) > 1 or any(match["before"] and match["after"] for match in matches):
@@ -126,7 +90,7 @@ def settled_notation(cells: Iterable[str]) -> Notation | None:
     if is_plain:
         return None  # decimal commas alone are for the reader of the file
     if is_open and not marks and not points:
-        cell = next(m.group() for m in matches if set(DECIMALS) & set(m["digits"]))
+        cell = next(m.group() for m in matches if set(".,") & set(m["digits"]))
         raise TableError(
             f"{cell!r} may mean thousands or decimals, and no other cell settles it. Write it "
             "without marks for thousands, or with decimals."
@@ -154,7 +118,7 @@ def _marks(digits: Iterable[str]) -> tuple[set[str], set[str], bool]:
         if len(set(used)) > 1:  # 1,234.5: the last one is the point
             points.add(last)
             marks |= set(used[:-1])
-        elif len(used) > 1 or last not in DECIMALS:  # 1,234,567 and 1 234
+        elif len(used) > 1 or last not in ".,":  # 1,234,567 and 1 234
             marks.add(last)
         elif len(tail) == 3 and 1 <= len(head) <= 3 and not head.startswith("0"):
             is_open = True  # 1,234
@@ -164,7 +128,7 @@ def _marks(digits: Iterable[str]) -> tuple[set[str], set[str], bool]:
 
 
 def is_number_type(dtype: Any) -> bool:
-    """Tell whether a type holds real numbers; booleans are none here."""
+    """Return whether a type holds real numbers; booleans are none here."""
     types = pandas().api.types
     return (
         types.is_numeric_dtype(dtype)
@@ -174,7 +138,7 @@ def is_number_type(dtype: Any) -> bool:
 
 
 def is_time_type(dtype: Any) -> bool:
-    """Tell whether a type holds dates or times of day with a date."""
+    """Return whether a type holds dates or times of day with a date."""
     return bool(pandas().api.types.is_datetime64_any_dtype(dtype))
 
 
@@ -197,7 +161,7 @@ def numbers(column: Series, pattern: str = "") -> tuple[FloatArray, BoolArray]:
 
 
 def is_number(cell: Any) -> bool:
-    """Tell whether a cell holds a number that is no gap."""
+    """Return whether a cell holds a number that is no gap."""
     value = _number(cell)
     return value is not None and not math.isnan(value)
 
@@ -258,17 +222,7 @@ def _number(cell: Any, notation: Notation | None = None) -> float | None:
 
 
 def no_formula(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula.
-
-    Parameters
-    ----------
-    text : str
-        What a cell of a CSV file is to say.
-
-    Returns
-    -------
-    str
-        The text, after an apostrophe if it would begin a formula.
+    """Return text that no spreadsheet takes for a formula: after an apostrophe, if need be.
 
     Examples
     --------
@@ -276,7 +230,8 @@ def no_formula(text: str) -> str:
     >>> no_formula("=1+1"), no_formula("pump")
     ("'=1+1", 'pump')
     """
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
+    starts = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+    return f"'{text}" if text.lstrip(" ").startswith(starts) else text
 
 
 @dataclass(frozen=True)
@@ -292,8 +247,8 @@ class Column:
     reason : str
         Why, in words to show.
     has_gaps : bool
-        Whether training rows had no value here; if not, later gaps are told, and judged as the
-        encoder of the detector says.
+        Whether training rows had no value here; if not, there is a warning of later gaps, and
+        they are judged as the encoder of the detector says.
     categories : list of str
         Values of a category that training has seen, sorted.
     format : str
@@ -306,7 +261,7 @@ class Column:
     """
 
     name: str
-    kind: str
+    kind: ColumnKind
     reason: str
     has_gaps: bool = False
     categories: list[str] = field(default_factory=list)
@@ -314,11 +269,16 @@ class Column:
     utc: bool = False
     is_constant: bool = False
 
+    @property
+    def is_feature(self) -> bool:
+        """Whether a detector is given it; in an empty column, a later value is a change."""
+        return self.kind in ("number", "category", "empty")
+
 
 def times(column: Series, format: str, utc: bool) -> Series:
     """Return the times of a column, NaT (or NaN) where a cell holds none."""
     pd = pandas()
-    if format == NUMBER_FORMAT:
+    if format == "number":
         return pd.Series(numbers(column)[0], index=column.index, name=column.name)
     if is_time_type(column.dtype):
         parsed = pd.to_datetime(column, utc=True)
@@ -338,11 +298,13 @@ def times(column: Series, format: str, utc: bool) -> Series:
 
 def time_formats(cells: list[str]) -> list[str]:
     """Return the formats in which all cells are times: none, one, or two if days may be months."""
-    if any(len(cell) > LONGEST_TIME for cell in cells):
+    if any(len(cell) > 100 for cell in cells):  # no time is as long
         return []
-    if _is_format(cells, ISO):
-        return [ISO]
-    formats = [date + clock for date in DATES for clock in CLOCKS]
+    if _is_format(cells, "ISO8601"):
+        return ["ISO8601"]
+    dates = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
+    clocks = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+    formats = [date + clock for date in dates for clock in clocks]
     return [format for format in formats if _is_format(cells, format)]
 
 
@@ -362,15 +324,17 @@ def settled_formats(cells: list[str]) -> list[str]:
 
 
 def zones(column: Series) -> BoolArray:
-    """Tell which cells are tied to a time zone."""
+    """Return which cells are tied to a time zone."""
     if is_time_type(column.dtype):
         return np.full(len(column), getattr(column.dtype, "tz", None) is not None)
     return np.array([word is not None and has_zone(word) for word in words(column)], dtype=bool)
 
 
 def has_zone(cell: str) -> bool:
-    """Tell whether a time is tied to a time zone."""
-    return OFFSET.search(_plain(cell)) is not None
+    """Return whether a time is tied to a time zone."""
+    # Z, +02, +0200 or +02:00 after a time of day
+    offset = r"(?::\d\d|T(?:\d\d)+)(?:[.,]\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"
+    return re.search(offset, _plain(cell)) is not None
 
 
 def _parsed(cells: list[str | None] | list[str], format: str) -> Series:
@@ -381,10 +345,9 @@ def _parsed(cells: list[str | None] | list[str], format: str) -> Series:
 
 def _plain(cell: str) -> str:
     """Write the name of the zone as pandas reads it."""
-    return UTC_NAME.sub("Z", cell)
+    return re.sub(r"(?<=\d)\s*(?:UTC|GMT|z)$", "Z", cell)
 
 
 def _is_format(cells: list[str], format: str) -> bool:
-    return bool(cells) and all(
-        bool(_parsed(part, format).notna().all()) for part in (cells[:FIRST_TRY], cells)
-    )
+    """Return whether all cells are times of a format; the first 50 are tried first."""
+    return bool(cells) and all(_parsed(part, format).notna().all() for part in (cells[:50], cells))

@@ -12,43 +12,15 @@ import numpy as np
 
 from ocfuse import column_kinds as rules
 from ocfuse.arrays import BoolArray, FloatArray
-from ocfuse.encoder import BECOMES, JUDGE, NEW_GAPS, NEW_VALUES, WAS_EMPTY
+from ocfuse.encoder import NEW_VALUES, WAS_EMPTY, describe_gaps
 from ocfuse.exceptions import CellsWarning, ColumnMismatchError, RowsWarning, TableError
 from ocfuse.tables import cells
-from ocfuse.tables.cells import (
-    CATEGORY,
-    EMPTY,
-    ID,
-    IGNORED,
-    NUMBER,
-    TIME,
-    Column,
-    is_written,
-    settled_notation,
-)
+from ocfuse.tables.cells import Column
 from ocfuse.tables.dataframes import FILE, Series, listed, pandas
 from ocfuse.tables.text import DECIMAL_COMMA, GROUPED
 
 #: Share of numbers from which on a column is meant to hold numbers.
 MOSTLY = 0.9
-#: What to do about columns of numbers that are written in a way that cannot be read.
-COMMAS = (
-    "If they are decimal commas, say decimal=','; otherwise write them without, or ignore the "
-    "column."
-)
-THOUSANDS = "Write them without marks for thousands, or ignore the column."
-TIME_NAME = re.compile(
-    r"(?:time|datetime|date|ts|epoch|unix_?time|.*timestamp)(?:_(?:s|ms|us|ns|utc))?$"
-)
-#: Most steps back in time, as a share of all: runs that follow each other start anew.
-MOST_RESTARTS = 0.1
-
-#: Names, missing and new ones, that are compared in search of new spellings.
-MOST_ASKED = 8
-#: ReadColumn of a category from which on numbers alone are another type, and not new categories.
-SEVERAL = 20
-#: What to do about such cells, in however many columns they are.
-LEAVE_OUT = "Leave such rows out, or such cells empty: they are then judged by the others."
 #: What is likely the matter with a table of one column.
 ONE_COLUMN = (
     "Only one column was found: values are probably separated by something else. Say so, for "
@@ -61,14 +33,14 @@ def infer_column(column: Series) -> Column:
     name = str(column.name)
     n_gaps = int(column.isna().sum())
     if n_gaps == len(column):
-        return Column(name, EMPTY, rules.EMPTY)
+        return Column(name, "empty", rules.EMPTY)
     if cells.is_time_type(column.dtype):
         utc = getattr(column.dtype, "tz", None) is not None
-        cells.times(column, cells.ISO, utc)  # refuses those that cannot be told
-        return Column(name, TIME, "dates or times", n_gaps > 0, format=cells.ISO, utc=utc)
+        cells.times(column, "ISO8601", utc)  # refuses those that are too far away
+        return Column(name, "time", "dates or times", n_gaps > 0, format="ISO8601", utc=utc)
     odd = odd_type(column)
     if odd:
-        return Column(name, IGNORED, f"neither numbers nor text: {odd}")
+        return Column(name, "ignored", f"neither numbers nor text: {odd}")
     if str(column.dtype) == "category":  # declared, whatever the values look like
         return _text(column, column.notna().to_numpy(bool), column.isna().to_numpy(bool))
     values, is_text = cells.numbers(column)
@@ -80,14 +52,14 @@ def infer_column(column: Series) -> Column:
 def time_column(column: Series) -> Column:
     """Return a column that the user says is the time."""
     found = infer_column(column)
-    if found.kind == TIME:
+    if found.kind == "time":
         return replace(found, reason="as asked for")
-    if found.kind == IGNORED or cells.numbers(column)[1].any():
+    if found.kind == "ignored" or cells.numbers(column)[1].any():
         raise TableError(
             f"Column {found.name!r} cannot be read as a time: {found.reason}. "
             "Write times as 2024-12-31 23:59:59, all with a time zone or none, or as numbers."
         )
-    return Column(found.name, TIME, "as asked for", found.has_gaps, format=cells.NUMBER_FORMAT)
+    return Column(found.name, "time", "as asked for", found.has_gaps, format="number")
 
 
 def shown_rows(column: Series, chosen: BoolArray, most: int = 3) -> str:
@@ -99,11 +71,18 @@ def shown_rows(column: Series, chosen: BoolArray, most: int = 3) -> str:
 
 def shown_row(column: Series, place: int) -> str:
     """Return a cell of a column with its row, to show."""
-    return f"row {column.index[place]} ({_short(column.iloc[place])})"
+    cell = column.iloc[place]
+    text = repr(cell.item() if isinstance(cell, np.generic) else cell)
+    return f"row {column.index[place]} ({text if len(text) <= 40 else text[:37] + '...'})"
+
+
+def first_row(column: Series, chosen: BoolArray) -> str:
+    """Return the first of the chosen cells of a column with its row, to show."""
+    return shown_row(column, int(np.flatnonzero(chosen)[0]))
 
 
 def about_infinity(column: Series, values: FloatArray) -> str:
-    """Return what is to be said of infinite numbers, or nothing."""
+    """Return a sentence about infinite numbers, or nothing."""
     infinite = np.isinf(values)
     if not infinite.any():
         return ""
@@ -117,14 +96,9 @@ def odd_type(column: Series) -> str:
     if column.dtype != object:
         return "complex numbers" if column.dtype.kind == "c" else ""
     types = {type(cell) for cell in column.dropna()}
-    odd = [kind.__name__ for kind in types if not _is_plain(kind)]
-    return listed(sorted(odd))
-
-
-def _is_plain(kind: type) -> bool:
-    return issubclass(kind, str | bool | np.bool_ | date) or (
-        hasattr(kind, "__float__") and not issubclass(kind, np.ndarray)
-    )
+    others = {kind for kind in types if not issubclass(kind, str | bool | np.bool_ | date)}
+    is_odd = [issubclass(kind, np.ndarray) or not hasattr(kind, "__float__") for kind in others]
+    return listed(sorted(kind.__name__ for kind in compress(others, is_odd)))
 
 
 def category_column(column: Series) -> Column:
@@ -132,7 +106,7 @@ def category_column(column: Series) -> Column:
     words = cells.words(column)
     counts = rules.counted(words)
     if not counts:
-        return Column(str(column.name), EMPTY, rules.EMPTY)
+        return Column(str(column.name), "empty", rules.EMPTY)
     found = _category(str(column.name), counts, words.count(None))
     return replace(found, reason=f"as asked for: {found.reason}")
 
@@ -145,14 +119,17 @@ def _numbers(column: Series, values: FloatArray, pattern: str = "") -> Column:
         raise TableError(f"{mistake} Leave such rows out, or such cells empty.")
     missing = np.isnan(values)
     if missing.all():
-        return Column(name, EMPTY, rules.EMPTY)
-    if is_time_name(name) and _runs_on(values[~missing]):
-        reason = "numbers that rise from row to row, named like a time"
-        return Column(name, TIME, reason, bool(missing.any()), format=cells.NUMBER_FORMAT)
+        return Column(name, "empty", rules.EMPTY)
+    present = values[~missing]
+    if is_time_name(name) and len(present) > 2:
+        steps = np.diff(present)
+        # back only where another run starts
+        if (steps > 0).any() and (steps < 0).mean() <= 0.1:
+            reason = "numbers that rise from row to row, named like a time"
+            return Column(name, "time", reason, bool(missing.any()), format="number")
     named = rules.about_whole_numbers(name, values)
     if named:
-        return Column(name, ID, named)
-    present = values[~missing]
+        return Column(name, "id", named)
     is_single, has_gaps = bool((present == present[0]).all()), bool(missing.any())
     reason = f"always {present[0]:g}; only a change of it will count" if is_single else "numbers"
     if has_gaps:
@@ -160,13 +137,7 @@ def _numbers(column: Series, values: FloatArray, pattern: str = "") -> Column:
     is_constant = is_single and not has_gaps
     if pattern:
         reason += f", written as {pattern}"
-    return Column(name, NUMBER, reason, has_gaps, format=pattern, is_constant=is_constant)
-
-
-def _runs_on(values: FloatArray) -> bool:
-    """Tell whether numbers go on as times do: never back but where another run starts."""
-    steps = np.diff(values)
-    return len(values) > 2 and bool((steps > 0).any() and (steps < 0).mean() <= MOST_RESTARTS)
+    return Column(name, "number", reason, has_gaps, format=pattern, is_constant=is_constant)
 
 
 def _text(column: Series, is_text: BoolArray, is_gap: BoolArray) -> Column:
@@ -182,16 +153,17 @@ def _text(column: Series, is_text: BoolArray, is_gap: BoolArray) -> Column:
     if n_numbers >= MOSTLY * n_rows or (n_numbers > n_rows / 2 and not is_few):
         raise mixed(column, is_text)
     if name == FILE:
-        return Column(name, IGNORED, "names the file of every row")
-    formats = cells.settled_formats(words) if _has_digits(counts) else []
+        return Column(name, "ignored", "names the file of every row")
+    has_digits = any(map(str.isdigit, next(iter(counts))))  # are dates worth looking for?
+    formats = cells.settled_formats(words) if has_digits else []
     if formats:
         return _times(name, list(counts), formats, n_rows < len(column))
     named = rules.about_names(name, counts, len(column))
     if named:
-        return Column(name, ID, named)
+        return Column(name, "id", named)
     _refuse_commas(column[is_text], is_few)
     if not is_few:
-        return Column(name, IGNORED, rules.about_free_text(counts))
+        return Column(name, "ignored", rules.about_free_text(counts))
     return _category(name, counts, len(column) - n_rows)
 
 
@@ -201,12 +173,12 @@ def _pattern(column: Series, is_text: BoolArray) -> str:
         return ""
     words = ["" if cell is None else cell for cell in cells.texts(column)]
     says = np.array([word.lower() not in cells.GAP_WORDS for word in words])
-    written = np.array([is_written(word) for word in words]) & says
+    written = np.array([rules.WRITTEN.fullmatch(word) is not None for word in words]) & says
     # one "$-" among prices: the others are still numbers, as of text among plain numbers
     if written.sum() < MOSTLY * says.sum():
         return ""
     try:
-        notation = settled_notation(compress(words, written))
+        notation = cells.settled_notation(compress(words, written))
     except TableError as error:
         raise TableError(f"Column {str(column.name)!r} holds numbers: {error}") from None
     if notation is not None and (says & ~written).any():
@@ -221,11 +193,11 @@ def _times(name: str, found: list[str], formats: list[str], has_gaps: bool) -> C
             f"dates whose days may be months, such as {found[0]!r}; a day after the 12th, or rows "
             "that go on over midnight, would settle it"
         )
-        return Column(name, IGNORED, reason)
+        return Column(name, "ignored", reason)
     n_zones = sum(map(cells.has_zone, found))
     if 0 < n_zones < len(found):
-        return Column(name, IGNORED, "times of which only some have a time zone")
-    return Column(name, TIME, "dates or times", has_gaps, format=formats[0], utc=n_zones > 0)
+        return Column(name, "ignored", "times of which only some have a time zone")
+    return Column(name, "time", "dates or times", has_gaps, format=formats[0], utc=n_zones > 0)
 
 
 def _category(name: str, counts: Counter[str], n_gaps: int) -> Column:
@@ -234,7 +206,7 @@ def _category(name: str, counts: Counter[str], n_gaps: int) -> Column:
     if n_gaps:
         reason += f", {n_gaps} of {counts.total() + n_gaps} cells empty"
     is_constant = n == 1 and not n_gaps
-    return Column(name, CATEGORY, reason, n_gaps > 0, sorted(counts), is_constant=is_constant)
+    return Column(name, "category", reason, n_gaps > 0, sorted(counts), is_constant=is_constant)
 
 
 def _refuse_commas(text: Series, is_few: bool) -> None:
@@ -245,9 +217,14 @@ def _refuse_commas(text: Series, is_few: bool) -> None:
     if (has_marks or not is_few) and all(
         DECIMAL_COMMA.fullmatch(cell) or GROUPED.fullmatch(cell) for cell in found
     ):
+        advice = "Write them without marks for thousands, or ignore the column."
+        if not has_marks:
+            advice = (
+                "If they are decimal commas, say decimal=','; otherwise write them without, or "
+                "ignore the column."
+            )
         raise TableError(
-            f"Column {str(text.name)!r} holds numbers with commas: {shown_row(text, 0)}. "
-            f"{THOUSANDS if has_marks else COMMAS}"
+            f"Column {str(text.name)!r} holds numbers with commas: {shown_row(text, 0)}. {advice}"
         )
 
 
@@ -270,19 +247,10 @@ def advice(column: Series, is_text: BoolArray, pattern: str = "") -> str:
     return "If it is a decimal comma, say decimal=','. " if DECIMAL_COMMA.fullmatch(word) else ""
 
 
-def _has_digits(counts: Counter[str]) -> bool:
-    """Tell whether it is worth while to look for dates."""
-    return any(letter.isdigit() for letter in next(iter(counts)))
-
-
 def is_time_name(name: str) -> bool:
-    """Tell whether a column is named as times usually are."""
-    return TIME_NAME.match(name.lower()) is not None
-
-
-def _short(cell: Any) -> str:
-    shown = repr(cell.item() if isinstance(cell, np.generic) else cell)
-    return shown if len(shown) <= 40 else shown[:37] + "..."
+    """Return whether a column is named as times usually are."""
+    known = r"(?:time|datetime|date|ts|epoch|unix_?time|.*timestamp)(?:_(?:s|ms|us|ns|utc))?$"
+    return re.match(known, name.lower()) is not None
 
 
 @dataclass(frozen=True)
@@ -294,19 +262,16 @@ class ReadColumn:
     changes: list[CellsWarning.Change] = field(default_factory=list)
 
 
-def read_cells(values: Series, column: Column, gaps: str = JUDGE) -> ReadColumn:
-    """Return the numbers or texts of a column; the policy of gaps is told with them."""
-    readers = {NUMBER: _read_numbers, CATEGORY: _categories, EMPTY: _new_values}
-    return readers[column.kind](values, column, NEW_GAPS + BECOMES[gaps])
-
-
-def _new_values(values: Series, column: Column, gap: str) -> ReadColumn:
-    """Return the values of a column that had none in training."""
-    words = cells.words(values)
+def read_cells(values: Series, column: Column, gaps: str = "judge") -> ReadColumn:
+    """Return the numbers or texts of a column; changes name the policy of gaps."""
+    if column.kind == "number":
+        return _read_numbers(values, column, describe_gaps(gaps))
+    if column.kind == "category":
+        return _read_categories(values, column, describe_gaps(gaps))
+    words = cells.words(values)  # of a column that was empty in training
     is_new = np.array([word is not None for word in words], dtype=bool)
-    return ReadColumn(
-        np.array(words, dtype=object), changes=_changes(values, WAS_EMPTY, is_new, words)
-    )
+    changes = _changes(values, WAS_EMPTY, is_new, words)
+    return ReadColumn(np.array(words, dtype=object), changes=changes)
 
 
 def _read_numbers(values: Series, column: Column, gap: str) -> ReadColumn:
@@ -320,7 +285,7 @@ def _read_numbers(values: Series, column: Column, gap: str) -> ReadColumn:
     return ReadColumn(found, changes=_changes(values, gap, is_gap))
 
 
-def _categories(values: Series, column: Column, gap: str) -> ReadColumn:
+def _read_categories(values: Series, column: Column, gap: str) -> ReadColumn:
     is_code = all(category.lstrip("-").isdigit() for category in column.categories)
     if cells.is_time_type(values.dtype) or (cells.is_number_type(values.dtype) and not is_code):
         shown = shown_rows(values, values.notna().to_numpy(bool), most=1)
@@ -329,17 +294,16 @@ def _categories(values: Series, column: Column, gap: str) -> ReadColumn:
     known = set(column.categories)
     is_new = np.array([text is not None and text not in known for text in found], dtype=bool)
     if _are_numbers(values[is_new], column) and is_new.sum() == values.notna().sum():
-        return ReadColumn(
-            None, f"{column.name} holds numbers, expected text: {_first(values, is_new)}"
-        )
+        first = first_row(values, is_new)
+        return ReadColumn(None, f"{column.name} holds numbers, expected text: {first}")
     is_gap = np.array([text is None for text in found], dtype=bool) & (not column.has_gaps)
     changes = _changes(values, NEW_VALUES, is_new, found) + _changes(values, gap, is_gap)
     return ReadColumn(np.array(found, dtype=object), changes=changes)
 
 
 def _are_numbers(new: Series, column: Column) -> bool:
-    """Tell whether cells of a category are of another type: several, and numbers throughout."""
-    if len(new) < SEVERAL or cells.numbers(new)[1].any():
+    """Return whether cells of a category are of another type: 20 or more, all numbers."""
+    if len(new) < 20 or cells.numbers(new)[1].any():
         return False
     return bool(cells.numbers(pandas().Series(column.categories, dtype=object))[1].all())
 
@@ -347,38 +311,29 @@ def _are_numbers(new: Series, column: Column) -> bool:
 def _changes(
     values: Series, what: str, chosen: BoolArray, words: list[str | None] | None = None
 ) -> list[CellsWarning.Change]:
-    """Return what is to be told of some cells of a column, or nothing."""
+    """Return the change that some cells of a column are, or nothing."""
     rows = np.flatnonzero(chosen)
     if not len(rows):
         return []
-    told = () if words is None else tuple(sorted({str(words[i]) for i in rows}))
+    seen = () if words is None else tuple(sorted({str(words[i]) for i in rows}))
     first = f"row {values.index[rows[0]]}"
-    return [CellsWarning.Change(str(values.name), what, told, len(rows), first)]
-
-
-def _first(values: Series, chosen: BoolArray) -> str:
-    return shown_row(values, int(np.flatnonzero(chosen)[0]))
-
-
-def about_cells(values: Series, found: Any, column: Column) -> str:
-    """Return what is to be said of infinity, or nothing."""
-    return about_infinity(values, found) if column.kind == NUMBER else ""
+    return [CellsWarning.Change(str(values.name), what, seen, len(rows), first)]
 
 
 def new_gaps(values: Series, column: Column) -> BoolArray:
-    """Tell which cells are gaps where training had none."""
-    if column.has_gaps or column.kind == EMPTY or cells.is_time_type(values.dtype):
+    """Return which cells are gaps where training had none."""
+    if column.has_gaps or column.kind == "empty" or cells.is_time_type(values.dtype):
         return np.zeros(len(values), dtype=bool)
-    if column.kind == NUMBER:
+    if column.kind == "number":
         found, is_text = cells.numbers(values, column.format)
         return np.isnan(found) & ~is_text
     return np.array([text is None for text in cells.words(values)], dtype=bool)
 
 
 def unusable(values: Series, column: Column, gaps: bool) -> BoolArray:
-    """Tell which cells keep their rows from being scored: text, infinity, perhaps new gaps."""
+    """Return which cells keep their rows from being scored: text, infinity, perhaps new gaps."""
     is_refused = new_gaps(values, column) if gaps else np.zeros(len(values), dtype=bool)
-    if column.kind != NUMBER or cells.is_time_type(values.dtype):
+    if column.kind != "number" or cells.is_time_type(values.dtype):
         return is_refused  # times are another column altogether, not some cells
     found, is_text = cells.numbers(values, column.format)
     return is_refused | is_text | np.isinf(found)
@@ -386,38 +341,34 @@ def unusable(values: Series, column: Column, gaps: bool) -> BoolArray:
 
 def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[RowsWarning]]:
     """Return times, which cells are none though they hold something, and what is odd."""
-    said = np.array([word is not None for word in cells.words(values)], dtype=bool)
+    words = cells.words(values)
+    said = np.array([word is not None for word in words], dtype=bool)
     found = cells.times(values, column.format, column.utc)
-    if said.any() and bool(found[said].isna().all()):
-        found = _times_of_another_format(values, column, found)
+    if said.any() and bool(found[said].isna().all()):  # not written as in training
+        formats = cells.settled_formats([word for word in words if word is not None])
+        if len(formats) == 1:
+            found = cells.times(values, formats[0], column.utc)
     lost = said & found.isna().to_numpy()
-    is_other = (
-        said & ~lost & (cells.zones(values) != column.utc) & (column.format != cells.NUMBER_FORMAT)
-    )
+    is_other = said & ~lost & (cells.zones(values) != column.utc) & (column.format != "number")
     odd = {
         "cells that are no times as in training; they are shown as they are": lost,
         f"times {'without' if column.utc else 'with'} a time zone, unlike in training; they are "
         f"{'taken for' if column.utc else 'shown in'} UTC": is_other,
     }
     news = [
-        RowsWarning(f"Column {column.name!r} holds {what}", int(rows.sum()), _first(values, rows))
+        RowsWarning(
+            f"Column {column.name!r} holds {what}", int(rows.sum()), first_row(values, rows)
+        )
         for what, rows in odd.items()
         if rows.any()
     ]
     return found, lost, news
 
 
-def _times_of_another_format(values: Series, column: Column, found: Series) -> Series:
-    """Return times that are not written as in training, if it is clear how; else those found."""
-    words = [word for word in cells.words(values) if word is not None]
-    formats = cells.settled_formats(words)
-    return cells.times(values, formats[0], column.utc) if len(formats) == 1 else found
-
-
 def mismatch(
     missing: list[str], extra: list[str], wrong: list[str], n_columns: int
 ) -> ColumnMismatchError:
-    """Return the error that tells at once all that does not fit."""
+    """Return the error that lists all that does not fit."""
     parts = ["The columns of the table are not those of training."]
     parts += [f"Missing: {listed(missing)}."] if missing else []
     parts += [f"Of another type: {listed(wrong)}."] if wrong else []
@@ -430,11 +381,9 @@ def mismatch(
 
 def _likely_names(missing: list[str], extra: list[str]) -> list[str]:
     """Return questions about columns that may have got another name; a few are enough."""
-    by_small = {name.lower(): name for name in extra[:MOST_ASKED]}
-    questions = []
-    for name in missing[:MOST_ASKED]:
-        near = difflib.get_close_matches(name.lower(), list(by_small), n=1)
-        questions += [
-            f"Is {by_small[other]!r} the column {name!r}? Then rename it." for other in near
-        ]
-    return questions
+    by_small = {name.lower(): name for name in extra[:8]}
+    return [
+        f"Is {by_small[other]!r} the column {name!r}? Then rename it."
+        for name in missing[:8]
+        for other in difflib.get_close_matches(name.lower(), list(by_small), n=1)
+    ]

@@ -56,20 +56,7 @@ def listed(words: Sequence[Any], most: int = 8) -> str:
 
 
 def free_name(wanted: str, taken: Collection[str]) -> str:
-    """Return a column name that the table does not have yet.
-
-    Parameters
-    ----------
-    wanted : str
-        The name to give if it is free.
-    taken : collection of str
-        The names that the table has.
-
-    Returns
-    -------
-    str
-        The wanted name, or the first free one of `wanted_2`, `wanted_3`, ...
-    """
+    """Return a name that is not taken: the wanted one, or `wanted_2`, `wanted_3`, ..."""
     name, n = wanted, 1
     while name in taken:
         n += 1

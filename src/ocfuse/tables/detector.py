@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import BoolArray, FloatArray, Int64Array
-from ocfuse.encoder import JUDGE, REFUSE, already_told, make_encoder
+from ocfuse.encoder import cell_warnings_off, make_encoder
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.plan import require_memory
 from ocfuse.ensemble.score import Trace, score_in_blocks
@@ -42,24 +42,6 @@ ROWS: Final = "rows"
 RUNS: Final = "runs"
 #: Columns of what `score` returns, after id and time.
 RESULTS = ("score", "p_value", "is_anomaly")
-#: Column with the reasons, if they are asked for.
-WHY = "why"
-#: Rows that may be scored to say why others raise alarms; each takes two per column.
-MOST_SCORED = 1_000_000
-#: What is told of rows beyond that.
-UNEXPLAINED = "Rows without a reason, as so many are not explained: ocfuse explain --row does it"
-#: Columns from which on it is asked first whether there is memory for them.
-MANY_COLUMNS = 2_000
-#: Rows that are explained at a time.
-BLOCK_EXPLAINED = 200
-#: What is told of rows that are left out on request.
-UNUSABLE = "Rows without a score: text among numbers, infinity, or gaps that are refused"
-#: False alarms that are to be expected among the rows that the threshold rests on, at least.
-FEWEST_ALARMS = 2
-#: Chance with which the rate that is told of few rows is not exceeded.
-SURE = 0.95
-
-PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn", "pandas")
 
 
 class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
@@ -73,7 +55,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     detector : FusedDetector, default=None
         What learns from the rows. None is `FusedDetector()`.
     label : str, default=None
-        Column that tells normal rows from anomalies.
+        Column that separates normal rows from anomalies.
     normal : str or collection, default=None
         Values of the label column that are normal (see `Schema.infer`).
     anomaly : str or collection, default=None
@@ -83,7 +65,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     id : str, default=None
         Column that names the rows. None looks for one.
     time : str, default=None
-        Column that tells when the rows were. None looks for one.
+        Column with the times of the rows. None looks for one.
     group : str, default=None
         Column that names the run, part or tile of every row. Rows of one group stay
         together whenever rows are held out, and the threshold counts groups.
@@ -117,6 +99,8 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     #: `ROWS` or `RUNS`.
     kind: ClassVar[str] = ROWS
+    #: Rows that may be scored to say why others raise alarms; each takes two per column.
+    max_scored: ClassVar[int] = 1_000_000
 
     schema_: Schema
     detector_: FusedDetector
@@ -167,7 +151,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
                 "detectors can be its members: FusedDetector(members=[...])."
             )
         table = as_frame(frame)
-        if self.label is None and len(table.columns) >= MANY_COLUMNS and len(table):
+        if self.label is None and len(table.columns) >= 2_000 and len(table):
             # to look at every column takes its time, which is better not spent in vain
             n_numbers = sum(map(cells.is_number, table.iloc[0]))
             require_memory(detector.plan((len(table), max(n_numbers, 1))))
@@ -225,7 +209,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             normal; "p_value", how rarely a normal row scores this low; and
             "is_anomaly", true, false, or missing where there is no score. The index
             is that of `frame`. A gap that training had not takes the value of the training
-            rows nearest to it: p-values are larger then, on average, and a warning tells.
+            rows nearest to it: p-values are larger then, on average, and there is a warning.
         """
         check_is_fitted(self, "detector_")
         if why not in (False, True, "all"):
@@ -239,13 +223,13 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             wanted = ~np.isnan(scores) if why == "all" else scores < self.detector_.offset_
             most = self.most_explained if most_explained is None else most_explained
             reasons = self._reasons(table, wanted, most)
-            result[free_name(WHY, result)] = self._marked(table, reasons, ~np.isnan(scores))
+            result[free_name("why", result)] = self._marked(table, reasons, ~np.isnan(scores))
         return pandas().DataFrame(result, index=table.index)
 
     @property
     def most_explained(self) -> int:
-        """Rows that `score` explains unless it is told otherwise."""
-        return max(MOST_SCORED // (2 * int(self.detector_.n_features_in_)), 1)
+        """Rows that `score` explains by default, at most."""
+        return max(self.max_scored // (2 * int(self.detector_.n_features_in_)), 1)
 
     def explain(self, frame: Any, rows: Any = None) -> Explanation:
         """Return what lies behind the scores of rows (see `FusedDetector.explain`).
@@ -265,7 +249,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "detector_")
         table = frame if rows is None else as_frame(frame).iloc[rows]
         features = self.schema_.features_of(table, gaps=self.detector_.encoder_.gaps)
-        with already_told():
+        with cell_warnings_off():
             return self.detector_.explain(features)
 
     def report(
@@ -312,7 +296,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         } | ({"Times": "in UTC"} if schema.times_are_utc else {})
         gaps = self.detector_.encoder_.gaps
         features = schema.features_of(table, gaps=gaps) if trace is None else trace.X
-        with already_told():
+        with cell_warnings_off():
             return self.detector_.report(
                 features,
                 with_unknown(schema.labels_of(table)),
@@ -331,11 +315,11 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "detector_")
         schema, table = self.schema_, as_frame(frame)
         features, groups = schema.features_of(table), schema.groups_of(table)
-        with already_told():
+        with cell_warnings_off():
             self.detector_.calibrate(features, groups=groups)
         return self
 
-    # -- rows as they come, for who need not know whether they are of runs ----
+    # -- what `StreamTable` does otherwise, as its rows are of runs ----
 
     @property
     def counts(self) -> dict[str, int] | None:
@@ -390,20 +374,23 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, table: Frame) -> FloatArray:
         features = self.schema_.features_of(table, gaps=self.detector_.encoder_.gaps)
-        with already_told():
+        with cell_warnings_off():
             return score_in_blocks(self.detector_, features)
 
     def _reasons(self, table: Frame, wanted: BoolArray, most: int) -> Series:
         """Say in one line each why the wanted rows, the first ones, have their scores."""
         rows = np.flatnonzero(wanted)
         if len(rows) > most:
+            what = (
+                "Rows without a reason, as so many are not explained: ocfuse explain --row does it"
+            )
             first = f"row {table.index[rows[most]]}"
-            warnings.warn(RowsWarning(UNEXPLAINED, len(rows) - most, first), stacklevel=3)
+            warnings.warn(RowsWarning(what, len(rows) - most, first), stacklevel=3)
         texts = np.full(len(table), None, dtype=object)
-        for start in range(0, len(rows[:most]), BLOCK_EXPLAINED):
-            some = rows[:most][start : start + BLOCK_EXPLAINED]
+        for start in range(0, len(rows[:most]), 200):
+            some = rows[:most][start : start + 200]
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # told when the rows were scored
+                warnings.simplefilter("ignore")  # raised when the rows were scored
                 explanation = self.explain(table.iloc[some])
             texts[some] = [explanation.reason(i) for i in range(len(some))]
         return pandas().Series(texts, index=table.index, dtype="string")
@@ -424,7 +411,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "detector_")
         table = as_frame(frame)
-        is_judged = self.detector_.encoder_.gaps == JUDGE
+        is_judged = self.detector_.encoder_.gaps == "judge"
         return self.schema_.gaps_of(table) if is_judged else [""] * len(table)
 
     def _marked(self, table: Frame, reasons: Series, has_score: BoolArray) -> Series:
@@ -437,11 +424,12 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return reasons
 
     def _unusable(self, table: Frame) -> BoolArray:
-        is_refused = self.detector_.encoder_.gaps == REFUSE
+        is_refused = self.detector_.encoder_.gaps == "refuse"
         rows = self.schema_.unusable_rows(table, gaps=is_refused)
         if rows.any():
+            what = "Rows without a score: text among numbers, infinity, or gaps that are refused"
             first = f"row {table.index[int(np.flatnonzero(rows)[0])]}"
-            warnings.warn(RowsWarning(UNUSABLE, int(rows.sum()), first), stacklevel=3)
+            warnings.warn(RowsWarning(what, int(rows.sum()), first), stacklevel=3)
         return rows
 
     def _beside(self, table: Frame) -> dict[str, Series]:
@@ -471,19 +459,20 @@ def results_of(detector: FusedDetector, scores: FloatArray) -> dict[str, Any]:
 
 
 def _warn_if_few(detector: FusedDetector) -> None:
-    """Tell how far off the rate of false alarms may be, where so few rows set the threshold."""
+    """Warn how far off the rate of false alarms may be, where few rows set the threshold."""
+    n_expected = 2  # false alarms among these rows, at least
     rate, n, what = detector.false_alarm_rate, detector.n_groups_, "groups"
     if n is None:
         n, what = len(detector.normal_scores_), "normal rows"
-    if (n + 1) * rate >= FEWEST_ALARMS or detector.threshold_rate_ > rate:
-        return  # enough, or told by the detector itself
+    if (n + 1) * rate >= n_expected or detector.threshold_rate_ > rate:
+        return  # enough, or the detector itself has warned
     # split conformal: the rate is Beta(k, n + 1 - k) over draws of the n rows
     k = max(int((n + 1) * rate), 1)
-    worst = betaincinv(k, n + 1 - k, SURE)
+    worst = betaincinv(k, n + 1 - k, 0.95)
     warnings.warn(
         f"{n} {what} are few to set a threshold by: {rate:.3g} of fresh normal rows may raise an "
         f"alarm, but it can well be {worst:.2g}. Use at least "
-        f"{int(np.ceil(FEWEST_ALARMS / rate))} {what}, or a higher rate.",
+        f"{int(np.ceil(n_expected / rate))} {what}, or a higher rate.",
         FewSamplesWarning,
         stacklevel=3,
     )
@@ -491,11 +480,12 @@ def _warn_if_few(detector: FusedDetector) -> None:
 
 def make_card(features: Frame, y: Int64Array | None, detector: FusedDetector) -> dict[str, Any]:
     """Return rows, columns, versions, time, settings and a checksum of the training data."""
+    packages = ("ocfuse", "numpy", "scipy", "scikit-learn", "pandas")
     return {
         "rows": len(features),
         "columns": features.shape[1],
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "versions": {"Python": platform.python_version()} | {p: version(p) for p in PACKAGES},
+        "versions": {"Python": platform.python_version()} | {p: version(p) for p in packages},
         "settings": {
             name: value if isinstance(value, str | int | float | None) else repr(value)
             for name, value in detector.get_params(deep=False).items()

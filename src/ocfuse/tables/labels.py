@@ -25,27 +25,18 @@ ANOMALY_WORDS = frozenset(
     )
 )
 UNKNOWN_WORDS = frozenset({"unknown", "?", "nan", "na", "n/a", "none", "null"})
-#: Parts of a column's name that tell what true, or 1, means.
+#: Parts of a column's name that show what true, or 1, means.
 BAD_NAME = re.compile(
     r"anomal|abnormal|outlier|(?<!de)fault|fail|defect|alarm|attack|fraud|intrusion"
 )
 GOOD_NAME = re.compile(r"normal(?!i)|inlier|healthy|(?:^|[^a-z])(?:ok|good)(?:$|[^a-z])")
-#: Names of columns that are labels, but do not tell what true means.
-OTHER_NAME = re.compile(
-    r"(?:^|[^a-z])labels?$|^(?:class|target|y|(?:ground.?)?truth|change.?points?)$"
-)
 
 
 @dataclass(frozen=True)
 class LabelRule:
-    """What each value of a label column stands for; an empty cell is unknown.
+    """What each value of a label column, in small letters, stands for; an empty cell is unknown.
 
-    Attributes
-    ----------
-    normal, unknown : list of str
-        Values that are normal; values that say nothing. All in small letters.
-    anomalous : list of str or None
-        Values that are anomalies; None if all others are.
+    Where `anomalous` is None, all other values are anomalies.
     """
 
     normal: list[str]
@@ -61,7 +52,7 @@ class LabelRule:
         return np.array([codes[word] for word in words], dtype=np.int64)
 
     def is_strange(self, column: Series) -> NDArray[np.bool_]:
-        """Tell which cells hold labels that training does not explain."""
+        """Return which cells hold labels that training does not explain."""
         if self.anomalous is None:
             return np.zeros(len(column), dtype=bool)
         known = {*self.normal, *self.unknown, *self.anomalous}
@@ -69,8 +60,10 @@ class LabelRule:
 
 
 def is_label_name(name: str) -> bool:
-    """Tell whether a column is named as labels usually are."""
-    return any(known.search(name.lower()) for known in (BAD_NAME, GOOD_NAME, OTHER_NAME))
+    """Return whether a column is named as labels usually are."""
+    # labels, too, but they do not show what true means
+    others = r"(?:^|[^a-z])labels?$|^(?:class|target|y|(?:ground.?)?truth|change.?points?)$"
+    return any(re.search(known, name.lower()) for known in (BAD_NAME, GOOD_NAME, others))
 
 
 def with_unknown(labels: Int64Array | None) -> NDArray[np.float64] | None:
@@ -87,12 +80,7 @@ def learn_rule(column: Series, normal: Any = None, anomaly: Any = None) -> Label
         raise TableError(f"Column {name!r} holds no labels: all {empty} cells are empty.")
     if normal is not None or anomaly is not None:
         return _given_rule(name, counts, normal, anomaly)
-    rule = (
-        _two_valued(name, counts)
-        or _signs(counts, empty)
-        or _spoken(counts)
-        or (_tagged(counts) if empty else None)
-    )
+    rule = _two_valued(name, counts) or _signs(counts, empty) or _spoken(counts, empty)
     if rule is None:
         raise TableError(_not_clear(name, counts, empty))
     return rule
@@ -167,21 +155,19 @@ def _two_valued(name: str, counts: Counter[str]) -> LabelRule | None:
     return None
 
 
-def _spoken(counts: Counter[str]) -> LabelRule | None:
-    """Read words: normal ones beside those for anomalies, or beside a single other one."""
+def _spoken(counts: Counter[str], empty: int) -> LabelRule | None:
+    """Read words: normal ones beside those for anomalies, or beside a single other one.
+
+    Words for anomalies alone are read if there are cells without a label.
+    """
     words = counts.keys() - UNKNOWN_WORDS
     others = words - NORMAL_WORDS
-    if words == others or (len(words) > 2 and not others <= ANOMALY_WORDS):
-        return None
-    return LabelRule(sorted(NORMAL_WORDS), ["", *sorted(UNKNOWN_WORDS)], None)
-
-
-def _tagged(counts: Counter[str]) -> LabelRule | None:
-    """Read words for anomalies alone, whose other rows have no label."""
-    words = counts.keys() - UNKNOWN_WORDS
-    if not words or not words <= ANOMALY_WORDS:
-        return None
-    return LabelRule(sorted(NORMAL_WORDS), ["", *sorted(UNKNOWN_WORDS)], sorted(ANOMALY_WORDS))
+    unknown = ["", *sorted(UNKNOWN_WORDS)]
+    if words != others and (len(words) <= 2 or others <= ANOMALY_WORDS):
+        return LabelRule(sorted(NORMAL_WORDS), unknown, None)
+    if empty and words and words <= ANOMALY_WORDS:
+        return LabelRule(sorted(NORMAL_WORDS), unknown, sorted(ANOMALY_WORDS))
+    return None
 
 
 def _words(column: Series) -> list[str]:

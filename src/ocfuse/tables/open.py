@@ -1,6 +1,7 @@
 """Find out what kind of table is meant."""
 
 import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.system.files import natural
 from ocfuse.tables.dataframes import listed
 from ocfuse.tables.source import ArraySource, FeatherSource, FolderSource, ParquetSource, Source
-from ocfuse.tables.text import TextSource, standard_input
+from ocfuse.tables.text import TextSource
 
 TEXT = (".csv", ".tsv", ".txt")
 BINARY = {
@@ -18,7 +19,6 @@ BINARY = {
     ".npy": ArraySource,
     ".npz": ArraySource,
 }
-STANDARD_INPUT = "-"
 
 
 def open_source(
@@ -41,12 +41,12 @@ def open_source(
         which a column `file` with their names is added;
         "-" for CSV from standard input; or an object with `readline`, for CSV.
     delimiter : str, default=None
-        What separates the values of a text file. None tells it from the first
+        What separates the values of a text file. None infers it from the first
         lines: comma, semicolon, tab or bar.
     chunk_rows : int, default=10000
         Most rows that are held at a time.
     decimal : str, default=None
-        What separates decimals in a text file, "." or ",". None tells it from
+        What separates decimals in a text file, "." or ",". None infers it from
         the first lines; with commas between the values it is ".".
 
     Returns
@@ -56,8 +56,8 @@ def open_source(
     """
     if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
         raise InvalidInputError(f"chunk_rows must be at least 1. Got chunk_rows={chunk_rows!r}.")
-    if isinstance(where, str | Path) and str(where) == STANDARD_INPUT:
-        return TextSource(standard_input(), "standard input", delimiter, decimal, chunk_rows)
+    if isinstance(where, str | Path) and str(where) == "-":
+        return TextSource(sys.stdin.buffer, "standard input", delimiter, decimal, chunk_rows)
     if hasattr(where, "readline"):
         name = str(getattr(where, "name", "the stream"))
         return TextSource(where, name, delimiter, decimal, chunk_rows)
@@ -88,7 +88,7 @@ def _open_file(
 
 
 def _kind(path: Path) -> str:
-    """Return the ending that tells the format, in small letters."""
+    """Return the ending that names the format, in small letters."""
     inner = Path(path.stem).suffix.lower()
     is_compressed_text = path.suffix.lower() == ".gz" and inner in TEXT
     return inner if is_compressed_text else path.suffix.lower()

@@ -9,22 +9,21 @@ import numpy as np
 
 from ocfuse.arrays import BoolArray, Int64Array
 from ocfuse.column_kinds import is_id_name
-from ocfuse.encoder import JUDGE, require_unicode
+from ocfuse.encoder import require_unicode
 from ocfuse.exceptions import CellsWarning, InvalidInputError, RowsWarning, TableError, TableWarning
 from ocfuse.tables import cells
-from ocfuse.tables.cells import CATEGORY, EMPTY, FEATURES, GROUP, ID, IGNORED, LABEL, TIME, Column
+from ocfuse.tables.cells import Column, ColumnKind
 from ocfuse.tables.columns import (
-    LEAVE_OUT,
     ONE_COLUMN,
-    about_cells,
+    about_infinity,
     category_column,
+    first_row,
     infer_column,
     is_time_name,
     mismatch,
     new_gaps,
     read_cells,
     read_times,
-    shown_row,
     shown_rows,
     time_column,
     unusable,
@@ -32,16 +31,6 @@ from ocfuse.tables.columns import (
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, listed, pandas
 from ocfuse.tables.labels import LabelRule, is_label_name, learn_rule
 from ocfuse.validation import ANOMALY, NORMAL
-
-#: Most values of a column that may hold labels.
-MOST_LABELS = 10
-#: Columns with cells that cannot be used that are described; the others are counted.
-MOST_MISTAKES = 4
-#: What a user may ask for a column to be, and what it then is.
-KINDS = {ID: ID, GROUP: GROUP, "ignore": IGNORED}
-ASKED = "as asked for"
-#: Kinds that nothing is learned from.
-NOT_LEARNED = (EMPTY, GROUP, ID, IGNORED, LABEL, TIME)
 
 
 @dataclass(frozen=True)
@@ -83,18 +72,18 @@ class Schema:
         group: str | None = None,
         categories: str | Sequence[str] = (),
     ) -> "Schema":
-        """Tell from training rows what each column holds.
+        """Infer from training rows what each column holds.
 
         Parameters
         ----------
         frame : data frame
             The rows. Text that reads as numbers counts as numbers.
         label : str, default=None
-            Column that tells normal rows from anomalies.
+            Column that separates normal rows from anomalies.
         ignore : str or sequence of str, default=()
             Columns to leave out.
         id, time : str, default=None
-            Column that names the rows; column that tells when they were.
+            Column that names the rows; column with their times.
         normal : str or collection, default=None
             Values of the label column that are normal. None recognises +1 and
             -1, pairs such as "ok" and "defective", and 0 and 1 where the name
@@ -117,11 +106,11 @@ class Schema:
         if not len(table):
             raise TableError("The table has no rows.")
         ignored = [ignore] if isinstance(ignore, str) else list(ignore)
-        given = {LABEL: label, ID: id, TIME: time, GROUP: group}
+        given = {"label": label, "id": id, "time": time, "group": group}
         asked = [(kind, name) for kind, name in given.items() if name is not None]
         asked += [("ignore", name) for name in ignored]
         coded = [categories] if isinstance(categories, str) else list(categories)
-        asked += [(CATEGORY, name) for name in coded]
+        asked += [("category", name) for name in coded]
         require_known(table, asked)
         for what, values in (("normal", normal), ("anomaly", anomaly)):
             if values is not None and label is None:
@@ -130,28 +119,39 @@ class Schema:
                 )
         rule = None if label is None else learn_rule(table[label], normal, anomaly)
         kinds = {name: kind for kind, name in asked}
-        found = _found([_settled(column, kinds.get(name), rule) for name, column in table.items()])
+        found, mistakes = [], []
+        for name, values in table.items():
+            try:
+                found.append(_settled(values, kinds.get(name), rule))
+            except TableError as error:  # to raise all of them at once
+                mistakes.append(str(error))
+        _refuse(mistakes)
         _require_unicode(found, rule)
-        schema = cls(_only_one(_only_one(found, ID, id), TIME, time), rule)
-        schema._require_features(table)
+        schema = cls(_only_one(_only_one(found, "id", id), "time", time), rule)
+        if not any(column.kind in ("number", "category") for column in schema.columns):
+            reasons = listed([f"{column.name} ({column.reason})" for column in schema.columns])
+            hint = f" {ONE_COLUMN}" if len(table.columns) == 1 else ""
+            raise TableError(
+                f"The table has no column of numbers or categories to learn from: {reasons}.{hint}"
+            )
         schema._warn_of_training(table)
         return schema
 
     @property
     def features(self) -> list[str]:
         """Names of the columns that a detector learns from."""
-        return [column.name for column in self.columns if column.kind in FEATURES]
+        return [column.name for column in self.columns if column.is_feature]
 
     @property
     def left_out(self) -> str:
         """The columns that a detector does not learn from, and why."""
-        others = (c for c in self.columns if c.kind not in FEATURES or c.kind == EMPTY)
+        others = (c for c in self.columns if not c.is_feature or c.kind == "empty")
         return "; ".join(f"{column.name} ({column.kind}: {column.reason})" for column in others)
 
     @property
     def times_are_utc(self) -> bool:
         """Whether there are times, and these are tied to a time zone: they are given in UTC."""
-        return any(column.utc for column in self._of_kind(TIME))
+        return any(column.utc for column in self._of_kind("time"))
 
     def check(self, frame: Any) -> None:
         """Refuse a table whose columns are not those of training.
@@ -166,22 +166,26 @@ class Schema:
         """
         self.features_of(frame)
 
-    def features_of(self, frame: Any, *, gaps: str = JUDGE) -> Frame:
+    def features_of(self, frame: Any, *, gaps: str = "judge") -> Frame:
         """Return numbers and categories as training knows them, having checked the table.
 
-        What becomes of new gaps is told as `gaps` has it (see `FeatureEncoder`).
+        The warning of new gaps says what becomes of them by `gaps` (see `FeatureEncoder`).
         """
         table = as_frame(frame)
-        wanted = [column for column in self.columns if column.kind in FEATURES]
+        wanted = [column for column in self.columns if column.is_feature]
         is_there = set(table.columns)
-        missing = [c.name for c in wanted if c.name not in is_there and c.kind != EMPTY]
+        missing = [c.name for c in wanted if c.name not in is_there and c.kind != "empty"]
         pairs = [(c, table[c.name]) for c in wanted if c.name in is_there]
         found = {column.name: read_cells(values, column, gaps) for column, values in pairs}
         wrong = [read.mistake for read in found.values() if read.mistake]
         if missing or wrong:
             raise mismatch(missing, self._extra(table), wrong, len(table.columns))
-        mistakes = [about_cells(values, found[c.name].values, c) for c, values in pairs]
-        _refuse([mistake for mistake in mistakes if mistake], LEAVE_OUT)
+        numbers = [(values, found[c.name].values) for c, values in pairs if c.kind == "number"]
+        mistakes = [about_infinity(values, read) for values, read in numbers]
+        _refuse(
+            [mistake for mistake in mistakes if mistake],
+            "Leave such rows out, or such cells empty: they are then judged by the others.",
+        )
         self._warn(table, [change for read in found.values() for change in read.changes])
         features = {
             c.name: found[c.name].values if c.name in found else np.full(len(table), np.nan)
@@ -190,11 +194,11 @@ class Schema:
         return pandas().DataFrame(features, index=table.index)
 
     def unusable_rows(self, frame: Any, *, gaps: bool = True) -> BoolArray:
-        """Tell which rows cannot be scored: text among numbers, infinity, perhaps new gaps."""
+        """Return which rows cannot be scored: text among numbers, infinity, perhaps new gaps."""
         table = as_frame(frame)
         result = np.zeros(len(table), dtype=bool)
         for column in self.columns:
-            if column.kind in FEATURES and column.name in table.columns:
+            if column.is_feature and column.name in table.columns:
                 result |= unusable(table[column.name], column, gaps)
         return result
 
@@ -203,29 +207,30 @@ class Schema:
         table = as_frame(frame)
         names: list[list[str]] = [[] for _ in range(len(table))]
         for column in self.columns:
-            if column.kind in FEATURES and column.name in table.columns:
+            if column.is_feature and column.name in table.columns:
                 for i in np.flatnonzero(new_gaps(table[column.name], column)):
                     names[i].append(column.name)
         return [listed(row) for row in names]
 
     def labels_of(self, frame: Any) -> Int64Array | None:
         """Return +1, -1 or 0 for every row, or None if there is no label column."""
-        column = self._column_of(as_frame(frame), LABEL)
+        column = self._column_of(as_frame(frame), "label")
         if column is None or self.label_rule is None:
             return None
         is_strange = self.label_rule.is_strange(column)
         if is_strange.any():
             what = f"Column {column.name!r} holds labels not seen in training, taken for unknown"
-            _warn_of_rows(what, column, is_strange)
+            first = first_row(column, is_strange)
+            warnings.warn(RowsWarning(what, int(is_strange.sum()), first), stacklevel=3)
         return self.label_rule.labels(column)
 
     def ids_of(self, frame: Any) -> Series | None:
         """Return the column that names the rows, or None if there is none."""
-        return self._column_of(as_frame(frame), ID)
+        return self._column_of(as_frame(frame), "id")
 
     def groups_of(self, frame: Any) -> list[str] | None:
         """Return the group of every row, or None if there is no group column."""
-        column = self._column_of(as_frame(frame), GROUP)
+        column = self._column_of(as_frame(frame), "group")
         if column is None:
             return None
         groups = cells.texts(column)
@@ -256,14 +261,14 @@ class Schema:
     def files_of(self, frame: Any) -> Series | None:
         """Return the files of the rows of a folder, or None if there is no such column."""
         table = as_frame(frame)
-        is_known = any(c.name == FILE and c.kind not in (IGNORED, GROUP) for c in self.columns)
+        is_known = any(c.name == FILE and c.kind not in ("ignored", "group") for c in self.columns)
         return None if FILE not in table.columns or is_known else table[FILE]
 
     def _times(self, table: Frame) -> tuple[Series, BoolArray] | None:
-        column = self._column_of(table, TIME)
+        column = self._column_of(table, "time")
         if column is None:
             return None
-        times, lost, news = read_times(column, self._of_kind(TIME)[0])
+        times, lost, news = read_times(column, self._of_kind("time")[0])
         for warning in news:
             warnings.warn(warning, stacklevel=4)
         return times, lost
@@ -279,19 +284,11 @@ class Schema:
         known = {FILE, *(column.name for column in self.columns)}
         return [name for name in table.columns if name not in known]
 
-    def _require_features(self, table: Frame) -> None:
-        if all(column.kind in NOT_LEARNED for column in self.columns):
-            reasons = listed([f"{column.name} ({column.reason})" for column in self.columns])
-            hint = f" {ONE_COLUMN}" if len(table.columns) == 1 else ""
-            raise TableError(
-                f"The table has no column of numbers or categories to learn from: {reasons}.{hint}"
-            )
-
     def _warn(self, table: Frame, changes: list[CellsWarning.Change]) -> None:
         extra = self._extra(table)
         if extra:
             _warn(f"These columns were not there in training and are not used: {listed(extra)}.")
-        for kind in (ID, TIME):
+        for kind in ("id", "time"):
             lost = [column.name for column in self._of_kind(kind) if column.name not in table]
             if lost:
                 _warn(f"The {kind} column {lost[0]!r} is missing: the result will be without it.")
@@ -305,20 +302,23 @@ class Schema:
                 f"Columns with the same value in every row: {listed(constant)}. They count only if "
                 "they change later; leave them out if such a change means nothing."
             )
-        learned = {c.name for c in self.columns if c.kind in FEATURES and c.kind != EMPTY}
+        learned = {c.name for c in self.columns if c.is_feature and c.kind != "empty"}
         for name, column in table.items():
             if name in learned:
                 self._warn_of_name(column)
 
     def _warn_of_name(self, column: Series) -> None:
-        """Tell of a column that is learned, but is not named like a feature."""
+        """Warn of a column that is learned, but is not named like a feature."""
         name = str(column.name)
-        if is_label_name(name) and column.nunique() <= MOST_LABELS:
+        if is_label_name(name) and column.nunique() <= 10:
             label = f"label={name!r} or " if self.label_rule is None else ""
             what, say = "looks like labels", f"{label}ignore={name!r}"
         elif is_time_name(name):
             what, say = "is named like a time", f"time={name!r} or ignore={name!r}"
-        elif is_id_name(name) and _is_countable(column):
+        elif is_id_name(name):
+            values, is_text = cells.numbers(column)
+            if not is_text.any() and (values[~np.isnan(values)] % 1 != 0).any():
+                return  # ids are text or whole numbers
             what = "is named like an id"
             say = f"id={name!r}, group={name!r} or ignore={name!r}"
         else:
@@ -339,30 +339,24 @@ def require_known(table: Frame, asked: list[tuple[str, str]]) -> None:
             raise InvalidInputError(f"Column {name!r} cannot be both {what} and {others[0]}.")
 
 
-def _settled(values: Series, asked: str | None, rule: LabelRule | None) -> Column | TableError:
-    """Return what a column holds, or why it cannot be used."""
-    name = str(values.name)
-    try:
-        if asked == LABEL and rule is not None:
-            return _label_column(values, rule)
-        if asked in (TIME, CATEGORY):
-            return time_column(values) if asked == TIME else category_column(values)
-        return infer_column(values) if asked is None else Column(name, KINDS[asked], ASKED)
-    except TableError as error:
-        return error
+def _settled(values: Series, asked: str | None, rule: LabelRule | None) -> Column:
+    """Return what a column holds, as asked for or as found."""
+    if asked is None:
+        return infer_column(values)
+    if asked == "label" and rule is not None:
+        return _label_column(values, rule)
+    if asked in ("time", "category"):
+        return time_column(values) if asked == "time" else category_column(values)
+    kinds: dict[str, ColumnKind] = {"id": "id", "group": "group", "ignore": "ignored"}
+    return Column(str(values.name), kinds[asked], "as asked for")
 
 
-def _found(columns: list[Column | TableError]) -> list[Column]:
-    """Return the columns, unless some cannot be used: these are told all at once."""
-    _refuse([str(column) for column in columns if isinstance(column, TableError)])
-    return [column for column in columns if isinstance(column, Column)]
-
-
-def _refuse(mistakes: list[str], advice: str = "") -> None:
+def _refuse(mistakes: list[str], advice: str = "", most: int = 4) -> None:
+    """Raise an error that describes columns with cells that cannot be used, or counts them."""
     if mistakes:
-        more = len(mistakes) - MOST_MISTAKES
+        more = len(mistakes) - most
         rest = f"{more} more columns have such cells. " if more > 0 else ""
-        raise TableError(f"{' '.join(mistakes[:MOST_MISTAKES])} {rest}{advice}".strip())
+        raise TableError(f"{' '.join(mistakes[:most])} {rest}{advice}".strip())
 
 
 def _label_column(values: Series, rule: LabelRule) -> Column:
@@ -371,7 +365,7 @@ def _label_column(values: Series, rule: LabelRule) -> Column:
     shown = ", ".join(f"{(labels == code).sum()} {word}" for word, code in counts.items())
     which, code = ("normal is", NORMAL) if (labels == NORMAL).any() else ("anomalies are", ANOMALY)
     seen = sorted({str(text) for text in values[labels == code]})
-    return Column(str(values.name), LABEL, f"as asked for: {shown}; {which} {listed(seen)}")
+    return Column(str(values.name), "label", f"as asked for: {shown}; {which} {listed(seen)}")
 
 
 def _only_one(columns: list[Column], kind: str, given: str | None) -> list[Column]:
@@ -379,22 +373,11 @@ def _only_one(columns: list[Column], kind: str, given: str | None) -> list[Colum
     names = [column.name for column in columns if column.kind == kind]
     kept = given if given is not None else next(iter(names), None)
     return [
-        replace(column, kind=IGNORED, reason=f"another {kind}: {column.reason}")
+        replace(column, kind="ignored", reason=f"another {kind}: {column.reason}")
         if column.kind == kind and column.name != kept
         else column
         for column in columns
     ]
-
-
-def _is_countable(column: Series) -> bool:
-    """Tell whether cells may be ids: text or whole numbers."""
-    values, is_text = cells.numbers(column)
-    return bool(is_text.any() or (values[~np.isnan(values)] % 1 == 0).all())
-
-
-def _warn_of_rows(what: str, column: Series, chosen: BoolArray) -> None:
-    first = shown_row(column, int(np.flatnonzero(chosen)[0]))
-    warnings.warn(RowsWarning(what, int(chosen.sum()), first), stacklevel=4)
 
 
 def _warn(text: str) -> None:

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -20,20 +20,10 @@ from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.system.packages import needed
 from ocfuse.tables.dataframes import FILE, Frame, listed, numbered_names, pandas, require_distinct
 
-#: Cells of one chunk at most, so that wide tables need no more memory than others.
-MOST_CELLS = 2_000_000
-
 #: What pyarrow raises for files that are damaged or something else; its errors are among these.
 DAMAGE = (OSError, ValueError, TypeError, KeyError, NotImplementedError)
-
-#: Bytes of each column of a Parquet file that are read at a time, and of a file that is small.
-READ_BUFFER, SMALL_FILE = 1 << 18, 1 << 26
-
-#: Name of the array of rows in a file of several arrays.
-ROWS = "X"
+#: The same for NumPy.
 ARRAY_DAMAGE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
-
-PURPOSE = "to write Parquet files"
 
 
 class Source:
@@ -55,6 +45,9 @@ class Source:
         Bytes read so far.
     """
 
+    #: Cells of one chunk at most, so that wide tables need no more memory than others.
+    max_cells: ClassVar[int] = 2_000_000
+
     def __init__(
         self,
         name: str,
@@ -67,7 +60,7 @@ class Source:
         self.name = name
         self.columns = columns
         self.description = description
-        self.chunk_rows = min(chunk_rows, max(1, MOST_CELLS // max(1, len(columns))))
+        self.chunk_rows = min(chunk_rows, max(1, self.max_cells // max(1, len(columns))))
         self.n_bytes = n_bytes
         self.bytes_read = 0
 
@@ -91,24 +84,11 @@ class Source:
 
 
 class ParquetSource(Source):
-    """A table in a Parquet file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    chunk_rows : int
-        Most rows of one chunk.
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the file.
-    """
+    """A table in a Parquet file of `n_rows` rows."""
 
     def __init__(self, path: Path, chunk_rows: int) -> None:
         self._path = path
-        with self._open() as file, _damage_told(path.name):
+        with self._open() as file, _damage_as_error(path.name):
             columns = list(file.schema_arrow.names)
             self.n_rows = int(file.metadata.num_rows)
         super().__init__(path.name, columns, "Parquet", chunk_rows, path.stat().st_size)
@@ -126,27 +106,19 @@ class ParquetSource(Source):
 
     def _open(self) -> Any:
         parquet = needed("pyarrow.parquet", "to read Parquet files")
-        with _damage_told(self._path.name):
+        with _damage_as_error(self._path.name):
             # By default a whole row group is held, and a file may be a single one. In parts a page
             # has the bytes that it claims, two gigabytes perhaps; of a small file, those it has.
-            buffer = 0 if self._path.stat().st_size <= SMALL_FILE else READ_BUFFER
+            buffer = 0 if self._path.stat().st_size <= 2**26 else 2**18
             return parquet.ParquetFile(self._path, pre_buffer=False, buffer_size=buffer)
 
 
 class FeatherSource(Source):
-    """A table in a Feather file (version 2, which is Arrow's file format).
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    chunk_rows : int
-        Most rows of one chunk.
-    """
+    """A table in a Feather file (version 2, which is Arrow's file format)."""
 
     def __init__(self, path: Path, chunk_rows: int) -> None:
         self._path = path
-        with self._bytes() as content, _damage_told(path.name):
+        with self._bytes() as content, _damage_as_error(path.name):
             columns = list(self._open(content).schema.names)
         super().__init__(path.name, columns, "Feather", chunk_rows, path.stat().st_size)
 
@@ -164,27 +136,16 @@ class FeatherSource(Source):
 
     def _bytes(self) -> Any:
         arrow = needed("pyarrow", "to read Feather files")
-        with _damage_told(self._path.name):
+        with _damage_as_error(self._path.name):
             return arrow.OSFile(str(self._path))
 
     def _open(self, content: Any) -> Any:
-        with _damage_told(self._path.name):
+        with _damage_as_error(self._path.name):
             return needed("pyarrow.ipc", "to read Feather files").open_file(content)
 
 
 def checked(batch: Any) -> Any:
-    """Return a batch of rows whose offsets, indices and texts are what they must be.
-
-    Parameters
-    ----------
-    batch : pyarrow.RecordBatch
-        Rows of somebody who is not trusted.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The same. One of the errors of `DAMAGE` is raised if there is anything wrong with it.
-    """
+    """Return an Arrow batch, or raise one of `DAMAGE` if offsets, indices or texts are wrong."""
     batch.validate(full=True)
     return batch
 
@@ -223,20 +184,20 @@ def _nullable_type(kind: Any) -> Any:
 
 
 def _guarded(batches: Any, name: str) -> Iterator[Any]:
-    """Yield batches; damage in the midst of a file is told as an error of ours."""
-    with _damage_told(name):
+    """Yield batches; damage in the midst of a file becomes an error of ours."""
+    with _damage_as_error(name):
         yield from map(checked, batches)
 
 
 def _to_frame(batch: Any, name: str) -> Frame:
-    """Return rows of a file; what no type of pandas can hold is told as an error of ours."""
-    with _damage_told(name):
+    """Return rows of a file; what no type of pandas can hold becomes an error of ours."""
+    with _damage_as_error(name):
         return to_frame(needed("pyarrow", "to read tables").Table.from_batches([batch]))
 
 
 @contextmanager
-def _damage_told(name: str) -> Iterator[None]:
-    """Tell what pyarrow says of a file as an error of ours."""
+def _damage_as_error(name: str) -> Iterator[None]:
+    """Turn what pyarrow raises for a file into an error of ours."""
     try:
         yield
     except TableError:
@@ -251,18 +212,6 @@ class RowsFile:
     """The array of a .npy file, of which rows are read when they are asked for.
 
     The file is not mapped to memory: one that is cut meanwhile would end the program.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        As of an array.
-    dtype : dtype
-        Type of the values.
     """
 
     def __init__(self, path: Path) -> None:
@@ -311,13 +260,6 @@ class ArraySource(Source):
 
     In a file of several arrays X holds the rows; every other array of one value
     per row, such as labels, is a column under its own name.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    chunk_rows : int
-        Most rows of one chunk.
     """
 
     def __init__(self, path: Path, chunk_rows: int) -> None:
@@ -331,46 +273,40 @@ class ArraySource(Source):
         n_rows = len(self._rows)
         for start in range(0, n_rows, self.chunk_rows):
             chosen = slice(start, start + self.chunk_rows)
-            frame = pandas().DataFrame(self._read(chosen), columns=names)
+            try:
+                frame = pandas().DataFrame(np.array(self._rows[chosen]), columns=names)
+            except ARRAY_DAMAGE as error:
+                raise _damaged(self.name, error) from error
             for name, values in self._others.items():
                 frame[name] = values[chosen]
             self.bytes_read = (self.n_bytes or 0) * min(chosen.stop, n_rows) // n_rows
             yield frame
-
-    def _read(self, rows: slice) -> NDArray[Any]:
-        try:
-            return np.array(self._rows[rows])
-        except ARRAY_DAMAGE as error:
-            raise _damaged(self.name, error) from error
 
 
 def _damaged(name: str, error: Exception) -> TableError:
     return TableError(f"{name} cannot be read; it may be cut off, or hold objects. ({error})")
 
 
-def _arrays(path: Path) -> dict[str, Any]:
-    """Return the arrays of a file by name."""
-    with path.open("rb") as file:
-        is_one = file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX
-    if is_one:
-        return {ROWS: RowsFile(path)}
-    loaded = np.load(path, allow_pickle=False)
-    with loaded:
-        return {name: loaded[name] for name in loaded.files}
-
-
 def _load(path: Path) -> tuple[Any, dict[str, NDArray[np.generic]]]:
+    """Return the rows of a file, and its other arrays of one value per row by name."""
+    arrays: dict[str, Any]
     try:
-        arrays = _arrays(path)
+        with path.open("rb") as file:
+            is_one = file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX
+        if is_one:
+            arrays = {"X": RowsFile(path)}
+        else:
+            with np.load(path, allow_pickle=False) as loaded:
+                arrays = {name: loaded[name] for name in loaded.files}
     except ARRAY_DAMAGE as error:
         raise _damaged(path.name, error) from error
     if len(arrays) == 1:
-        arrays = {ROWS: next(iter(arrays.values()))}
-    if ROWS not in arrays:
+        arrays = {"X": next(iter(arrays.values()))}
+    if "X" not in arrays:
         raise TableError(
-            f"{path.name} must hold the rows as array {ROWS!r}. Got {', '.join(arrays) or 'none'}."
+            f"{path.name} must hold the rows as array 'X'. Got {', '.join(arrays) or 'none'}."
         )
-    rows = arrays.pop(ROWS)
+    rows = arrays.pop("X")
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise TableError(
             f"{path.name} must hold rows and columns of numbers. "
@@ -383,17 +319,6 @@ class FolderSource(Source):
     """The files of a folder one after another, with the same columns.
 
     A column `file` names the file of every row, unless the files have such a column.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    files : list of Path
-        Its files, in the order to read them.
-    open_file : callable
-        Makes a `Source` of a file.
-    chunk_rows : int
-        Most rows of one chunk.
     """
 
     def __init__(
@@ -439,13 +364,7 @@ class FolderSource(Source):
 
 
 class ParquetWriter:
-    """Write frames as row groups of Parquet.
-
-    Parameters
-    ----------
-    file : binary file
-        Open for writing.
-    """
+    """Write frames as row groups of Parquet to a file that is open for writing."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -453,9 +372,8 @@ class ParquetWriter:
 
     def write(self, frame: Frame) -> None:
         """Write the next rows, with the types of the first ones."""
-        pa = needed("pyarrow", PURPOSE)
+        pa, pq = (needed(n, "to write Parquet files") for n in ("pyarrow", "pyarrow.parquet"))
         if self.inner is None:
-            pq = needed("pyarrow.parquet", PURPOSE)
             schema = pa.Schema.from_pandas(frame, preserve_index=False)
             self.inner = pq.ParquetWriter(self.file, schema)
         try:

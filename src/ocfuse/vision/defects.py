@@ -17,27 +17,10 @@ from ocfuse.arrays import IntArray
 from ocfuse.vision.features import Features
 from ocfuse.vision.frames import Picture
 
-#: Share of the picture that a defect covers, at least and at most.
-SMALLEST, LARGEST = 0.005, 0.1
-#: Contrast of scratches and blots, in standard deviations of the picture.
-FAINTEST, STRONGEST = 1.0, 4.0
-#: A picture of one colour gets defects of so many grey levels at least.
-LEAST_CONTRAST = 8.0
-PICTURE_KINDS = ("paste", "scratch", "blot", "blur")
-FEATURE_KINDS = ("swap",)
-
 
 @dataclass(frozen=True)
 class Defects:
-    """Pictures with made-up defects, as one backbone sees them.
-
-    Parameters
-    ----------
-    features : Features
-        Of the pictures.
-    origin : ndarray of shape (q,)
-        The normal picture that each was made from.
-    """
+    """Features of q pictures with made-up defects, and the normal picture each was made from."""
 
     features: Features
     origin: IntArray
@@ -48,25 +31,10 @@ def with_defects(
 ) -> tuple[list[Picture], IntArray]:
     """Return pictures with one defect each, and the number of its kind.
 
-    Parameters
-    ----------
-    pictures : sequence of ndarray of shape (size, size, 3)
-        Normal pictures, taken in turn.
-    n_per_kind : int
-        Pictures to make of every kind.
-    random : Generator
-        Where chance comes from.
-
-    Returns
-    -------
-    made : list of ndarray
-        The pictures.
-    kind : ndarray of shape (n,)
-        Positions in `PICTURE_KINDS`.
+    Normal pictures, of shape (size, size, 3), are taken in turn.
     """
-    makers = (_paste, _scratch, _blot, _blur)
     made, kind = [], []
-    for k, make in enumerate(makers):
+    for k, make in enumerate((_paste, _scratch, _blot, _blur)):
         for i in range(n_per_kind):
             picture = pictures[i % len(pictures)].astype(np.float32)
             other = pictures[int(random.integers(len(pictures)))].astype(np.float32)
@@ -107,7 +75,8 @@ def with_swaps(
 
 
 def _areas(random: np.random.Generator, n: int) -> NDArray[np.float64]:
-    return np.exp(random.uniform(np.log(SMALLEST), np.log(LARGEST), n))
+    """Return shares of the picture that defects cover, from 0.5 to 10 %."""
+    return np.exp(random.uniform(np.log(0.005), np.log(0.1), n))
 
 
 def _box(size: int, random: np.random.Generator) -> tuple[int, int, int, int]:
@@ -120,7 +89,11 @@ def _box(size: int, random: np.random.Generator) -> tuple[int, int, int, int]:
 
 
 def _contrast(picture: NDArray[Any], random: np.random.Generator) -> float:
-    size = max(float(picture.std()), LEAST_CONTRAST) * random.uniform(FAINTEST, STRONGEST)
+    """Return the contrast of a defect, from 1 to 4 standard deviations of the picture.
+
+    In a picture of one colour these are taken for 8 grey levels.
+    """
+    size = max(float(picture.std()), 8.0) * random.uniform(1.0, 4.0)
     return float(size * random.choice([-1.0, 1.0]))
 
 

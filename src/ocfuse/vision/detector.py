@@ -18,7 +18,7 @@ from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import save
 from ocfuse.scores import ConformalCalibrator
 from ocfuse.scores.threshold import AlarmMixin, check_rate
-from ocfuse.vision.backbone import Backbone, name_backbones
+from ocfuse.vision.backbone import name_backbones
 from ocfuse.vision.explanation import PictureExplanation
 from ocfuse.vision.extract import CHUNK, Batch, FeatureStore, PictureSample, read_all, read_batches
 from ocfuse.vision.features import FeatureArray, Features
@@ -32,13 +32,8 @@ from ocfuse.vision.fit import (
 )
 from ocfuse.vision.fit import learn as learn_families
 from ocfuse.vision.frames import FrameSource
-from ocfuse.vision.patches import PatchMember
+from ocfuse.vision.patches import PatchMember, enlarged
 from ocfuse.vision.sources import open_frames
-
-#: Fewest pictures that anything can be learned from.
-FEWEST_PICTURES = 10
-#: Pictures of training in which defects are made up.
-SAMPLED = 120
 
 
 class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
@@ -144,12 +139,16 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         self.backbones_ = {n: b.pinned() for n, b in name_backbones(self.backbone).items()}
         require_known(self.members, self.backbones_)
         largest = max(backbone.size for backbone in self.backbones_.values())
-        sample = PictureSample(SAMPLED, largest, np.random.default_rng(seed))
+        # pictures in which defects are made up
+        sample = PictureSample(120, largest, np.random.default_rng(seed))
         source = self._opened(X)
         batch, count, is_sequence = self._read(source, sample)
         groups = getattr(source, "groups_", None) if groups is None else groups
-        context = _told(source) if context is None else context
-        _require_pictures(len(batch))
+        context = _known_progress(source) if context is None else context
+        if len(batch) < 10:
+            raise InvalidInputError(
+                f"At least 10 normal pictures are needed to learn from. Got {len(batch)}."
+            )
         labels = _per_frame(groups, "groups", batch.index, count)
         if is_sequence and labels is None and context is not None:
             raise InvalidInputError(
@@ -160,9 +159,11 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         progress = self._progress(context, batch, count)
         fold = training_folds(labels, len(batch), is_sequence, seed)
         families = make_families(self.members, batch.features, seed)
-        learned = learn_families(families, batch, fold, progress, sample, self.backbones_, seed)
-        self.families_, self.fusion_ = families, learned.fusion
-        self.training_scores_ = learned.fusion.fuse(learned.held_out)
+        held_out, self.fusion_ = learn_families(
+            families, batch, fold, progress, sample, self.backbones_, seed
+        )
+        self.families_ = families
+        self.training_scores_ = self.fusion_.fuse(held_out)
         runs = _runs(labels, _pooled(batch), is_sequence)
         self._set_normals(self.training_scores_, runs, is_sequence)
 
@@ -235,10 +236,9 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "fusion_")
         source, raw, maps = self._opened(X), [], []
         context = self._context(source, context)
-        for batch in self._batches(source, context):
-            progress = self._progress(context, batch, None)
-            raw.append(self._families_say(batch, progress))
-            maps.append(self._map(batch, progress))
+        for batch, scores in self._scored(source, context):
+            raw.append(scores)
+            maps.append(self._map(batch, self._progress(context, batch, None)))
         if not raw:
             raise InvalidInputError(f"No picture of {X} could be read.")
         S = np.concatenate(raw)
@@ -277,8 +277,16 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         """Return features as a batch, anything else as a source."""
         if isinstance(X, Batch):
             return X
-        given = _given_features(X, self.backbones_)
-        return open_frames(X) if given is None else given
+        given = {next(iter(self.backbones_)): X} if isinstance(X, Features) else X
+        if not isinstance(given, Mapping):
+            return open_frames(X)
+        if set(given) != set(self.backbones_):
+            raise InvalidInputError(
+                f"Features must be given for the backbones {', '.join(self.backbones_)}. "
+                f"Got {', '.join(map(str, given))}."
+            )
+        n = len(next(iter(given.values())))
+        return Batch(dict(given), np.arange(n), np.full(n, np.nan))
 
     def _batches(self, X: Any, context: Any) -> Iterator[Batch]:
         """Yield the features of X; refuse a context of another length as soon as it is known."""
@@ -298,23 +306,21 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         source = self._opened(X)
         context = self._context(source, context)
         for batch in self._batches(source, context):
-            yield batch, self._families_say(batch, self._progress(context, batch, None))
+            progress = self._progress(context, batch, None)
+            columns = [f.member.score(batch.features[f.backbone], progress) for f in self.families_]
+            yield batch, np.column_stack(columns)
 
     def _context(self, source: Batch | FrameSource, context: Any) -> Any:
-        """Return the context, that which the source tells if nobody gives another."""
-        is_wanted = context is None and self.context_range_ is not None
-        return _told(source) if is_wanted else context
+        """Return the context, or that of the source if none is given and one was learned."""
+        is_needed = context is None and self.context_range_ is not None
+        return _known_progress(source) if is_needed else context
 
     def _warn_of_units(self, source: Batch | FrameSource, context: Any) -> None:
-        """Tell of a context that is far from that of training, as one in per cent is."""
+        """Warn of a context that is far from that of training, as one in per cent is."""
         values = self._context(source, context)
         if values is not None and self.context_range_ is not None:
             low, high = self.context_range_
             warn_if_far(values, low, high, stacklevel=4)
-
-    def _families_say(self, batch: Batch, progress: FloatArray | None) -> FloatArray:
-        columns = [f.member.score(batch.features[f.backbone], progress) for f in self.families_]
-        return np.column_stack(columns)
 
     def _map(self, batch: Batch, progress: FloatArray | None) -> NDArray[np.float32]:
         """Return the weighted mean of what the families find unusual at every place."""
@@ -328,7 +334,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
             return np.empty((len(batch), 0, 0), dtype=np.float32)
         h, w = (max(part.shape[axis] for part in parts) for axis in (1, 2))
         shares = np.asarray(weights) / sum(weights)
-        total = sum(s * _enlarged(p, h, w) for s, p in zip(shares, parts, strict=True))
+        total = sum(s * enlarged(p, h, w) for s, p in zip(shares, parts, strict=True))
         return np.asarray(total, dtype=np.float32)
 
     def _progress(self, context: Any, batch: Batch, count: int | None) -> FloatArray | None:
@@ -345,24 +351,10 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray((values - low) / (high - low))
 
 
-def _told(source: Batch | FrameSource) -> FloatArray | None:
+def _known_progress(source: Batch | FrameSource) -> FloatArray | None:
     """Return the progress of the task at every frame, if the source knows it."""
     progress = getattr(source, "progress", None)
     return progress if isinstance(progress, np.ndarray) else None
-
-
-def _given_features(X: Any, backbones: Mapping[str, Backbone]) -> Batch | None:
-    """Return features as a batch, or None if X is something else."""
-    given = {next(iter(backbones)): X} if isinstance(X, Features) else X
-    if not isinstance(given, Mapping):
-        return None
-    if set(given) != set(backbones):
-        raise InvalidInputError(
-            f"Features must be given for the backbones {', '.join(backbones)}. "
-            f"Got {', '.join(map(str, given))}."
-        )
-    n = len(next(iter(given.values())))
-    return Batch(dict(given), np.arange(n), np.full(n, np.nan))
 
 
 def _pooled(batch: Batch) -> FeatureArray:
@@ -371,7 +363,7 @@ def _pooled(batch: Batch) -> FeatureArray:
 
 
 def _runs(labels: Any, pooled: FeatureArray, is_sequence: bool) -> Any:
-    """Return the run of every picture: as told, one for a video, or None if there are none."""
+    """Return the run of every picture: as given, one for a video, or None if there are none."""
     if labels is None and is_sequence:
         return np.zeros(len(pooled), dtype=np.intp)
     if labels is None:
@@ -396,21 +388,17 @@ def _per_frame(values: Any, name: str, index: IntArray, count: int | None) -> An
     array = np.asarray(values)
     if count is not None:
         _require_length(array, name, count)
-    picked = _picked(array, index, name)
-    if name == "context":
-        picked = np.asarray(picked, dtype=np.float64)
-        if not np.isfinite(picked).all():
-            raise InvalidInputError("context must hold finite numbers. Got NaN or infinity.")
-    return picked
-
-
-def _picked(array: NDArray[Any], index: IntArray, name: str) -> Any:
     if array.ndim != 1 or len(array) <= index.max():
         raise InvalidInputError(
             f"{name} must have one value per frame. Got shape {array.shape}, "
             f"and frames up to number {index.max()}."
         )
-    return array[index]
+    picked = array[index]
+    if name == "context":
+        picked = np.asarray(picked, dtype=np.float64)
+        if not np.isfinite(picked).all():
+            raise InvalidInputError("context must hold finite numbers. Got NaN or infinity.")
+    return picked
 
 
 def _range(context: Any) -> list[float] | None:
@@ -422,15 +410,3 @@ def _range(context: Any) -> list[float] | None:
             f"context must vary over the training pictures. Got {low:g} everywhere. Leave it out."
         )
     return [low, high]
-
-
-def _require_pictures(n: int) -> None:
-    if n < FEWEST_PICTURES:
-        raise InvalidInputError(
-            f"At least {FEWEST_PICTURES} normal pictures are needed to learn from. Got {n}."
-        )
-
-
-def _enlarged(maps: NDArray[np.float32], h: int, w: int) -> NDArray[np.float32]:
-    down, across = np.arange(h) * maps.shape[1] // h, np.arange(w) * maps.shape[2] // w
-    return maps[:, down][:, :, across]

@@ -9,11 +9,6 @@ from ocfuse.arrays import FloatArray, SingleArray
 from ocfuse.vision.backbone import resized
 from ocfuse.vision.frames import Picture
 
-#: A place this many standard deviations above what is usual there is shown in full colour.
-FULL = 8.0
-#: Share of the colour where it is full.
-OPACITY = 0.6
-
 
 @dataclass(frozen=True)
 class PictureExplanation:
@@ -52,7 +47,7 @@ class PictureExplanation:
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:
-        """Tell which pictures raise an alarm."""
+        """Which pictures raise an alarm."""
         return self.score < self.offset
 
     def __len__(self) -> int:
@@ -67,6 +62,8 @@ class PictureExplanation:
     def overlay(self, row: int, picture: Picture) -> Picture:
         """Return a picture with its unusual places in red, as a square.
 
+        The red is full, and covers 60 %, from 8 standard deviations above the usual on.
+
         Parameters
         ----------
         row : int
@@ -80,9 +77,9 @@ class PictureExplanation:
             The picture, as wide as its longer side.
         """
         size = max(picture.shape[:2])
-        heat = np.clip(self.maps[row] / FULL, 0.0, 1.0)
+        heat = np.clip(self.maps[row] / 8.0, 0.0, 1.0)
         grey = np.repeat(np.rint(255 * heat).astype(np.uint8)[:, :, np.newaxis], 3, axis=2)
-        share = OPACITY * resized(grey, size)[:, :, :1].astype(np.float32) / 255
+        share = 0.6 * resized(grey, size)[:, :, :1].astype(np.float32) / 255
         red = np.array([255, 0, 0], dtype=np.float32)
         mixed = (1 - share) * resized(picture, size) + share * red
         return np.rint(mixed).astype(np.uint8)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,11 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.system.files import write_atomically
 from ocfuse.system.memory import available_bytes
 from ocfuse.vision.backbone import Backbone, resized
-from ocfuse.vision.features import FeatureArray, Features
+from ocfuse.vision.features import Features
 from ocfuse.vision.frames import Frame, Picture
 
 #: Pictures of one batch, and of one file of the store.
 CHUNK = 64
-#: Stands for the pooled features among the strides of the maps.
-POOLED = 0
-#: What a fit needs beside the features: as much as those of so many pictures, and so many bytes
-#: at least. Models and their copies are as large as the maps are.
-WORKING_PICTURES, LEAST_WORKING = 8000, 100e6
-
-#: Files that are held while pictures are looked up: neighbours are in one file.
-HELD = 4
-
 #: A file, and the place of a picture in it.
 Entry = tuple[Path, int]
 
@@ -54,7 +46,7 @@ class FeatureStore:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self._entries: dict[str, dict[bytes, Entry]] = {}
-        self._opened = lru_cache(maxsize=HELD)(_read)
+        self._opened = lru_cache(maxsize=4)(_read)  # neighbours are in one file
 
     def extract(self, backbone: Backbone, pictures: Sequence[Picture]) -> Features:
         """Return the features of pictures in 16 bits, from disk if they are there."""
@@ -65,18 +57,19 @@ class FeatureStore:
         missing = {k: p for k, p in zip(keys, pictures, strict=True) if k not in parts}
         if missing:
             made = backbone.extract(list(missing.values())).halved()
-            known.update(self._written(prefix, list(missing), made))
+            path = self._write(prefix, list(missing), made)
+            known.update({key: (path, row) for row, key in enumerate(missing)})
             parts |= {key: made.take(slice(i, i + 1)) for i, key in enumerate(missing)}
         return Features.joined([parts[key] for key in keys])
 
     def _known(self, prefix: str) -> dict[bytes, Entry]:
-        """Return where the pictures of a backbone are, as all files tell it."""
+        """Return where the pictures of a backbone are, by their keys in all files."""
         if prefix not in self._entries:
-            entries = {}
-            for path in self.folder.glob(f"{prefix}-*.npz"):
-                for row, key in enumerate(_keys(path)):
-                    entries[key] = (path, row)
-            self._entries[prefix] = entries
+            self._entries[prefix] = {
+                key: (path, row)
+                for path in self.folder.glob(f"{prefix}-*.npz")
+                for row, key in enumerate(_keys(path))
+            }
         return self._entries[prefix]
 
     def _find(self, known: dict[bytes, Entry], key: bytes) -> Features | None:
@@ -89,12 +82,17 @@ class FeatureStore:
             _remove_damaged(path, error)
             return None
 
-    def _written(self, prefix: str, keys: list[bytes], features: Features) -> dict[bytes, Entry]:
+    def _write(self, prefix: str, keys: list[bytes], features: Features) -> Path:
+        """Write features to a file, and return it."""
+        arrays = {f"map{stride}": values for stride, values in features.maps.items()}
+        table = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), -1)
+        file = io.BytesIO()
+        np.savez(file, keys=table, pooled=features.pooled, **arrays)  # type: ignore[arg-type]
         self.folder.mkdir(parents=True, exist_ok=True)
         name = hashlib.sha256(b"".join(keys)).hexdigest()[:32]
         path = self.folder / f"{prefix}-{name}.npz"
-        write_atomically(path, _packed(keys, features))
-        return {key: (path, row) for row, key in enumerate(keys)}
+        write_atomically(path, file.getvalue())
+        return path
 
 
 def _remove_damaged(path: Path, error: Exception) -> None:
@@ -108,14 +106,6 @@ def _key(prefix: str, picture: Picture) -> bytes:
     checksum = hashlib.sha256(f"{prefix} {picture.shape}".encode())
     checksum.update(np.ascontiguousarray(picture).data)
     return checksum.digest()
-
-
-def _packed(keys: list[bytes], features: Features) -> bytes:
-    arrays = {f"map{stride}": values for stride, values in features.maps.items()}
-    table = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), -1)
-    file = io.BytesIO()
-    np.savez(file, keys=table, pooled=features.pooled, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()
 
 
 def _keys(path: Path) -> list[bytes]:
@@ -137,17 +127,7 @@ def _read(path: Path) -> Features:
 
 @dataclass(frozen=True)
 class Batch:
-    """Features of some frames by every backbone, and where the frames come from.
-
-    Parameters
-    ----------
-    features : dict of str to Features
-        By the name of the backbone.
-    index : ndarray of shape (n,)
-        Positions in the recording.
-    time : ndarray of shape (n,)
-        Seconds.
-    """
+    """Features of n frames by the names of the backbones, their positions, and times in seconds."""
 
     features: dict[str, Features]
     index: IntArray
@@ -160,14 +140,7 @@ class Batch:
 class PictureSample:
     """A few pictures of a recording of unknown length, each as likely as any other.
 
-    Parameters
-    ----------
-    count : int
-        Pictures to keep.
-    size : int
-        They are kept as squares of so many pixels.
-    random : Generator
-        Where chance comes from.
+    `count` of them are kept, as squares of `size` pixels.
     """
 
     def __init__(self, count: int, size: int, random: np.random.Generator) -> None:
@@ -197,34 +170,22 @@ def read_batches(
     store: FeatureStore | None = None,
     sample: PictureSample | None = None,
 ) -> Iterator[Batch]:
-    """Yield the features of frames, batch by batch, so that memory is bounded.
+    """Yield the features of frames, 64 at a time, so that memory is bounded.
 
-    Parameters
-    ----------
-    frames : iterable of Frame
-        The frames.
-    backbones : mapping of str to Backbone
-        The networks.
-    store : FeatureStore, optional
-        Where features are kept.
-    sample : PictureSample, optional
-        To which every picture is offered.
-
-    Yields
-    ------
-    Batch
-        64 frames, the last one fewer.
+    Every picture is offered to the sample.
     """
-    waiting: list[Frame] = []
-    for frame in frames:
+    remaining = iter(frames)
+    while some := list(islice(remaining, CHUNK)):
+        pictures = [frame.image for frame in some]
         if sample is not None:
-            sample.offer(frame.image)
-        waiting.append(frame)
-        if len(waiting) == CHUNK:
-            yield _extracted(waiting, backbones, store)
-            waiting = []
-    if waiting:
-        yield _extracted(waiting, backbones, store)
+            for picture in pictures:
+                sample.offer(picture)
+        features = {
+            name: b.extract(pictures) if store is None else store.extract(b, pictures)
+            for name, b in backbones.items()
+        }
+        index = np.array([frame.index for frame in some], dtype=np.intp)
+        yield Batch(features, index, np.array([frame.time for frame in some]))
 
 
 def read_all(frames: Any, backbones: Mapping[str, Backbone], **options: Any) -> Batch:
@@ -240,14 +201,8 @@ def read_all(frames: Any, backbones: Mapping[str, Backbone], **options: Any) -> 
 def require_memory(n_pictures: int, n_held: int, bytes_each: float) -> None:
     """Refuse to begin, or to go on, with more features than there is memory for.
 
-    Parameters
-    ----------
-    n_pictures : int
-        All pictures, or those so far if nobody knows how many will come.
-    n_held : int
-        Those whose features are in memory already.
-    bytes_each : float
-        What the features of one picture take.
+    `n_pictures` are all, or those so far if it is not known how many will come; the features
+    of `n_held` of them are in memory already.
     """
     free, working = available_bytes(), working_memory(bytes_each)
     if free is not None and (n_pictures - n_held) * bytes_each + working > free:
@@ -261,24 +216,21 @@ def require_memory(n_pictures: int, n_held: int, bytes_each: float) -> None:
 
 
 def working_memory(bytes_each: float) -> float:
-    """Return what a fit needs beside the features, from the bytes of those of one picture."""
-    return max(WORKING_PICTURES * bytes_each, LEAST_WORKING)
+    """Return what a fit needs beside the features, from the bytes of those of one picture.
+
+    Models and their copies are as large as the maps are.
+    """
+    return max(8000 * bytes_each, 100e6)
 
 
 class _Pile:
-    """Batches one upon the other, in arrays that grow in place.
-
-    Parameters
-    ----------
-    expected : int
-        Frames to come, or 0 if nobody knows.
-    """
+    """Batches one upon the other, in arrays that grow in place; `expected` frames, or 0."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected
         self.index: list[IntArray] = []
         self.time: list[FloatArray] = []
-        self.arrays: dict[str, dict[int, Any]] = {}
+        self.arrays: dict[str, dict[int, Any]] = {}  # by backbone and stride; 0 is pooled
         self.n_held = 0
 
     def add(self, batch: Batch) -> None:
@@ -287,9 +239,11 @@ class _Pile:
         each = sum(features.n_bytes for features in halved.values()) / len(batch)
         require_memory(max(total, self.expected), self.n_held, each)
         for name, features in halved.items():
-            parts = {POOLED: features.pooled} | features.maps
-            held = self.arrays.setdefault(name, {key: _empty(part) for key, part in parts.items()})
+            parts = {0: features.pooled} | features.maps
+            held = self.arrays.setdefault(name, {})
             for key, part in parts.items():
+                if key not in held:
+                    held[key] = np.empty((0, *part.shape[1:]), dtype=part.dtype)
                 # in place: nobody else refers to it, and it may be most of the memory
                 held[key].resize((total, *part.shape[1:]), refcheck=False)
                 held[key][self.n_held :] = part
@@ -299,23 +253,7 @@ class _Pile:
 
     def batch(self) -> Batch:
         features = {
-            name: Features(held[POOLED], {key: held[key] for key in held if key != POOLED})
+            name: Features(held[0], {key: held[key] for key in held if key != 0})
             for name, held in self.arrays.items()
         }
         return Batch(features, np.concatenate(self.index), np.concatenate(self.time))
-
-
-def _empty(part: FeatureArray) -> FeatureArray:
-    return np.empty((0, *part.shape[1:]), dtype=part.dtype)
-
-
-def _extracted(
-    frames: list[Frame], backbones: Mapping[str, Backbone], store: FeatureStore | None
-) -> Batch:
-    pictures = [frame.image for frame in frames]
-    features = {
-        name: b.extract(pictures) if store is None else store.extract(b, pictures)
-        for name, b in backbones.items()
-    }
-    index = np.array([frame.index for frame in frames], dtype=np.intp)
-    return Batch(features, index, np.array([frame.time for frame in frames]))

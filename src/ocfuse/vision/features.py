@@ -12,6 +12,7 @@ from ocfuse.exceptions import InvalidInputError
 #: Features have 32 bits, or 16 where many of them are held.
 FeatureArray: TypeAlias = NDArray[np.floating[Any]]
 
+#: Largest number that has 16 bits.
 HIGHEST = float(np.finfo(np.float16).max)
 
 

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,66 +23,32 @@ from ocfuse.vision.pooled import PooledMembers, pooled_detector
 
 #: Folds in which pictures are held out.
 N_FOLDS = 5
-#: Share of a stretch of a video that is not learned on either side of one held out.
-PURGED = 0.25
-#: Neighbours in order are alike if their squared distance is less than this share of that of
-#: any two pictures; the fewest pictures that show it, and the most that are looked at.
-ALIKE, FEWEST_NEIGHBOURS, MOST_NEIGHBOURS = 0.5, 20, 4000
-#: Made-up defects of each kind; features alone have one kind.
-DEFECTS_PER_KIND, SWAPS = 120, 240
-
-#: A family that sees no defect at all still counts a little, if all others are as blind.
-LEAST = 1e-3
-#: Share of the highest competence from which on families count alike, and how fast weights
-#: fall below it.
-COUNT_ALIKE, STEEPNESS = 0.9, 10
+#: Defects of each kind that are made up in pictures.
+DEFECTS_PER_KIND = 120
 
 
 class FamilyFusion(BaseEstimator):  # type: ignore[misc]
     """Weighted mean of the scores of families, each on the scale of its held-out normals.
 
-    The competence of a family is ``2 AUC - 1``, not below 0, at telling normals
+    The competence of a family is ``2 AUC - 1``, not below 0, at separating normals
     from made-up defects, both unknown to it, averaged over the kinds of
     defects. Families whose competence is within a tenth of the highest count
-    alike: made-up defects cannot tell them apart. Below that the weight falls
+    alike: made-up defects cannot rank them. Below that the weight falls
     with the tenth power.
 
-    Attributes
-    ----------
-    normaliser_ : ZScore
-        The scale of each family.
-    areas_ : ndarray of shape (d, kinds)
-        Areas under the ROC curves.
-    competence_ : ndarray of shape (d,)
-        Competences, the largest 1.
-    weights_ : ndarray of shape (d,)
-        Weights, adding up to 1.
+    After `fit`, `areas_` of shape (d, kinds) are the areas under the ROC curves, `competence_`
+    has 1 for the best family, and `weights_` add up to 1.
     """
 
     def fit(self, held_out: FloatArray, defects: FloatArray, kind: IntArray) -> "FamilyFusion":
-        """Learn scales and weights.
-
-        Parameters
-        ----------
-        held_out : ndarray of shape (n, d)
-            Scores of normals by families that have not seen them.
-        defects : ndarray of shape (q, d)
-            Scores of made-up defects, likewise.
-        kind : ndarray of shape (q,)
-            Number of the kind of each defect.
-
-        Returns
-        -------
-        FamilyFusion
-            The fusion.
-        """
+        """Learn scales and weights from scores of n normals and q defects, none of them seen."""
         self.normaliser_: Any = make_normaliser("z-score").fit(held_out)
-        kinds = np.unique(kind)
-        areas = [auc_of(held_out, defects[kind == k]) for k in kinds]
+        areas = [auc_of(held_out, defects[kind == k]) for k in np.unique(kind)]
         self.areas_ = np.column_stack(areas)
-        competence = np.maximum(2.0 * self.areas_ - 1.0, 0.0).mean(axis=1) + LEAST
+        # a family that sees no defect at all still counts a little, if all others are as blind
+        competence = np.maximum(2.0 * self.areas_ - 1.0, 0.0).mean(axis=1) + 1e-3
         self.competence_ = competence / competence.max()
-        trust = np.minimum(self.competence_ / COUNT_ALIKE, 1.0) ** STEEPNESS
+        trust = np.minimum(self.competence_ / 0.9, 1.0) ** 10
         self.weights_ = trust / trust.sum()
         return self
 
@@ -97,38 +62,12 @@ class FamilyFusion(BaseEstimator):  # type: ignore[misc]
 
 
 class Family(BaseEstimator):  # type: ignore[misc]
-    """A member, its name and the backbone whose features it sees.
-
-    Parameters
-    ----------
-    name : str
-        Name, unique among the families.
-    member : PatchMember or PooledMembers
-        The member.
-    backbone : str
-        Name of the backbone.
-    """
+    """A member, its name and that of the backbone whose features it sees."""
 
     def __init__(self, name: str, member: Any, backbone: str) -> None:
         self.name = name
         self.member = member
         self.backbone = backbone
-
-
-@dataclass(frozen=True)
-class LearnedFamilies:
-    """What a fit gives beside the fitted families.
-
-    Parameters
-    ----------
-    held_out : ndarray of shape (n, d)
-        Scores of the training pictures by families that have not seen them.
-    fusion : FamilyFusion
-        Their scales and weights.
-    """
-
-    held_out: FloatArray
-    fusion: FamilyFusion
 
 
 def make_families(members: Any, features: Mapping[str, Features], seed: int) -> list[Family]:
@@ -169,30 +108,28 @@ def default_members(has_maps: bool, seed: int) -> list[tuple[str, Any]]:
 def training_folds(groups: Any, n: int, is_sequence: bool, seed: int) -> Groups:
     """Return the fold of every picture: by group, by stretch of a video, or by chance.
 
-    Next to a stretch that is held out frames are like it, and are not learned either.
+    Next to a stretch that is held out frames are like it: a quarter of a stretch on either side
+    is not learned either.
     """
     if groups is not None:
         return Groups(group_folds(groups, n, N_FOLDS), are_folds=True)
     even = np.arange(n) * N_FOLDS // n
     if is_sequence:
-        return Groups(even, np.arange(n), int(PURGED * n / N_FOLDS), are_folds=True)
+        return Groups(even, np.arange(n), int(0.25 * n / N_FOLDS), are_folds=True)
     return Groups(np.random.default_rng(seed).permutation(even), are_folds=True)
 
 
 def warn_if_alike(pooled: Any) -> None:
-    """Warn if pictures look like frames of runs, though nobody has told the runs.
+    """Warn if pictures, by their pooled features in order, look like frames of unknown runs.
 
-    Parameters
-    ----------
-    pooled : ndarray of shape (n, c)
-        Features of the pictures, in the order in which they were given.
+    They do if neighbours are, by squared distance, less than half as far apart as any two.
     """
-    if len(pooled) < FEWEST_NEIGHBOURS:
+    if len(pooled) < 20:
         return
-    rows = core_rows(len(pooled) - 1, MOST_NEIGHBOURS)
+    rows = core_rows(len(pooled) - 1, 4000)
     X, following = (np.asarray(pooled[r], dtype=np.float64) for r in (rows, rows + 1))
     between = ((following - X) ** 2).sum(axis=1).mean()
-    if between < ALIKE * 2.0 * X.var(axis=0).sum():
+    if between < X.var(axis=0).sum():
         warnings.warn(
             "Pictures next to each other are far more alike than others, as frames of one run "
             "are. Scored by what has learned their neighbours they look too normal, so that fresh "
@@ -211,8 +148,8 @@ def learn(
     sample: PictureSample,
     backbones: Mapping[str, Backbone],
     seed: int,
-) -> LearnedFamilies:
-    """Fit the families and judge them, in every fold by what has not seen it."""
+) -> tuple[FloatArray, FamilyFusion]:
+    """Fit the families, and return their scores of pictures not seen, and their fusion."""
     defects, kind = _made_up(batch, sample, backbones, np.random.default_rng(seed))
     held_out, strange = [], []
     for family in families:
@@ -221,7 +158,7 @@ def learn(
         held_out.append(normal)
         strange.append(made)
     H, D = np.column_stack(held_out), np.column_stack(strange)
-    return LearnedFamilies(H, FamilyFusion().fit(H, D, kind))
+    return H, FamilyFusion().fit(H, D, kind)
 
 
 def _made_up(
@@ -237,13 +174,14 @@ def _made_up(
         turns = np.arange(DEFECTS_PER_KIND) % len(pictures)
         origin = rows[np.tile(turns, len(made) // DEFECTS_PER_KIND)]
         return {name: Defects(b.extract(made), origin) for name, b in backbones.items()}, kind
-    rows = core_rows(len(batch), SWAPS)
-    origin = rows[np.arange(SWAPS) % len(rows)]
+    n_swaps = 240
+    rows = core_rows(len(batch), n_swaps)
+    origin = rows[np.arange(n_swaps) % len(rows)]
     state = random.bit_generator.state
     defects = {}
     for name, features in batch.features.items():
         random.bit_generator.state = state  # the same places for every backbone
-        swapped, kind = with_swaps(features.take(rows), SWAPS, random)
+        swapped, kind = with_swaps(features.take(rows), n_swaps, random)
         defects[name] = Defects(swapped, origin)
     return defects, kind
 

@@ -31,7 +31,7 @@ Source = TypeVar("Source", bound="FrameSource")
 
 
 class FrameWarning(OcfuseWarning):
-    """Tell how many frames of a recording could not be used, and why."""
+    """Say how many frames of a recording could not be used, and why."""
 
 
 class CorruptFrameError(InvalidInputError):
@@ -47,11 +47,11 @@ class Frame:
     index : int
         Position in the recording; frames that were skipped count.
     time : float
-        Seconds, as the recording tells them; NaN if it does not.
+        Seconds, by the recording; NaN if it has no times.
     image : ndarray of shape (height, width, 3)
         Red, green, blue, 0 to 255.
     progress : float, optional
-        Progress of the task when it was taken, if somebody tells it.
+        Progress of the task when it was taken, if it is known.
     n_dropped : int, default=0
         Frames right before it that were not looked at for want of time.
     """
@@ -67,7 +67,7 @@ class FrameSource(ABC):
     """Frames of one recording, decoded one at a time while it is iterated over.
 
     Every iteration starts from the beginning. Frames that cannot be decoded
-    are left out; at the end one warning tells how many.
+    are left out; at the end one warning counts them.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class FrameSource(ABC):
                 reason = reason or f"frame {index}: {error}"
                 continue
             yield Frame(index, time, image, progress)
-        self._require_told(self.n_frames_)
+        self._require_progress(self.n_frames_)
         if self.skipped_:
             warnings.warn(
                 f"{len(self.skipped_)} of {self.n_frames_} frames of {self} could not be decoded "
@@ -127,11 +127,11 @@ class FrameSource(ABC):
         if self.progress is None:
             return None
         if index >= len(self.progress):
-            self._require_told(index + 1)
+            self._require_progress(index + 1)
         return float(self.progress[index])
 
-    def _require_told(self, n_frames: int) -> None:
-        """Refuse progress that was told for more frames than there are, or fewer."""
+    def _require_progress(self, n_frames: int) -> None:
+        """Refuse progress that is given for more frames than there are, or fewer."""
         if isinstance(self.progress, np.ndarray) and len(self.progress) != n_frames:
             there = f"{n_frames} or more" if len(self.progress) < n_frames else f"{n_frames}"
             raise InvalidInputError(
@@ -150,22 +150,18 @@ class FrameSource(ABC):
 
 def corrupt(reason: object) -> Callable[[], Picture]:
     """Return what takes the place of a decoder where there is nothing to decode."""
-    return partial(_refuse, str(reason))
+
+    def _refuse() -> Picture:
+        raise CorruptFrameError(str(reason))
+
+    return _refuse
 
 
 def to_picture(array: Any) -> Picture:
     """Return an array as red, green and blue bytes, or refuse it.
 
-    Parameters
-    ----------
-    array : array-like
-        Grey (h, w) or (h, w, 1), colour (h, w, 3) or with transparency (h, w, 4);
-        bytes, or 16-bit numbers, of which the upper byte is taken.
-
-    Returns
-    -------
-    ndarray of shape (h, w, 3)
-        The picture.
+    It may be grey (h, w) or (h, w, 1), colour (h, w, 3) or with transparency (h, w, 4), and hold
+    bytes, or 16-bit numbers, of which the upper byte is taken.
     """
     pixels = np.asarray(array)
     if pixels.dtype == np.uint16:
@@ -187,10 +183,6 @@ def to_picture(array: Any) -> Picture:
     return np.ascontiguousarray(pixels[:, :, :3])
 
 
-def _refuse(reason: str) -> Picture:
-    raise CorruptFrameError(reason)
-
-
 def _checked(progress: Any) -> Progress | None:
     if progress is None or callable(progress):
         return progress  # type: ignore[no-any-return]
@@ -207,16 +199,9 @@ def _checked(progress: Any) -> Progress | None:
 
 
 class PictureFiles(FrameSource):
-    """Picture files in the order given.
+    """Picture files in the order given, called `name` in messages.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files.
-    name : str
-        What to call them in messages.
-    times : sequence of float, optional
-        Seconds of each, if they are frames of one camera, one after another.
+    `times`, in seconds, are given if they are frames of one camera, one after another.
     """
 
     def __init__(
@@ -244,12 +229,7 @@ class PictureFiles(FrameSource):
 class PictureArray(FrameSource):
     """Pictures of one array, which may be a file larger than memory.
 
-    Parameters
-    ----------
-    pictures : ndarray of shape (n, h, w) or (n, h, w, 1, 3 or 4)
-        Bytes, or 16-bit numbers.
-    name : str
-        What to call them in messages.
+    It has shape (n, h, w) or (n, h, w, 1, 3 or 4), and holds bytes or 16-bit numbers.
     """
 
     def __init__(self, pictures: Any, name: str = "the array") -> None:
@@ -326,13 +306,7 @@ def _chosen(arrays: Any, name: str | None, path: Path) -> NDArray[Any]:
 
 
 class Video(FrameSource):
-    """Frames of the first video stream of a file, by PyAV.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """Frames of the first video stream of a file, by PyAV."""
 
     is_sequence = True
 
@@ -369,14 +343,11 @@ class Video(FrameSource):
                     continue
                 for frame in frames:
                     time = math.nan if frame.time is None else float(frame.time)
-                    yield time, _decoding(frame)
+                    yield time, partial(_decode, frame)
 
 
-def _decoding(frame: Any) -> Any:
-    def decode() -> Picture:
-        if frame.is_corrupt:
-            raise CorruptFrameError("the decoder calls it corrupt")
-        pixels: Picture = frame.to_ndarray(format="rgb24")
-        return pixels
-
-    return decode
+def _decode(frame: Any) -> Picture:
+    if frame.is_corrupt:
+        raise CorruptFrameError("the decoder calls it corrupt")
+    pixels: Picture = frame.to_ndarray(format="rgb24")
+    return pixels

@@ -14,6 +14,7 @@ import io
 import pickle
 import zipfile
 from collections import OrderedDict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,18 +24,12 @@ from numpy.typing import NDArray
 from ocfuse.exceptions import ModelFileError
 from ocfuse.system.packages import needed
 
-CENTRE, SPREAD = 127.0, 128.0
 EPSILON = 1e-3
 #: Blocks of each stage, and the stride of its first.
 STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))
-#: Strides whose last feature map is put out.
-MAP_STRIDES = (8, 16)
-OPSET, IR_VERSION = 17, 8
-
 Weights = dict[str, NDArray[Any]]
 
-#: What the older layout begins with, and the version of it that is known.
-LEGACY_MAGIC, LEGACY_PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
+#: Types of the storages of torch.
 DTYPES = {
     "FloatStorage": np.float32,
     "DoubleStorage": np.float64,
@@ -49,17 +44,8 @@ DTYPES = {
 def lite0_graph(weights: Weights) -> bytes:
     """Return an ONNX model with outputs "pooled", "map8" and "map16".
 
-    Batch normalisation is folded into the convolutions before it.
-
-    Parameters
-    ----------
-    weights : dict of str to ndarray
-        The state dictionary.
-
-    Returns
-    -------
-    bytes
-        The model; its input "x" is (n, 3, height, width), already centred.
+    Batch normalisation is folded into the convolutions before it. The input "x" is
+    (n, 3, height, width), already centred.
     """
     builder = _Builder(weights)
     try:
@@ -84,7 +70,7 @@ def _layers(builder: "_Builder") -> dict[str, str]:
     x = builder.convolution(x, "_conv_head", "_bn1")
     pooled = builder.add("GlobalAveragePool", [x])
     flat = builder.add("Flatten", [pooled])
-    return {"pooled": flat} | {f"map{s}": strides[s] for s in MAP_STRIDES}
+    return {"pooled": flat} | {f"map{s}": strides[s] for s in (8, 16)}
 
 
 class _Builder:
@@ -152,8 +138,8 @@ class _Builder:
         graph = helper.make_graph(self.nodes, "efficientnet-lite0", [x], given, self.constants)
         made = helper.make_model(
             graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=IR_VERSION,
+            opset_imports=[helper.make_opsetid("", 17)],
+            ir_version=8,
             producer_name="ocfuse",
         )
         content: bytes = made.SerializeToString()
@@ -161,18 +147,7 @@ class _Builder:
 
 
 def read_checkpoint(path: Path) -> Weights:
-    """Return the arrays of a state dictionary by name.
-
-    Parameters
-    ----------
-    path : Path
-        A file that `torch.save` wrote.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The weights.
-    """
+    """Return the arrays of a state dictionary that `torch.save` wrote, by name."""
     try:
         if zipfile.is_zipfile(path):
             return _read_archive(path)
@@ -185,11 +160,11 @@ def read_checkpoint(path: Path) -> Weights:
         ) from error
 
 
+@dataclass
 class _Storage:
     """A run of numbers; where it is in the file is known before what it holds."""
 
-    def __init__(self, dtype: Any, size: int) -> None:
-        self.values: NDArray[Any] = np.zeros(size, dtype)
+    values: NDArray[Any]
 
 
 class _Unpickler(pickle.Unpickler):
@@ -204,9 +179,11 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) == ("collections", "OrderedDict"):
             return OrderedDict
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return _view
+            return lambda storage, offset, shape, stride, *rest: _View(
+                storage, offset, shape, stride
+            )
         if (module, name) == ("torch._utils", "_rebuild_parameter"):
-            return _parameter
+            return lambda view, *rest: view
         if module == "torch" and name in DTYPES:
             return DTYPES[name]
         raise pickle.UnpicklingError(f"it names {module}.{name}")
@@ -216,7 +193,7 @@ class _Unpickler(pickle.Unpickler):
         kind, dtype, key, _, size = pid[:5]
         if kind != "storage" or not isinstance(key, str) or dtype not in DTYPES.values():
             raise pickle.UnpicklingError(f"it refers to {kind!r}")
-        return self.storages.setdefault(key, _Storage(dtype, int(size)))
+        return self.storages.setdefault(key, _Storage(np.zeros(int(size), dtype)))
 
 
 class _View:
@@ -240,14 +217,6 @@ class _View:
         return np.lib.stride_tricks.as_strided(part, self.shape, bytes_per_step).copy()
 
 
-def _view(storage: Any, offset: int, shape: Any, stride: Any, *rest: Any) -> _View:
-    return _View(storage, offset, shape, stride)
-
-
-def _parameter(view: Any, *rest: Any) -> Any:
-    return view
-
-
 def _read_archive(path: Path) -> Weights:
     with zipfile.ZipFile(path) as archive:
         main = next(name for name in archive.namelist() if name.endswith("data.pkl"))
@@ -261,7 +230,7 @@ def _read_archive(path: Path) -> Weights:
 
 def _read_legacy(file: BinaryIO) -> Weights:
     beginning = [_Unpickler(file).load() for _ in range(2)]
-    if beginning != [LEGACY_MAGIC, LEGACY_PROTOCOL]:
+    if beginning != [0x1950A86A20F9469CFC6C, 1001]:  # magic number, and version of the layout
         raise ValueError("it does not begin as one")
     _Unpickler(file).load()  # sizes of C types on the machine that wrote it
     unpickler = _Unpickler(file)

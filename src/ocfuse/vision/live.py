@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.system.packages import needed
@@ -18,18 +18,8 @@ from ocfuse.vision.frames import Frame, FrameWarning, Undecoded, Video
 
 #: Stdin, as FFmpeg names it: it reads it without Python, so that nothing hangs at the end.
 STDIN = "pipe:0"
-#: How FFmpeg calls cameras, by platform.
-CAMERAS = {"linux": ("v4l2", "/dev/video{}"), "darwin": ("avfoundation", "{}")}
-#: Frames that wait at most: those of a file, and those of a camera.
-DEPTH, LIVE_DEPTH = 8, 2
-#: Frames after which a camera may be called too fast.
-JUDGED = 60
 #: Seconds between two looks: at whether to stop, and for a first number.
 PAUSE = 0.1
-#: Bytes of numbers that are read at once.
-BLOCK = 4096
-#: Lines without a number after which the first one is not waited for any longer.
-MOST_BAD = 10
 
 
 class StallError(InvalidInputError):
@@ -39,16 +29,8 @@ class StallError(InvalidInputError):
 class LiveVideo(Video):
     """Frames of a video that can be read once, from front to back.
 
-    Parameters
-    ----------
-    name : str
-        What to call it.
-    address : str
-        Where FFmpeg finds it.
-    kind : str, optional
-        What FFmpeg should take it for.
-    is_live : bool, default=True
-        Frames that nobody takes are lost.
+    FFmpeg finds it at the address, and takes it for `kind`. If it is live, frames that nobody
+    takes are lost.
     """
 
     def __init__(
@@ -88,7 +70,7 @@ class FrameQueue:
 
     Of a recording every frame is kept: who decodes waits. Of a camera the oldest frame is
     dropped when a new one finds no place, and counted, there and in the next frame
-    (`Frame.n_dropped`); a `FrameWarning` tells if most are. It can be iterated over once.
+    (`Frame.n_dropped`), with a `FrameWarning` if most are. It can be iterated over once.
 
     Parameters
     ----------
@@ -112,6 +94,10 @@ class FrameQueue:
     >>> [frame.index for frame in FrameQueue(source, timeout=5)]
     [0, 1, 2]
     """
+
+    #: Frames that wait at most: those of a file, and those of a camera.
+    depth: ClassVar[int] = 8
+    live_depth: ClassVar[int] = 2
 
     def __init__(self, source: Iterable[Frame], timeout: float | None = None) -> None:
         self.source, self.timeout = source, timeout
@@ -139,18 +125,21 @@ class FrameQueue:
                     since = monotonic()
                 elif self._has_ended and not self._waiting:
                     break
-                else:
-                    self._check(monotonic() - since)
+                elif self.timeout is not None and monotonic() - since > self.timeout:
+                    raise StallError(
+                        f"{self.source} has given no frame for {self.timeout:g} s. Nothing is "
+                        "watched any more. Check it and start again, or allow a longer timeout."
+                    )
         finally:
             self._is_closed = True
         if self._error is not None:
             raise self._error
 
     def _warn_if_slow(self) -> None:
-        """Tell once that most frames are dropped."""
+        """Warn, once and not before 60 frames, that most are dropped."""
         self._n_taken += 1
         n = self.n_dropped + self._n_taken
-        if n < JUDGED or self._has_warned or 2 * self.n_dropped <= n:
+        if n < 60 or self._has_warned or 2 * self.n_dropped <= n:
             return
         self._has_warned = True
         warnings.warn(
@@ -161,13 +150,6 @@ class FrameQueue:
             FrameWarning,
             stacklevel=3,
         )
-
-    def _check(self, silence: float) -> None:
-        if self.timeout is not None and silence > self.timeout:
-            raise StallError(
-                f"{self.source} has given no frame for {self.timeout:g} s. Nothing is watched any "
-                "more. Check it and start again, or allow a longer timeout."
-            )
 
     def _next(self) -> Frame | None:
         with self._changed:
@@ -188,7 +170,7 @@ class FrameQueue:
                 self._put(frame)
                 if self._is_closed:
                     break
-        except BaseException as error:  # told where somebody listens
+        except BaseException as error:  # raised where somebody iterates
             self._error = error
         finally:
             with self._changed:
@@ -197,18 +179,18 @@ class FrameQueue:
 
     def _put(self, frame: Frame) -> None:
         with self._changed:
-            if self.is_live and len(self._waiting) == LIVE_DEPTH:
+            if self.is_live and len(self._waiting) == self.live_depth:
                 self._waiting.popleft()
                 self.n_dropped += 1
                 self._n_just_dropped += 1
-            while len(self._waiting) >= DEPTH and not self._is_closed:
+            while len(self._waiting) >= self.depth and not self._is_closed:
                 self._changed.wait(PAUSE)
             self._waiting.append(frame)
             self._changed.notify_all()
 
 
 class LatestNumber:
-    """Progress of the task as a controller tells it: a number per line, the latest holds.
+    """Progress of the task as a controller writes it: a number per line, the latest holds.
 
     It is there when the first number is. ``open_frames(0, progress=LatestNumber(0))``
     watches a camera while the controller writes to stdin. A line that is no number is
@@ -247,27 +229,26 @@ class LatestNumber:
                 f"The progress of the task must be a finite number per line. Got {self._bad!r}."
             )
         self.n_stale += self._has_ended
-        if self.timeout is not None:
-            self._check(self.timeout)
-        return self._latest
-
-    def _check(self, timeout: float) -> None:
+        if self.timeout is None:
+            return self._latest
         if self._has_ended:
             raise StallError(
                 "What tells the progress of the task has ended. Nothing is watched any more. Keep "
                 "the controller running as long as the camera."
             )
-        if monotonic() - self._since > timeout:
+        if monotonic() - self._since > self.timeout:
             lately = f", but {self._bad!r}" if self._bad else ""
             raise StallError(
-                f"The progress of the task has not been told for {timeout:g} s{lately}. Nothing is "
-                "watched any more. Let the controller repeat its number, or allow a longer timeout."
+                f"The progress of the task has not been told for {self.timeout:g} s{lately}. "
+                "Nothing is watched any more. Let the controller repeat its number, or allow a "
+                "longer timeout."
             )
+        return self._latest
 
     def _read(self) -> None:
         rest = b""
         # not by sys.stdin: its lock would be held by this thread when the program ends
-        while block := os.read(self.descriptor, BLOCK):
+        while block := os.read(self.descriptor, 4096):
             *lines, rest = (rest + block).split(b"\n")
             for line in filter(bytes.strip, lines):
                 self._take(line)
@@ -286,12 +267,12 @@ class LatestNumber:
         else:
             self.n_bad += 1
             self._bad = line.decode(errors="replace").strip()[:60]
-        if not math.isnan(self._latest) or self.n_bad >= MOST_BAD:
+        if not math.isnan(self._latest) or self.n_bad >= 10:
             self._is_there.set()
 
 
 def is_live_name(where: str) -> bool:
-    """Tell whether a name stands for what can be read once only; nothing is opened."""
+    """Return whether a name stands for what can be read once only; nothing is opened."""
     return where == "-" or "://" in where or (where.isdecimal() and not Path(where).exists())
 
 
@@ -301,12 +282,14 @@ def open_live(where: str | int) -> LiveVideo:
         return LiveVideo("stdin", STDIN, is_live=False)
     if "://" in str(where):
         return LiveVideo(str(where), str(where))
-    if sys.platform not in CAMERAS:
+    # how FFmpeg calls cameras
+    known = {"linux": ("v4l2", "/dev/video{}"), "darwin": ("avfoundation", "{}")}
+    if sys.platform not in known:
         raise InvalidInputError(
             f"Cameras cannot be opened by number on {sys.platform}. Send the video to stdin "
             "instead: ffmpeg ... -f matroska - | ocfuse watch model.ocf --video -"
         )
-    kind, address = CAMERAS[sys.platform]
+    kind, address = known[sys.platform]
     return LiveVideo(f"camera {int(where)}", address.format(int(where)), kind)
 
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,28 +15,6 @@ from ocfuse.groups import Groups
 from ocfuse.streaming.course import hats
 from ocfuse.vision.defects import Defects
 from ocfuse.vision.features import HIGHEST, FeatureArray, Features
-
-#: Pictures that are scored together, so that memory is bounded.
-BLOCK = 32
-
-#: Held-out pictures whose features are copied together.
-TOGETHER = 256
-
-#: Knots of the mean along the context: it follows changes over a twentieth of the task.
-KNOTS = 21
-#: Weight of the mean over all contexts, in pictures, where few were seen at one.
-PRIOR = 1.0
-#: Share of a unit covariance that is always added: channels may be constant.
-RIDGE = 1e-4
-#: Share of the mean variance that every position has at least, for its ridge.
-LEAST = 1e-3
-
-#: Pictures that are compared with, at least, however few were seen at a context.
-FEWEST = 10
-#: Of so many times the patches that are kept, evenly spaced, these are chosen.
-CONSIDERED = 4
-#: Frames that are measured together where their contexts differ.
-CONTEXTS_TOGETHER = 8
 
 
 class PictureMember(BaseEstimator, ABC):  # type: ignore[misc]
@@ -63,31 +41,18 @@ class PictureMember(BaseEstimator, ABC):  # type: ignore[misc]
         context: FloatArray | None = None,
         defects: Defects | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """Learn, and score pictures and defects by fits that have not seen them.
+        """Learn, and return the scores of n pictures and q defects by fits that have not seen them.
 
-        Parameters
-        ----------
-        features : Features
-            Normal pictures.
-        fold : Groups
-            Fold in which each picture is held out, as its label.
-        context : ndarray of shape (n,), optional
-            Progress of the task, from 0 to 1.
-        defects : Defects, optional
-            Made up in some of the pictures.
-
-        Returns
-        -------
-        held_out : ndarray of shape (n,)
-            Scores of the pictures, higher = more normal.
-        strange : ndarray of shape (q,)
-            Scores of the defects, by fits that have not seen the pictures they are in.
+        The label of `fold` is the fold in which a picture is held out; `context` is the
+        progress of the task, from 0 to 1.
         """
         origin = np.empty(0, dtype=np.intp) if defects is None else defects.origin
         held_out, strange = np.empty(len(features)), np.empty(len(origin))
         for f, withheld in enumerate(fold.withheld(fold.label).T):
             self.learn(features, fold, context, np.flatnonzero(~withheld))
-            for rows in _in_turn(np.flatnonzero(fold.label == f)):
+            inside = np.flatnonzero(fold.label == f)
+            for start in range(0, len(inside), 256):  # features of so many are copied at a time
+                rows = inside[start : start + 256]
                 held_out[rows] = self._score_unseen(features.take(rows), at(context, rows))
             made = np.flatnonzero(fold.label[origin] == f)
             if defects is not None and len(made):
@@ -105,25 +70,16 @@ def at(context: FloatArray | None, rows: Any) -> FloatArray | None:
     return None if context is None else context[rows]
 
 
-def _in_turn(rows: IntArray) -> Iterator[IntArray]:
-    for start in range(0, len(rows), TOGETHER):
-        yield rows[start : start + TOGETHER]
-
-
 class PatchMember(PictureMember):
     """Distances at every position, and their mean over the strangest ones.
 
-    A subclass learns (`_learn`) and measures (`_distances`). The score of a
-    picture is minus the mean of the largest distances.
-
-    Attributes
-    ----------
-    strides_ : list of int
-        Strides of the maps that are looked at.
-    centre_map_, spread_map_ : ndarray of shape (h, w)
-        Mean and standard deviation of the distances of normals that were held
-        out, to see in a map what is unusual where.
+    A subclass learns (`_learn`) and measures (`_distances`). The score of a picture is minus the
+    mean of the largest distances. `centre_map_` and `spread_map_`, of shape (h, w), are mean and
+    standard deviation of the distances of normals that were held out.
     """
+
+    #: Pictures that are scored together, so that memory is bounded.
+    block_size: ClassVar[int] = 32
 
     strides: Sequence[int]
     share: float
@@ -176,8 +132,8 @@ class PatchMember(PictureMember):
     def _distances_in_turn(
         self, features: Features, context: FloatArray | None
     ) -> Iterator[SingleArray]:
-        for start in range(0, len(features), BLOCK):
-            block = slice(start, start + BLOCK)
+        for start in range(0, len(features), self.block_size):
+            block = slice(start, start + self.block_size)
             yield self.distances(features.take(block), at(context, block))
 
     def pooled(self, distances: SingleArray) -> FloatArray:
@@ -244,25 +200,13 @@ def by_position(patches: SingleArray) -> SingleArray:
 def embedded(
     maps: Mapping[int, FeatureArray], strides: Sequence[int], is_smooth: bool
 ) -> SingleArray:
-    """Join the channels of several maps on the grid of the finest.
+    """Join the channels of maps, given by stride, of shape (n, h, w, c) on the finest grid.
 
-    Parameters
-    ----------
-    maps : dict of int to ndarray of shape (n, h, w, c)
-        Feature maps by stride.
-    strides : sequence of int
-        Those to join.
-    is_smooth : bool
-        Take the mean over 3 x 3 positions first.
-
-    Returns
-    -------
-    ndarray of shape (n, h, w, c)
-        The joined map.
+    With `is_smooth` the mean over 3 x 3 positions is taken first.
     """
     chosen = [maps[stride].astype(np.float32, copy=False) for stride in sorted(strides)]
     _, h, w, _ = chosen[0].shape
-    parts = [_spread(smoothed(part) if is_smooth else part, h, w) for part in chosen]
+    parts = [enlarged(smoothed(part) if is_smooth else part, h, w) for part in chosen]
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=3)
 
 
@@ -274,13 +218,11 @@ def smoothed(maps: SingleArray) -> SingleArray:
     return result
 
 
-def _spread(maps: SingleArray, h: int, w: int) -> SingleArray:
+def enlarged(maps: SingleArray, h: int, w: int) -> SingleArray:
     """Repeat positions until the grid is h by w."""
     if maps.shape[1:3] == (h, w):
         return maps
-    down, across = (
-        np.arange(new) * old // new for new, old in zip((h, w), maps.shape[1:3], strict=True)
-    )
+    down, across = np.arange(h) * maps.shape[1] // h, np.arange(w) * maps.shape[2] // w
     return maps[:, down][:, :, across]
 
 
@@ -334,7 +276,8 @@ class PatchGaussian(PatchMember):
             self.whitening_[:, row, column] = state["whitening_"]
 
     def _learn(self, features: Features, rows: IntArray, context: FloatArray | None) -> None:
-        near = np.ones((len(rows), 1)) if context is None else hats(context[rows], KNOTS)
+        # with 21 knots the mean follows changes over a twentieth of the task
+        near = np.ones((len(rows), 1)) if context is None else hats(context[rows], 21)
         self.mean_ = self._means(features, rows, near)
         covariance, fourth = self._moments(features, rows, near)
         self.whitening_ = _whitening(covariance, fourth, len(rows))
@@ -362,7 +305,8 @@ class PatchGaussian(PatchMember):
             plain = plain + patches.sum(axis=1, dtype=np.float64)
         overall = plain / len(rows)
         weight = near.sum(axis=0)[:, np.newaxis, np.newaxis]
-        means = (total + PRIOR * overall) / (weight + PRIOR)
+        # the mean over all contexts counts as one picture, where few were seen at a context
+        means = (total + overall) / (weight + 1.0)
         return np.asarray(means, dtype=np.float32)
 
     def _moments(
@@ -380,13 +324,18 @@ class PatchGaussian(PatchMember):
 
     def _blocks(self, features: Features, rows: IntArray) -> Iterator[tuple[slice, SingleArray]]:
         """Yield slices of the rows and their patches, positions first."""
-        for start in range(0, len(rows), BLOCK):
-            block = slice(start, start + BLOCK)
+        for start in range(0, len(rows), self.block_size):
+            block = slice(start, start + self.block_size)
             yield block, by_position(self._patches(features.take(rows[block])))
 
 
-def _whitening(covariance: FloatArray, fourth: FloatArray, n: int) -> SingleArray:
-    """Return W with ``W W^T`` the inverse of the shrunk covariance, by position."""
+def _whitening(
+    covariance: FloatArray, fourth: FloatArray, n: int, ridge: float = 1e-4
+) -> SingleArray:
+    """Return W with ``W W^T`` the inverse of the shrunk covariance, by position.
+
+    The ridge, a share of a unit covariance, is always added: channels may be constant.
+    """
     c = covariance.shape[1]
     unit = np.trace(covariance, axis1=1, axis2=2) / c
     squares = (covariance**2).sum(axis=(1, 2))
@@ -395,9 +344,9 @@ def _whitening(covariance: FloatArray, fourth: FloatArray, n: int) -> SingleArra
     chance = np.maximum(fourth - squares, 0.0) / n
     shrink = np.clip(chance / np.maximum(distance, np.finfo(float).tiny), 0.0, 1.0)
     # a position where nothing varies takes its scale from the others
-    size = np.maximum(unit, LEAST * unit.mean()) if unit.any() else np.ones_like(unit)
+    size = np.maximum(unit, 1e-3 * unit.mean()) if unit.any() else np.ones_like(unit)
     shrunk = (1.0 - shrink)[:, np.newaxis, np.newaxis] * covariance
-    shrunk[:, np.arange(c), np.arange(c)] += (shrink * unit + RIDGE * size)[:, np.newaxis]
+    shrunk[:, np.arange(c), np.arange(c)] += (shrink * unit + ridge * size)[:, np.newaxis]
     inverse = np.linalg.inv(np.linalg.cholesky(shrunk))
     return np.ascontiguousarray(inverse.transpose(0, 2, 1), dtype=np.float32)
 
@@ -434,6 +383,9 @@ class PatchKNN(PatchMember):
         Their contexts, the mean over the positions; empty without.
     """
 
+    #: Pictures that are compared with, at least, however few were seen at a context.
+    min_pictures: ClassVar[int] = 10
+
     def __init__(
         self,
         strides: Sequence[int] = (16,),
@@ -453,7 +405,7 @@ class PatchKNN(PatchMember):
     def _check(self, features: Features) -> None:
         super()._check(features)
         require_count("n_neighbors", self.n_neighbors, 1, "One is usual.")
-        require_count("max_patches", self.max_patches, FEWEST, "A thousand is usual.")
+        require_count("max_patches", self.max_patches, self.min_pictures, "A thousand is usual.")
         if not 0 < self.reach <= 1:
             raise InvalidInputError(f"reach must be in (0, 1]. Got reach={self.reach!r}.")
 
@@ -474,12 +426,14 @@ class PatchKNN(PatchMember):
         place = np.zeros(len(rows)) if context is None else context[rows]
         parts, contexts = [], []
         for stretch, quota in self._stretches(place):
-            chosen = stretch[core_rows(len(stretch), CONSIDERED * quota)]
+            # of four times the patches that are kept, evenly spaced, these are chosen
+            chosen = stretch[core_rows(len(stretch), 4 * quota)]
             patches = by_position(self._patches(features.take(rows[chosen])))
             kept = [np.sort(farthest(position, quota)) for position in patches]
             parts.append(np.stack([x[k] for x, k in zip(patches, kept, strict=True)]))
             contexts.append(place[chosen][np.array(kept)].mean(axis=0))
-        self.bank_ = _rounded(np.concatenate(parts, axis=1))
+        bank = np.clip(np.concatenate(parts, axis=1), -HIGHEST, HIGHEST)
+        self.bank_ = bank.astype(np.float16).astype(np.float32)
         self.context_ = np.empty(0) if context is None else np.concatenate(contexts)
         self.lengths_ = np.einsum("pnc,pnc->pn", self.bank_, self.bank_)
 
@@ -493,7 +447,12 @@ class PatchKNN(PatchMember):
         n = int(stretch[-1]) + 1
         most = min(n, self.max_patches)
         counts = np.bincount(stretch * most // n)
-        quota = _quota(counts, self.max_patches)
+        # the most that each may give so that all together give no more than may be kept
+        quota = max(
+            q
+            for q in range(1, self.max_patches + 1)
+            if np.minimum(counts, q).sum() <= self.max_patches
+        )
         for members in np.split(order, np.cumsum(counts)[:-1]):
             yield members, min(quota, len(members))
 
@@ -503,8 +462,8 @@ class PatchKNN(PatchMember):
         distances = np.empty(patches.shape[:2], dtype=np.float32)
         # frames of about one context have most of their pictures in common
         order = np.argsort(context, kind="stable")
-        for start in range(0, len(order), CONTEXTS_TOGETHER):
-            rows = order[start : start + CONTEXTS_TOGETHER]
+        for start in range(0, len(order), 8):
+            rows = order[start : start + 8]
             low, high = np.array([self._gate(float(c)) for c in context[rows]]).T
             chosen = np.arange(low.min(), high.max())
             outside = (chosen < low[:, np.newaxis]) | (chosen >= high[:, np.newaxis])
@@ -515,7 +474,7 @@ class PatchKNN(PatchMember):
     def _gate(self, context: float) -> tuple[int, int]:
         """Return begin and end of the pictures whose context is near, ten at least."""
         n = len(self.context_)
-        least = min(max(FEWEST, self.n_neighbors), n)
+        least = min(max(self.min_pictures, self.n_neighbors), n)
         low = int(np.searchsorted(self.context_, context - self.reach, side="left"))
         high = int(np.searchsorted(self.context_, context + self.reach, side="right"))
         lacking = max(least - (high - low), 0)
@@ -546,20 +505,7 @@ class PatchKNN(PatchMember):
 
 
 def farthest(X: SingleArray, count: int) -> IntArray:
-    """Return the first row, and then always that which is farthest from those taken.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, c)
-        Rows.
-    count : int
-        How many to take.
-
-    Returns
-    -------
-    ndarray of shape (count,)
-        Their numbers.
-    """
+    """Return the numbers of the first row, and then always of that farthest from those taken."""
     if count >= len(X):
         return np.arange(len(X))
     lengths = np.einsum("nc,nc->n", X, X)
@@ -572,12 +518,3 @@ def farthest(X: SingleArray, count: int) -> IntArray:
         nearest[last] = -np.inf  # equal rows are not taken twice
         taken[i] = nearest.argmax()
     return taken
-
-
-def _quota(counts: IntArray, total: int) -> int:
-    """Return the most that each may give so that all together give no more than the total."""
-    return max(q for q in range(1, total + 1) if np.minimum(counts, q).sum() <= total)
-
-
-def _rounded(patches: SingleArray) -> SingleArray:
-    return np.clip(patches, -HIGHEST, HIGHEST).astype(np.float16).astype(np.float32)

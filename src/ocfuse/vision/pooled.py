@@ -15,11 +15,6 @@ from ocfuse.groups import Groups
 from ocfuse.vision.features import Features
 from ocfuse.vision.patches import PictureMember, at
 
-#: Principal components, at most, and pictures for each of them: with fewer pictures the
-#: components themselves follow the training pictures.
-MOST_COMPONENTS, PICTURES_PER_COMPONENT = 256, 3
-SAID_TWICE = ("maha", "wknn-5", "wkpca-1")
-
 
 class PooledMembers(PictureMember):
     """A fused detector on the principal components of the pooled features.
@@ -93,7 +88,8 @@ def pooled_detector(seed: int = 0) -> FusedDetector:
     Principal components of one scale are white, so that of the default members those that
     whiten first, and the Mahalanobis distance beside a Gaussian, would say the same twice.
     """
-    members = [pair for pair in make_pool("default") if pair[0] not in SAID_TWICE]
+    repeated = ("maha", "wknn-5", "wkpca-1")
+    members = [pair for pair in make_pool("default") if pair[0] not in repeated]
     return FusedDetector(members, random_state=seed)
 
 
@@ -102,8 +98,10 @@ def _given(context: FloatArray | None) -> dict[str, Any]:
 
 
 def _principal(X: FloatArray, wanted: int | None) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the principal components of rows."""
     n, c = X.shape
-    most = min(MOST_COMPONENTS, n // PICTURES_PER_COMPONENT) if wanted is None else wanted
+    # with fewer than three pictures each, components follow the training pictures themselves
+    most = min(256, n // 3) if wanted is None else wanted
     k = max(1, min(most, n - 1, c))
     mean = X.mean(axis=0)
     _, vectors = np.linalg.eigh((X - mean).T @ (X - mean))

@@ -75,7 +75,9 @@ def _opened(where: Any, topic: str | None) -> FrameSource:
     if isinstance(where, np.ndarray):
         return PictureArray(where)
     if isinstance(where, Sequence) and len(where):
-        return _open_list(where)
+        if all(isinstance(entry, str | os.PathLike) for entry in where):
+            return PictureFiles([Path(entry) for entry in where])
+        return _Pictures([to_picture(entry) for entry in where])
     raise InvalidTypeError(
         "Pictures must be a folder, a file, an array, a list of pictures that is not empty, or the "
         f"number of a camera. Got {type(where).__name__}."
@@ -100,12 +102,6 @@ def _open_path(path: Path, topic: str | None) -> FrameSource:
     return Video(path)
 
 
-def _open_list(pictures: Sequence[Any]) -> FrameSource:
-    if all(isinstance(entry, str | os.PathLike) for entry in pictures):
-        return PictureFiles([Path(entry) for entry in pictures])
-    return _Pictures([to_picture(entry) for entry in pictures])
-
-
 class _Pictures(PictureArray):
     """Pictures of different sizes, in memory."""
 
@@ -117,7 +113,7 @@ class _Pictures(PictureArray):
 class Runs(FrameSource):
     """The frames of several runs, one run after another, each decoded once.
 
-    It knows which frames belong together (`groups_`) and, if all its runs tell it, the
+    It knows which frames belong together (`groups_`) and, if all its runs know it, the
     progress of the task: `PictureDetector.fit` needs nothing else.
 
     Parameters
@@ -159,20 +155,20 @@ class Runs(FrameSource):
         return np.repeat(np.arange(len(self.runs)), self.counts_) if several else None
 
     def _joined_progress(self) -> Any:
-        told = [run.progress for run in self.runs if isinstance(run.progress, np.ndarray)]
+        known = [run.progress for run in self.runs if isinstance(run.progress, np.ndarray)]
         silent = [run for run in self.runs if not isinstance(run.progress, np.ndarray)]
-        if told and silent:
+        if known and silent:
             raise InvalidInputError(
                 f"{silent[0]} tells no progress of the task, and others do. Expected it of every "
                 "run, or of none."
             )
-        return np.concatenate(told) if told else None
+        return np.concatenate(known) if known else None
 
     def _undecoded(self) -> Iterator[Undecoded]:
         self.counts_ = [0] * len(self.runs)
         for i, run in enumerate(self.runs):
             for index, undecoded in enumerate(run._undecoded()):
-                run._progress_at(index)  # refuses a frame for which none is told
+                run._progress_at(index)  # refuses a frame that has none
                 self.counts_[i] = index + 1
                 yield undecoded
-            run._require_told(self.counts_[i])
+            run._require_progress(self.counts_[i])

@@ -22,10 +22,11 @@ __all__ = [
     "read_trials",
 ]
 
-#: Of an anomalous run whose type nobody told.
+#: Type of an anomalous run that is not known.
 UNKNOWN = -1
 #: Folder of the frames of a run; picture folders beside it are made from it.
 FRAMES = "rgb"
+#: What names of folders say of the use of runs.
 SPLITS = {
     "train": "train",
     "training": "train",
@@ -37,17 +38,6 @@ SPLITS = {
 }
 
 NORMAL, OCCLUSION, GRASP, DROP, OBSTACLE = range(5)
-#: What the names of class folders say, tried in this order; "abnormal" is not normal.
-CLASSES = {
-    r"occlu|camera": OCCLUSION,
-    r"grasp": GRASP,
-    r"drop|gripper|fall": DROP,
-    r"obstacle": OBSTACLE,
-    r"abnormal|anomal": UNKNOWN,
-    r"normal|good|nominal|success": NORMAL,
-}
-NUMBERED = re.compile(r"^(?:type|class|anomaly|anomalies|abnormal|a|t)?[ _-]*([1-4])$")
-
 #: Names of the types, by their numbers.
 TYPES = {
     OCCLUSION: "camera occlusion",
@@ -119,7 +109,7 @@ def read_trials(folder: str | Path, frame_rate: float = 30.0) -> list[Trial]:
 
     Runs are folders with pictures in `rgb` and, perhaps, `annotation.json`, `states.parquet`
     (ours), `joint_state_positions.npy` and `joint_names.npy` (Toyota HSR). Any other
-    folder that has pictures is a run of one class, told by its name or a name above it:
+    folder that has pictures is a run of one class, by its name or a name above it:
     "normal", "occlusion", "grasp", "drop", "obstacle", "type1" to "type4".
 
     Folders named "train", "validation" and "test" say what runs are for; where there are
@@ -130,7 +120,7 @@ def read_trials(folder: str | Path, frame_rate: float = 30.0) -> list[Trial]:
     folder : str or Path
         The folder, or one of the three in it.
     frame_rate : float, default=30.0
-        Frames per second, where nothing tells the times.
+        Frames per second, where the times are not known.
 
     Returns
     -------
@@ -174,24 +164,25 @@ def _is_picture(path: Path) -> bool:
 
 
 def _read(root: Path, pictures: Path, frame_rate: float) -> Trial | None:
+    """Return the run of a folder of pictures, or None if there are none."""
     frames = [path for path in pictures.iterdir() if _is_picture(path)]
     if not frames:
         _warn(f"{pictures} holds no pictures; the run is left out.")
         return None
+    annotation: dict[str, Any] = {}
     if pictures.name == FRAMES:
-        # annotations count files as they are sorted by name
-        return _read_run(root, pictures.parent, sorted(frames), frame_rate)
-    return _read_class(root, pictures, sorted(frames, key=lambda p: natural(p.name)), frame_rate)
-
-
-def _read_run(root: Path, folder: Path, frames: list[Path], frame_rate: float) -> Trial:
-    annotation = _annotation(folder / "annotation.json")
-    anomalies = _anomalies(folder, annotation, len(frames))
-    kind = annotation.get("type")
-    if kind not in (NORMAL, *TYPES):
-        kind = UNKNOWN if anomalies else NORMAL
+        folder, frames = pictures.parent, sorted(frames)  # as annotations count them
+        annotation = _annotation(folder / "annotation.json")
+        anomalies = _anomalies(folder, annotation, len(frames))
+        kind = annotation.get("type")
+        if kind not in (NORMAL, *TYPES):
+            kind = UNKNOWN if anomalies else NORMAL
+    else:  # a run of one class
+        folder, frames = pictures, sorted(frames, key=lambda path: natural(path.name))
+        kind = _class(root, folder)
+        anomalies = [] if kind == NORMAL else [(0, len(frames) - 1)]
     trial = Trial(
-        name=_name(root, folder),
+        name=folder.relative_to(root).as_posix() if folder != root else root.resolve().name,
         split=_split(root, folder, is_normal=kind == NORMAL),
         frames=frames,
         times=np.arange(len(frames)) / frame_rate,
@@ -200,23 +191,11 @@ def _read_run(root: Path, folder: Path, frames: list[Path], frame_rate: float) -
         subkind=str(annotation.get("kind", "")),
         annotation=annotation,
     )
-    if (folder / "states.parquet").exists():
+    if pictures.name == FRAMES and (folder / "states.parquet").exists():
         _add_states(trial, folder / "states.parquet")
-    elif (folder / "joint_state_positions.npy").exists():
+    elif pictures.name == FRAMES and (folder / "joint_state_positions.npy").exists():
         _add_positions(trial, folder)
     return trial
-
-
-def _read_class(root: Path, folder: Path, frames: list[Path], frame_rate: float) -> Trial:
-    kind = _class(root, folder)
-    return Trial(
-        name=_name(root, folder),
-        split=_split(root, folder, is_normal=kind == NORMAL),
-        frames=frames,
-        times=np.arange(len(frames)) / frame_rate,
-        anomalies=[] if kind == NORMAL else [(0, len(frames) - 1)],
-        kind=kind,
-    )
 
 
 def _names(root: Path, folder: Path) -> list[str]:
@@ -225,20 +204,25 @@ def _names(root: Path, folder: Path) -> list[str]:
     return [name.lower() for name in reversed(names)]
 
 
-def _name(root: Path, folder: Path) -> str:
-    return folder.relative_to(root).as_posix() if folder != root else root.resolve().name
-
-
 def _split(root: Path, folder: Path, is_normal: bool) -> str:
     known = [SPLITS[name] for name in _names(root, folder) if name in SPLITS]
     return known[0] if known else ("train" if is_normal else "test")
 
 
 def _class(root: Path, folder: Path) -> int:
+    numbered = r"^(?:type|class|anomaly|anomalies|abnormal|a|t)?[ _-]*([1-4])$"
+    classes = {  # tried in this order: "abnormal" is not normal
+        r"occlu|camera": OCCLUSION,
+        r"grasp": GRASP,
+        r"drop|gripper|fall": DROP,
+        r"obstacle": OBSTACLE,
+        r"abnormal|anomal": UNKNOWN,
+        r"normal|good|nominal|success": NORMAL,
+    }
     for name in _names(root, folder):
-        if match := NUMBERED.match(name):
+        if match := re.match(numbered, name):
             return int(match[1])
-        for pattern, kind in CLASSES.items():
+        for pattern, kind in classes.items():
             if re.search(pattern, name):
                 return kind
     raise DatasetError(
@@ -331,17 +315,7 @@ def type_of(kind: str) -> int:
 
 
 def find_kinds(names: Sequence[str]) -> list[str]:
-    """Return the kinds that numbers of types and names of kinds stand for.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Such as ``["1", "ball"]``.
-
-    Returns
-    -------
-    list of str
-        Kinds, each once, in the order of `KINDS`.
+    """Return the kinds that numbers of types and names of kinds stand for, each once, in order.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class Alarm:
     number : int
         Counted from 1.
     start, raised, worst, last : Seen
-        Its first frame, that at which it was told, that with the lowest score, its last.
+        Its first frame, that at which it was raised, that with the lowest score, its last.
     """
 
     number: int
@@ -65,7 +65,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Moment:
-    """What there is to tell after a frame.
+    """What there is to report after a frame.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class FrameWatch:
     n_events : int
         Events so far.
     explains_events : bool
-        Somebody wants the places of every frame while an event lasts.
+        Whether every frame is explained while an event lasts.
 
     Examples
     --------

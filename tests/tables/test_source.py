@@ -228,7 +228,7 @@ def test_chunk_rows(chunk_rows):
 
 
 def test_long_rows_come_in_smaller_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("ocfuse.tables.source.MOST_CELLS", 40)
+    monkeypatch.setattr("ocfuse.tables.source.Source.max_cells", 40)
     np.save(tmp_path / "wide.npy", np.arange(60.0).reshape(6, 10))
     source = open_source(tmp_path / "wide.npy")
     assert [len(chunk) for chunk in source.chunks()] == [4, 2]
