@@ -49,6 +49,11 @@ def pure() -> list[System]:
     return [_members(), *ours, *_rivals()]
 
 
+def families() -> list[System]:
+    """Return the same without the searches, whose cost would be most of the whole."""
+    return [s for s in pure() if s.group != "tuned"]
+
+
 def dirty() -> list[System]:
     """Return the same without LSCP and the searches, whose cost would be most of the whole."""
     return [s for s in pure() if s.name != "PyOD LSCP" and s.group != "tuned"]
