@@ -233,7 +233,9 @@ class Learned:
         """Fit the members, and again without the rows that they find far outside."""
         for _ in range(MOST_PASSES):
             self._fit_members(table)
-            outlying = self._unknown(table, outlying_rows(self.pool.honest_scores_, self.training))
+            outlying = self._unknown(
+                table, outlying_rows(self.pool.out_of_fold_scores_, self.training)
+            )
             if not len(outlying) or kept.sum() - len(outlying) < least:
                 return
             kept[outlying] = False
@@ -258,7 +260,7 @@ class Learned:
         if not len(suspects):
             return
         S = self.pool.score_samples(self.encoder.transform(table.take(suspects).X))
-        vouched = suspects[~is_voted_out(S, self.pool.honest_scores_)]
+        vouched = suspects[~is_voted_out(S, self.pool.out_of_fold_scores_)]
         if len(vouched):
             kept[vouched] = True
             self._encode_again(table, kept)
@@ -335,7 +337,7 @@ class Learned:
         folds = np.concatenate([fold, held_out, np.full(len(negatives), -1)])
         n, m = self.training.shape
         return ScoredRows(
-            S=np.vstack([self.pool.honest_scores_, S]),
+            S=np.vstack([self.pool.out_of_fold_scores_, S]),
             y=np.repeat([NORMAL, ANOMALY], [n, len(strangers)]),
             X=np.vstack([self.training, strangers]),
             fold=folds,

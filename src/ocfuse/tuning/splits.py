@@ -131,6 +131,6 @@ def keep_members(pool: Pool, kept: list[str]) -> Pool:
     columns = [pool.names_.index(name) for name in kept]
     smaller.members_ = [pool.members_[j] for j in columns]
     smaller.names_ = [pool.names_[j] for j in columns]
-    smaller.honest_scores_ = np.ascontiguousarray(pool.honest_scores_[:, columns])
+    smaller.out_of_fold_scores_ = np.ascontiguousarray(pool.out_of_fold_scores_[:, columns])
     smaller.lowest_ = {name: low for name, low in pool.lowest_.items() if name in kept}
     return smaller
