@@ -27,7 +27,7 @@ CLASSES: dict[str, str] = {
     "Compressed": "ocfuse.detectors.views.Compressed",
     "Compression": "ocfuse.detectors.views.Compression",
     "ConformalCalibrator": "ocfuse.scores.conformal.ConformalCalibrator",
-    "ContextScale": "ocfuse.ensemble.rows.ContextScale",
+    "ContextScale": "ocfuse.ensemble.score.ContextScale",
     "Course": "ocfuse.streaming.course.Course",
     "Evidence": "ocfuse.fusion.base.Evidence",
     "Family": "ocfuse.vision.fit.Family",
