@@ -8,15 +8,11 @@ from ocfuse.cost import Cost, Shape
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import LEAST, BaseFusion, Evidence, auc_of
 from ocfuse.fusion.local_scale import LocalScale, learned_scale
-from ocfuse.fusion.locality import Locality, representative_rows
+from ocfuse.fusion.locality import Locality
+from ocfuse.nearest.exact import representative_rows
 from ocfuse.solvers.ball import LpBall
 from ocfuse.system.packages import slow
 from ocfuse.validation import GroupsLike, check_number
-
-#: Normals whose scores are correlated, at most.
-MOST_CORRELATED = 5000
-#: Norm by which members are weighed in the agreement, at least: it needs more than one.
-SPARSEST = 8 / 7
 
 
 class CompetenceFusion(BaseFusion):
@@ -127,7 +123,13 @@ class CompetenceFusion(BaseFusion):
         n = int(np.count_nonzero(y > 0))
         chosen = slice(0, n) if (y[:n] > 0).all() else y > 0
         normal = Z[chosen]
-        self.evidence_ = _from_labels(normal, Z[y < 0]) if evidence is None else evidence
+        if evidence is not None:
+            self.evidence_ = evidence
+        elif (y < 0).any():  # the one comparison
+            areas = auc_of(normal, Z[y < 0])[:, np.newaxis]
+            self.evidence_ = Evidence(areas, np.ones(1), ["y = -1"])
+        else:  # all members are alike
+            self.evidence_ = Evidence(np.full((Z.shape[1], 1), 0.5), np.ones(1), ["none"])
         if len(self.evidence_.auc) != Z.shape[1]:
             raise InvalidInputError(
                 f"evidence must have one row per member: {Z.shape[1]}. "
@@ -190,10 +192,11 @@ class CompetenceFusion(BaseFusion):
         b = self.evidence_.by_rank() if self.use_ranks else self.evidence_.by_value()
         b = b / b.max()
         if self.agreement and len(b) > 1:
-            R = rank_correlations(standard[representative_rows(len(standard), MOST_CORRELATED)])
+            R = rank_correlations(standard[representative_rows(len(standard), 5000)])
+            ball = LpBall(max(self.p, 8 / 7), nonneg=True)  # agreement needs more than one member
             a = b
             for _ in range(self.agreement):
-                u = LpBall(max(self.p, SPARSEST), nonneg=True).maximiser(a)
+                u = ball.maximiser(a)
                 agreed = np.maximum((R @ u) / np.maximum(u.sum() - u, LEAST), LEAST)
                 a = b * agreed / agreed.max()
                 a = a / a.max()
@@ -216,13 +219,6 @@ class CompetenceFusion(BaseFusion):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
                 raise InvalidInputError(f"{name} must be 0 or a positive integer. Got {value!r}.")
-
-
-def _from_labels(normal: FloatArray, anomalous: FloatArray) -> Evidence:
-    """Take rows with y = -1 as the one comparison; without any, all are alike."""
-    if not len(anomalous):
-        return Evidence(np.full((normal.shape[1], 1), 0.5), np.ones(1), ["none"])
-    return Evidence(auc_of(normal, anomalous)[:, np.newaxis], np.ones(1), ["y = -1"])
 
 
 def rank_correlations(Z: FloatArray) -> FloatArray:
