@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy import rivals
@@ -13,6 +14,9 @@ from ocfuse import FusedDetector
 from ocfuse.compare import System
 from ocfuse.fusion import LocalLpFusion, LpFusion
 from ocfuse.tuning import Search
+
+#: Coefficients of `TrustFusion` that were learned without the families of a fold.
+FOLDS = Path(__file__).parent / "trust"
 
 #: Names that the tables and the targets refer to.
 DEFAULT, SUM, MEMBERS = "FusedDetector()", "sum", "members"

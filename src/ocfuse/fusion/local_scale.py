@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.arrays import FloatArray
 from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
-from ocfuse.exceptions import SuspectInputWarning
+from ocfuse.exceptions import InvalidInputError, SuspectInputWarning
+from ocfuse.fusion.base import BaseFusion
 from ocfuse.nearest.exact import (
     neighbours,
     own_neighbours,
@@ -19,7 +20,7 @@ from ocfuse.nearest.exact import (
 from ocfuse.nearest.index import NeighbourIndex
 from ocfuse.system.cache import remembered
 from ocfuse.system.packages import slow
-from ocfuse.validation import GroupsLike
+from ocfuse.validation import GroupsLike, check_number
 
 #: Normals that stand for all where there are more.
 LOCAL_SCALE_ROWS = 5000
@@ -102,6 +103,22 @@ class LocalScale:
                 mean[block], sd[block] = self._from(*near)
         return mean, sd
 
+    def out_of_fold(self, groups: GroupsLike | None) -> FloatArray:
+        """Return the local scores of the normals, each by its neighbours without itself.
+
+        With groups they are neighbours of other groups; of many normals only some are returned.
+        """
+        if not self.k:
+            return self.Z
+        taken = (
+            None
+            if groups is None
+            else groups.take(representative_rows(len(groups.label), LOCAL_SCALE_ROWS))
+        )
+        rows, distances, index = _others(self.X, self._search, self.k, taken)
+        mean, sd = self._from(distances, index)
+        return np.asarray((self.Z[rows] - mean) / sd)
+
     @cached_property
     def _search(self) -> NeighbourIndex | None:
         return _search(self.X)
@@ -165,6 +182,68 @@ class LocalScale:
         width = float(np.quantile(distances[:, -1], 0.5))
         # Duplicates only: any other row is far.
         return width if width > 0 else 1.0
+
+
+class LocalScaleFusion(BaseFusion):
+    """A fusion of scores on the local scale of normals.
+
+    Subclasses have the parameters `n_neighbors`, `shift_prior`, `scale_prior` and
+    `context_weight`, as `LocalScale` and `learned_scale` take them.
+
+    Attributes
+    ----------
+    centre_, spread_ : ndarray of shape (d,)
+        Mean and standard deviation of the scores of the normals.
+    scale_ : LocalScale
+        Local mean and spread of their standardised scores.
+    """
+
+    needs_X = True  # noqa: N815
+
+    n_neighbors: int
+    shift_prior: float
+    scale_prior: float
+    context_weight: float | None
+
+    def _fit_scale(self, Z: FloatArray, X: FloatArray, groups: GroupsLike | None) -> FloatArray:
+        """Learn the local scale of normals, and return their standardised scores."""
+        self.centre_, spread = Z.mean(axis=0), Z.std(axis=0)
+        self.spread_ = np.where(spread > 0, spread, 1.0)
+        standard = (Z - self.centre_) / self.spread_
+        priors = self.n_neighbors, self.shift_prior, self.scale_prior
+        if self.n_context_ and self.context_weight is None:
+            self.scale_ = learned_scale(X, standard, *priors, self.n_context_, groups)
+        else:
+            weight = 1.0 if self.context_weight is None else self.context_weight
+            self.scale_ = LocalScale(X, standard, *priors, self.n_context_, weight, groups)
+        return np.asarray(standard)
+
+    def _local(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        """Return scores on the local scale."""
+        mean, sd = self.scale_.at(X)
+        return np.asarray(((Z - self.centre_) / self.spread_ - mean) / sd)
+
+    def _check_scale(self) -> None:
+        """Refuse parameters of the local scale that make no sense."""
+        advice = "It counts rows."
+        check_number(self.shift_prior, "shift_prior", 0.0, 1e12, advice, open_low=True)
+        check_number(self.scale_prior, "scale_prior", 0.0, 1e12, advice, open_low=True)
+        if self.context_weight is not None:
+            advice = "1 counts as much as all features; None learns it."
+            check_number(self.context_weight, "context_weight", 0.0, 1e6, advice)
+        check_whole("n_neighbors", self.n_neighbors)
+
+
+def normal_rows(y: FloatArray) -> slice | NDArray[np.bool_]:
+    """Return the rows with y > 0; a slice where they come first, as then no copy is needed."""
+    n = int(np.count_nonzero(y > 0))
+    return slice(0, n) if (y[:n] > 0).all() else y > 0
+
+
+def check_whole(name: str, value: Any) -> None:
+    """Refuse what is not 0 or a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InvalidInputError(f"{name} must be 0 or a positive integer. Got {value!r}.")
 
 
 def _search(X: FloatArray) -> NeighbourIndex | None:
