@@ -301,6 +301,17 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
             return self._local_p(self._features(X, None, context))
         return np.full(len(np.asarray(X)), self._p())
 
+    def reasons(self) -> list[str]:
+        """Return why each member is trusted as it is, in words.
+
+        Returns
+        -------
+        list of str
+            One text for each member; empty where the fusion has no reason to give.
+        """
+        self._require_fitted()
+        return [""] * self.n_members_
+
     def cost(self, shape: Shape) -> Cost:
         """Return what it takes to learn from rows, and to fuse one.
 

@@ -125,15 +125,9 @@ class TrustFusion(LocalScaleFusion):
         made_up = [*range(n), *range(n + 1, 2 * n + 1)]
         return [
             _in_words(
-                [
-                    (
-                        "tells made-up anomalies {} surely than most",
-                        parts[against_made_up].sum(),
-                        1.0,
-                    ),
-                    ("remembers the rows it has seen {} than most", parts[n], x[n]),
-                    ("agrees with the other members {} than most", parts[-1], x[-1]),
-                ]
+                ("tells made-up anomalies {} surely", parts[made_up].sum(), parts[made_up].sum()),
+                ("remembers the rows it has seen {}", parts[n], x[n]),
+                ("agrees with the other members {}", parts[-1], x[-1]),
             )
             for parts, x in zip(self.parts_, self.behaviour_, strict=True)
         ]
@@ -270,14 +264,12 @@ def _shipped() -> FloatArray:
     return read_coefficients(str(Path(__file__).with_name("trust.json")))
 
 
-def _in_words(parts: list[tuple[str, float, float]]) -> str:
-    """Return what speaks for and against a member, from phrases, their effects and directions."""
+def _in_words(*parts: tuple[str, float, float]) -> str:
+    """Return what speaks for and against a member: phrases, their effects and directions."""
     found: dict[str, list[str]] = {"for": [], "against": []}
-    for phrase, effect, x in sorted(parts, key=lambda part: -abs(part[1])):
+    for phrase, effect, direction in sorted(parts, key=lambda part: -abs(part[1])):
         if abs(effect) >= 0.1:  # a tenth of its weight
-            # what is said of made-up anomalies is the effect itself
-            more = x > 0 if phrase.startswith(("remembers", "agrees")) else effect > 0
-            words = phrase.format("more" if more else "less")
-            found["for" if effect > 0 else "against"].append(words)
+            words = phrase.format("more" if direction > 0 else "less")
+            found["for" if effect > 0 else "against"].append(f"{words} than most")
     said = [f"{side} it: {', '.join(reasons)}" for side, reasons in found.items() if reasons]
     return "; ".join(said) or "like most members in all that is known of it"
