@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -130,8 +130,11 @@ bench-scale: $(STAMP)  ## time, memory and accuracy as rows grow, and the consta
 bench-serve: $(STAMP)  ## throughput of the service beside a plain handler, and ten minutes under load
 	$(RUN) -m benchmarks.serve
 
-bench-accuracy: $(STAMP)  ## compare everything on 34 data sets (hours; resumes)
+bench-accuracy: $(STAMP)  ## compare everything on 172 one-class tasks (hours; resumes)
 	$(RUN) -m benchmarks.accuracy
+
+train-trust: $(STAMP)  ## learn how far members are trusted, from 172 one-class tasks (half an hour; resumes)
+	$(RUN) -m benchmarks.trust
 
 # Results go on where they were after an interruption. Then the pictures of the account.
 bench-paper: $(STAMP)  ## compute every table of the paper again, beside its figures (resumes)

@@ -3,7 +3,7 @@
 norms.svg: the ball of weights for several norms with its best point, and how far
 members are trusted by their competence. scales.svg: where two detectors with the same
 members raise alarms, one with one scale everywhere, one with a local scale.
-honest.svg: scores of training rows seen and held out, beside those of fresh rows.
+held_out.svg: scores of training rows seen and held out, beside those of fresh rows.
 """
 
 import sys
@@ -76,7 +76,7 @@ def _margin(X: NDArray[np.float64], rows: NDArray[np.float64], k: int) -> NDArra
     return detector.decision_function(rows)
 
 
-def draw_honest(ax: Any) -> None:
+def draw_held_out(ax: Any) -> None:
     """Draw what one member says of training rows it has and has not seen, and of fresh ones."""
     rng = np.random.default_rng(0)
     X, target = load_breast_cancer(return_X_y=True)
@@ -99,7 +99,7 @@ def draw_honest(ax: Any) -> None:
 
 #: Names of the files, and what is drawn into them from left to right.
 FIGURES = {
-    "honest": (draw_honest,),
+    "held_out": (draw_held_out,),
     "norms": (draw_balls, draw_trust),
     "scales": (draw_scales,),
 }

@@ -99,7 +99,11 @@ def test_the_figures_of_the_mathematics_are_drawn_again(tmp_path, monkeypatch):
     with mpl.rc_context({"backend": "agg"}):
         plot_fusion.main(str(tmp_path))
     text = (DOCS / "mathematics.md").read_text(encoding="utf-8")
-    for name, words in (("honest", "held out"), ("norms", "competence"), ("scales", "local scale")):
+    for name, words in (
+        ("held_out", "held out"),
+        ("norms", "competence"),
+        ("scales", "local scale"),
+    ):
         assert f"images/{name}.svg" in text
         for folder in (tmp_path, DOCS / "images"):
             assert words in (folder / f"{name}.svg").read_text(encoding="utf-8")

@@ -14,11 +14,13 @@ from ocfuse.lab.paper.runner import Stored, definition_key
 #: By set, variant (protocol, number of labels or share of hidden anomalies) and seed.
 SPLITS: dict[str, Callable[[str, str, int], Split]] = {
     "pure": splits.pure,
+    "families": splits.pure,
     "labels": lambda name, count, seed: splits.labelled(name, int(count), seed),
     "dirty": lambda name, share, seed: splits.dirty(name, float(share), seed),
 }
 SYSTEMS: dict[str, Callable[[], list[System]]] = {
     "pure": systems.pure,
+    "families": systems.families,
     "labels": systems.labelled,
     "dirty": systems.dirty,
 }

@@ -17,7 +17,7 @@ from sklearn.svm import OneClassSVM
 
 from benchmarks.accuracy.context import Context
 from benchmarks.accuracy.measures import Scores
-from benchmarks.estimator.systems import lscp
+from benchmarks.estimator.systems import lscp, suod
 from benchmarks.estimator.tables import FloatArray
 
 #: PyOD prints that xgboost is missing, so it is not even asked.
@@ -53,6 +53,7 @@ def whole(make: Callable[[int], Any]) -> Run:
 
 PURE: dict[str, Run] = {
     "PyOD LSCP": whole(lscp),
+    "PyOD SUOD": whole(suod),
     "PyOD average": combined(average, FIVE),
     "PyOD AOM": combined(lambda scores: aom(scores, BUCKETS, random_state=0)),
     "PyOD MOA": combined(lambda scores: moa(scores, BUCKETS, random_state=0)),

@@ -1,6 +1,18 @@
-"""The 34 data sets: 24 of ADBench, on which defaults are chosen, and the ten of the paper."""
+"""172 one-class tasks: 24 sets of ADBench, the ten of the paper, and 138 of public classes.
 
+The defaults of earlier versions were chosen on the first 34. `families.json` names the family of
+every task (tasks that share rows or a source), and the fold in which the family is judged by what
+was learned from the families of the other folds.
+"""
+
+import json
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.estimator.tables import UCI, FloatArray, data_folder
 from ocfuse.datasets import Dataset, load_adbench, load_uci
@@ -9,21 +21,7 @@ from ocfuse.lab.paper.runner import data_digest
 #: A smoke run: a table, one with few rows for its columns, and one with gaps.
 QUICK = ("6_cardio", "46_WPBC", "D10_hepatitis")
 
-#: Sets that share rows or a source. Choices are judged on sets of other families.
-FAMILIES = {
-    "14_glass": "glass",
-    "D4_glass": "glass",
-    "4_breastw": "breastw",
-    "42_WBC": "breastw",
-    "D6_breastw": "breastw",
-    "2_annthyroid": "thyroid",
-    "38_thyroid": "thyroid",
-    "19_landsat": "landsat",
-    "31_satimage-2": "landsat",
-    "MVTec-AD_cable": "mvtec",
-    "MVTec-AD_carpet": "mvtec",
-    "MVTec-AD_hazelnut": "mvtec",
-}
+FAMILIES = Path(__file__).parent / "families.json"
 
 
 def adbench() -> list[str]:
@@ -36,9 +34,36 @@ def all_sets(quick: bool) -> list[str]:
     return list(QUICK) if quick else [*adbench(), *UCI]
 
 
+def all_tasks(quick: bool) -> list[str]:
+    """Return the names of all tasks, or of the few of a smoke run."""
+    if quick:
+        return [*QUICK, "segment-0"]
+    return sorted(name for found in _families().values() for name in found["sets"])
+
+
 def family(name: str) -> str:
     """Return the family of a set; most are a family of their own."""
-    return FAMILIES.get(name, name)
+    return _places()[name][0]
+
+
+def fold(name: str) -> int:
+    """Return the fold in which the family of a set is judged."""
+    return _places()[name][1]
+
+
+@cache
+def _families() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(FAMILIES.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def _places() -> dict[str, tuple[str, int]]:
+    return {
+        name: (family, found["fold"])
+        for family, found in _families().items()
+        for name in found["sets"]
+    }
 
 
 def rows(name: str) -> tuple[FloatArray, FloatArray]:
@@ -54,6 +79,20 @@ def content(name: str) -> str:
     return data_digest(data.X, data.y)
 
 
+@dataclass(frozen=True)
+class Labelled:
+    """Rows with +1 (normal) or -1 (anomaly)."""
+
+    X: FloatArray
+    y: NDArray[np.int64]
+
+
 @lru_cache(maxsize=1)  # seeds of one set follow each other
-def _loaded(name: str) -> Dataset:
-    return load_uci(UCI[name]) if name in UCI else load_adbench(name)
+def _loaded(name: str) -> Dataset | Labelled:
+    if name in UCI:
+        return load_uci(UCI[name])
+    path = data_folder() / "oneclass" / f"{name}.npz"
+    if not path.exists():
+        return load_adbench(name)
+    with np.load(path) as stored:
+        return Labelled(stored["X"].astype(np.float64), 1 - 2 * stored["y"].astype(np.int64))

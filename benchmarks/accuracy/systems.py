@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy import rivals
@@ -13,6 +14,9 @@ from ocfuse import FusedDetector
 from ocfuse.compare import System
 from ocfuse.fusion import LocalLpFusion, LpFusion
 from ocfuse.tuning import Search
+
+#: Coefficients of `TrustFusion` that were learned without the families of a fold.
+FOLDS = Path(__file__).parent / "trust"
 
 #: Names that the tables and the targets refer to.
 DEFAULT, SUM, MEMBERS = "FusedDetector()", "sum", "members"
@@ -47,6 +51,11 @@ def pure() -> list[System]:
     """Return everything that learns from normals only."""
     ours = [*_fused("rule", RULES), *_fused("fusion", FUSIONS), *_tuned(), *_ours()]
     return [_members(), *ours, *_rivals()]
+
+
+def families() -> list[System]:
+    """Return the same without the searches, whose cost would be most of the whole."""
+    return [s for s in pure() if s.group != "tuned"]
 
 
 def dirty() -> list[System]:

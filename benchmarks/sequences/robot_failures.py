@@ -61,7 +61,7 @@ def one_split(X: FloatArray, y: NDArray[np.int64], seed: int) -> dict[str, Outco
             detector.fit(train, np.ones(len(train)))
             found[name] = judged(detector.score_samples(test), detector.training_scores_, labels)
         S = detector.pool_.score_samples(detector.encoder_.transform(test))
-        columns = zip(detector.pool_.names_, S.T, detector.pool_.honest_scores_.T, strict=True)
+        columns = zip(detector.pool_.names_, S.T, detector.pool_.out_of_fold_scores_.T, strict=True)
         found |= {
             f"member {name}": judged(s, out_of_fold, labels) for name, s, out_of_fold in columns
         }

@@ -151,7 +151,7 @@ def parts(
     rows = learned.features(X, time=time)
     scored = ~np.isnan(rows).any(axis=1)
     S = detector.transform(rows[scored])
-    out_of_fold = detector.normaliser_.transform(detector.pool_.honest_scores_)
+    out_of_fold = detector.normaliser_.transform(detector.pool_.out_of_fold_scores_)
     found = {}
     for name, column, known in [
         *zip(detector.pool_.names_, S.T, out_of_fold.T, strict=True),

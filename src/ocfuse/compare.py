@@ -17,7 +17,6 @@ from ocfuse.arrays import FloatArray, Int64Array, IntArray
 from ocfuse.encoder import check_table, take_rows
 from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.fit import Learned, Recipe, Table
-from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import (
     FewSamplesWarning,
     InconsistentMeasuresError,
@@ -25,8 +24,8 @@ from ocfuse.exceptions import (
     OcfuseWarning,
 )
 from ocfuse.explain import html_table
-from ocfuse.fusion.crossfit import fit_fusion, fuse_scores
-from ocfuse.groups import Groups
+from ocfuse.fusion.crossfit import fit_fusion
+from ocfuse.groups import Groups, check_groups
 from ocfuse.metrics import auc, false_alarm_rate, gmean
 from ocfuse.report.words import count
 from ocfuse.scores import conformal_threshold
@@ -260,7 +259,8 @@ class SharedFit:
         learned, encoded, S, seconds = self._members
         begin = time.process_time()
         parts = replace(learned.recipe, fusion=fusion).parts(learned.scored)
-        _, fused = fuse_scores(S, encoded, None, *fit_fusion(learned.scored, *parts))
+        normaliser, fitted = fit_fusion(learned.scored, *parts)
+        fused = fitted.fuse(normaliser.transform(S), encoded)
         return self._parted(fused, seconds + time.process_time() - begin)
 
     def whole(self) -> tuple[SplitScores, float]:
@@ -534,7 +534,7 @@ def compare(
     require_count("max_rows", max_rows, FEWEST_NORMALS)
     require_count("random_state", random_state, 0)
     table = check_table(X)
-    known = check_groups(groups, len(table))
+    known = None if groups is None else check_groups(groups, len(table))
     label = None if known is None else known.label
     draws = Draws(table, check_training_labels(y, len(table)), max_rows, random_state, label)
     draws.warn(false_alarm_rate)

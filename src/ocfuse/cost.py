@@ -1,7 +1,7 @@
-"""What a part of a detector takes, told from shapes alone: nothing is fitted.
+"""What a part of a detector takes, from shapes alone: nothing is fitted.
 
 A detector and a fusion answer `cost(shape)`, a new one brings its own, and a plan
-(`ocfuse.ensemble.plan`) adds them up. Work and bytes are told by kind, such as "square" for
+(`ocfuse.ensemble.plan`) adds them up. Work and bytes are by kind, such as "square" for
 the distances of all rows to each other: what one of a kind takes was measured, and is in
 `ocfuse.ensemble.plan.RATES`. The kinds "seconds" and "bytes" are what they say.
 """
@@ -17,8 +17,6 @@ Amounts: TypeAlias = Mapping[str, float]
 NUMBER = 8
 #: What is done with a distance once it is there, in columns.
 EXTRA = 16
-#: The rows as they are, which every member sees that is on no view.
-RAW = "raw"
 
 
 @dataclass(frozen=True)
@@ -42,20 +40,12 @@ class Shape:
     columns: int
     folds: int = 0
     scored: int = 0
-    view: str = RAW
+    view: str = "raw"
 
     def fits(self, power: int = 1) -> float:
         """Return how often work is done that grows with a power of the rows.
 
-        Parameters
-        ----------
-        power : int, default=1
-            The power.
-
-        Returns
-        -------
-        float
-            1 for all rows, and for every fold the share of the rows outside it, to the power.
+        It is 1 for all rows, and for every fold the share of the rows outside it, to the power.
         """
         return 1 + self.folds * self._share**power
 
@@ -138,18 +128,7 @@ class Cost:
 
 
 def guessed_cost(shape: Shape) -> Cost:
-    """Return the cost of what does not know its own: the rows are held, and kept.
-
-    Parameters
-    ----------
-    shape : Shape
-        What is learned from.
-
-    Returns
-    -------
-    Cost
-        No work, as nobody knows, and the bytes of the rows.
-    """
+    """Return the cost of a part that does not know its own: no work, and the bytes of the rows."""
     size = NUMBER * shape.cells
     return Cost(fit_bytes={"bytes": shape.held * size}, model_bytes={"bytes": size}, is_guess=True)
 

@@ -12,23 +12,9 @@ from numpy.typing import NDArray
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.encoder import FeatureEncoder, read_columns
 
-#: Rows that are scored in one call while features are attributed.
-CHUNK = 2048
-#: Rows that a notebook shows.
-MOST_SHOWN = 20
 #: Share of normal rows whose values are called usual: of numbers the middle, of categories the
 #: most common.
 USUAL = 0.95
-#: Usual categories that are named, until they make up this share.
-MOST_NAMED, NAMED_SHARE = 3, 0.9
-#: Digits of a value that are shown, if they tell it from the ends of a range.
-DIGITS = 4
-#: Longest text of a value.
-LONGEST = 60
-#: Columns that a short reason names, until they make up this share of what all cost.
-MOST_REASONS, REASON_SHARE = 3, 0.9
-#: Decimals of scores that are shown, and so many more if scores are small.
-DECIMALS, MOST_DECIMALS = 3, 9
 NEVER = "never seen in training"
 
 
@@ -106,12 +92,10 @@ class Reading:
         """Value and what is usual, such as "530, usually 0.4 to 6.1"."""
         if self.judgement is None:
             return self.value
-        usual = f"usually {self.usual}" if self.usual else ""
-        return ", ".join(filter(None, [self.value, *self._order(usual, self.judgement.remark)]))
-
-    def _order(self, usual: str, remark: str) -> list[str]:
-        is_number = isinstance(self.cell, float)
-        return [usual, remark] if is_number or not self.is_unusual else [remark, usual]
+        words = [f"usually {self.usual}" if self.usual else "", self.judgement.remark]
+        if self.is_unusual and not isinstance(self.cell, float):
+            words.reverse()
+        return ", ".join(filter(None, [self.value, *words]))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the reading as JSON has it."""
@@ -160,19 +144,9 @@ class UsualValues:
 
     @classmethod
     def of(cls, X: Any, encoder: FeatureEncoder) -> "UsualValues":
-        """Take the usual values from training rows, whose columns the encoder knows.
+        """Return the usual values of training rows, as `check_table` returned them.
 
-        Parameters
-        ----------
-        X : array or data frame
-            The rows, as `check_table` returned them.
-        encoder : FeatureEncoder
-            Tells which columns are learned from, and which of them hold categories.
-
-        Returns
-        -------
-        UsualValues
-            Ranges and counts.
+        The encoder knows which columns are learned from, and which hold categories.
         """
         columns = read_columns(X, encoder.categorical_)
         n, m = len(columns[0]), len(columns)
@@ -190,48 +164,42 @@ class UsualValues:
             present = cells[~np.isnan(cells)]
             gaps[j] = n - len(present)
             if len(present):
-                least[j], low[j], high[j], most[j] = _range_of(present)
+                last, cut = len(present) - 1, int((1.0 - USUAL) / 2 * len(present))
+                places = [0, cut, last - cut, last]
+                ordered = np.partition(present, sorted(set(places)))
+                least[j], low[j], high[j], most[j] = ordered[places]
         return cls(n, low, high, least, most, gaps, levels, learned)
 
     def judge(self, j: int, cell: Any) -> Judgement | None:
-        """Tell how a value stands to those of normal rows.
+        """Judge a value of column j, as `values_of` has it, by those of normal rows.
 
-        Parameters
-        ----------
-        j : int
-            Position of the column.
-        cell : float, str or None
-            The value, as `values_of` has it.
-
-        Returns
-        -------
-        Judgement or None
-            What is usual, and whether this is; None for a column that is not learned from.
+        The result is None for a column that is not learned from.
         """
-        levels = self.levels[j]
+        levels, n_gaps = self.levels[j], int(self.gaps[j])
         if not self.learned[j]:
             return None
         if levels is not None:
-            return self._judge_category(levels, int(self.gaps[j]), cell)
-        if self.gaps[j] == self.n_rows:
+            return self._judge_category(levels, n_gaps, cell)
+        if n_gaps == self.n_rows:
             is_new = cell is not None
             return Judgement("missing", NEVER if is_new else "", is_new, is_new, {})
+        low, high, _ = range_texts(self.low[j], self.high[j], self.low[j] if cell is None else cell)
+        usual = low if low == high else f"{low} to {high}"
+        facts = {"low": float(self.low[j]), "high": float(self.high[j])}
         if cell is None:
-            low, high, _ = range_texts(self.low[j], self.high[j], self.low[j])
-            return self._judge_gap(int(self.gaps[j]), _range_text(low, high), self._range(j))
-        low, high, _ = range_texts(self.low[j], self.high[j], cell)
-        is_above, is_below = cell > self.most[j], cell < self.least[j]
-        remark = "above all training rows" if is_above else "below all training rows"
-        return Judgement(
-            usual=_range_text(low, high),
-            remark=remark if is_above or is_below else "",
-            is_unusual=not self.low[j] <= cell <= self.high[j],
-            is_new=False,
-            facts=self._range(j),
-        )
+            share = n_gaps / self.n_rows
+            remark = f"missing in {share_text(share)} of training rows" if n_gaps else NEVER
+            is_rare = share < 1.0 - USUAL
+            return Judgement(usual, remark, is_rare, not n_gaps, facts | {"share": share})
+        remark = ""
+        if cell > self.most[j]:
+            remark = "above all training rows"
+        elif cell < self.least[j]:
+            remark = "below all training rows"
+        return Judgement(usual, remark, not self.low[j] <= cell <= self.high[j], False, facts)
 
     def is_new(self, j: int, cell: Any) -> bool:
-        """Tell whether no training row had the category or the gap, or any value in its column."""
+        """Return whether no training row had the category or the gap, or a value in its column."""
         if not self.learned[j]:
             return False
         if cell is None:
@@ -239,52 +207,26 @@ class UsualValues:
         levels = self.levels[j]
         return bool(self.gaps[j] == self.n_rows) if levels is None else cell not in levels
 
-    def _range(self, j: int) -> dict[str, Any]:
-        bounds = {"low": self.low[j], "high": self.high[j]}
-        return {name: float(value) for name, value in bounds.items()}
-
-    def _judge_gap(self, n_gaps: int, usual: str, facts: dict[str, Any]) -> Judgement:
-        """Judge a missing number."""
-        share = n_gaps / self.n_rows
-        remark = f"missing in {share_text(share)} of training rows" if n_gaps else NEVER
-        is_rare = share < 1.0 - USUAL
-        return Judgement(usual, remark, is_rare, not n_gaps, facts | {"share": share})
-
     def _judge_category(self, levels: dict[str, int], n_gaps: int, cell: Any) -> Judgement:
         count = n_gaps if cell is None else levels.get(cell, 0)
         shares: dict[str | None, float] = {text: n / self.n_rows for text, n in levels.items()}
         if n_gaps:
             shares[None] = n_gaps / self.n_rows
-        common = sorted(shares, key=lambda text: (-shares[text], text or ""))[:MOST_NAMED]
+        # at most three are named, until they make up 90 %
+        common = sorted(shares, key=lambda text: (-shares[text], text or ""))[:3]
         totals = np.cumsum([shares[text] for text in common])
-        named = common[: int(np.searchsorted(totals, NAMED_SHARE - 1e-12)) + 1]
+        named = common[: int(np.searchsorted(totals, 0.9 - 1e-12)) + 1]
+        texts = [f"{readable(text)} ({share_text(shares[text])})" for text in named]
         # a category is rare if all that are as rare as it make up little
         as_rare = sum(n for n in [*levels.values(), n_gaps] if n <= count) / self.n_rows
         share = count / self.n_rows
         return Judgement(
-            usual=_either([f"{readable(text)} ({share_text(shares[text])})" for text in named]),
+            usual=" or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]])),
             remark=f"{share_text(share)} of training rows" if count else NEVER,
             is_unusual=as_rare < 1.0 - USUAL,
             is_new=not count,
             facts={"share": share, "values": {readable(text): shares[text] for text in named}},
         )
-
-
-def _range_of(values: FloatArray) -> FloatArray:
-    """Return the least value, the ends of the middle 95 %, and the largest."""
-    last = len(values) - 1
-    cut = int((1.0 - USUAL) / 2 * len(values))
-    places = [0, cut, last - cut, last]
-    ordered: FloatArray = np.partition(values, sorted(set(places)))[places]
-    return ordered
-
-
-def _range_text(low: str, high: str) -> str:
-    return low if low == high else f"{low} to {high}"
-
-
-def _either(texts: list[str]) -> str:
-    return " or ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
 def values_of(X: Any, encoder: FeatureEncoder) -> list[list[Any]]:
@@ -302,14 +244,14 @@ def range_texts(low: float, high: float, value: float) -> list[str]:
     texts: list[str] = []
     for digits in (3, 4, 6, 9, 17):
         texts = [number_text(end, digits) for end in (low, high)]
-        texts.append(number_text(value, max(digits, DIGITS)))
+        texts.append(number_text(value, max(digits, 4)))
         ends, shown = np.array(texts[:2], dtype=float), float(texts[2])
         if np.array_equal(np.sign(shown - ends), places):
             break
     return texts
 
 
-def number_text(value: float, digits: int) -> str:
+def number_text(value: float, digits: int = 4) -> str:
     """Return a number with so many digits, whole ones in full."""
     text = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e+" in text and abs(value) < 1e15 else text
@@ -322,30 +264,18 @@ def share_text(share: float) -> str:
 
 
 def readable(cell: Any) -> str:
-    """Return a value as a short text."""
-    if cell is None or (isinstance(cell, float | np.floating) and np.isnan(cell)):
-        return "missing"
+    """Return a value as a text of at most 60 characters."""
     is_number = isinstance(cell, float | np.floating)
-    text = number_text(float(cell), DIGITS) if is_number else str(cell)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    if cell is None or (is_number and np.isnan(cell)):
+        return "missing"
+    text = number_text(float(cell)) if is_number else str(cell)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def rounded_parts(parts: list[float], total: float, decimals: int) -> list[float]:
     """Round the parts of a sum so that they still add up to the sum as it is rounded.
 
-    Parameters
-    ----------
-    parts : list of float
-        The parts.
-    total : float
-        Their sum.
-    decimals : int
-        Digits after the point.
-
-    Returns
-    -------
-    list of float
-        Each is less than one unit of the last digit from what it was.
+    Each is less than one unit of the last digit from what it was.
     """
     units = np.array(parts) * 10.0**decimals
     if not np.isfinite(units).all():
@@ -419,7 +349,7 @@ class Explanation:
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:
-        """Tell which rows raise an alarm."""
+        """Which rows raise an alarm."""
         return self.score < self.offset
 
     @property
@@ -465,7 +395,7 @@ class Explanation:
             Such as "TSH 530, usually 0.4 to 6.1". Values that are usual by themselves are
             not called unusual, only named as unusual together.
         """
-        found = self._named(row, MOST_REASONS, REASON_SHARE)
+        found = self._named(row, 3, 0.9)
         alone = [f"{one.name} {one.words}" for one in found if one.is_unusual]
         together = ", ".join(f"{one.name} {one.value}" for one in found if not one.is_unusual)
         if not found:
@@ -514,7 +444,7 @@ class Explanation:
             "what makes it unusual",
             "most trusted members",
         )
-        lines = [self._html_cells(i) for i in range(min(len(self), MOST_SHOWN))]
+        lines = [self._html_cells(i) for i in range(min(len(self), 20))]
         body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in line)}</tr>" for line in lines)
         left = len(self) - len(lines)
         more = f"<p>and {left} more rows</p>" if left else ""
@@ -527,7 +457,7 @@ class Explanation:
     def _html_cells(self, row: int) -> list[str]:
         members = np.argsort(-np.abs(self.weights[row]), kind="stable")[:3].tolist()
         trusted = [f"{self.member_names[j]} ({self.weights[row, j]:+.3g})" for j in members]
-        features = [f"{one.name} {_told(one)} ({one.cost:+.3g})" for one in self._named(row, 3)]
+        features = [f"{one.name} {_in_words(one)} ({one.cost:+.3g})" for one in self._named(row, 3)]
         return [
             str(row),
             "<b>anomaly</b>" if self.is_anomaly[row] else "normal",
@@ -538,10 +468,10 @@ class Explanation:
         ]
 
     def _decimals(self, row: int) -> int:
-        """Return how many decimals scores are shown with: more where they are small."""
+        """Return how many decimals scores are shown with: 3, and up to 9 where they are small."""
         most = max(abs(self.score[row]), abs(self.offset))
         small = -int(np.floor(np.log10(most))) - 1 if 0 < most < np.inf else 0
-        return min(DECIMALS + max(small, 0), MOST_DECIMALS)
+        return min(3 + max(small, 0), 9)
 
     def _reading(self, row: int, j: int) -> Reading:
         cell = None if self.values is None else self.values[row][j]
@@ -556,7 +486,7 @@ class Explanation:
         )
 
     def _new(self, row: int) -> NDArray[np.bool_]:
-        """Tell which features have a category, or a gap, that training never had."""
+        """Return which features have a category, or a gap, that training never had."""
         new = np.zeros(self.attributions.shape[1], dtype=bool)
         if self.usual is not None and self.values is not None:
             for j, cell in enumerate(self.values[row]):
@@ -582,7 +512,7 @@ class Explanation:
         if not found:
             return ["no single column makes it unusual"]
         rest = self.attributions.shape[1] - len(found)
-        names = [f"{one.name} {_told(one)}".rstrip() for one in found]
+        names = [f"{one.name} {_in_words(one)}".rstrip() for one in found]
         shares = [-one.cost for one in found]
         names = ["with values of the normal rows most like it", *names]
         shares = [float(self.reference_score[row]), *shares]
@@ -633,7 +563,7 @@ class Explanation:
         ]
 
 
-def _told(reading: Reading) -> str:
+def _in_words(reading: Reading) -> str:
     """Return a value and what is usual, or that it is usual by itself."""
     if reading.is_unusual:
         return reading.words
@@ -650,6 +580,7 @@ def attribute_features(
     reference: FloatArray,
     source: IntArray,
     n_features: int | None = None,
+    chunk_rows: int = 2048,
 ) -> FloatArray:
     """Share the difference ``score(reference) - score(X)`` among the features.
 
@@ -658,7 +589,7 @@ def attribute_features(
     the mean of the two changes that it caused. A feature that does not differ
     is given 0, and a score that is a sum over features is shared exactly. A row
     takes two scored rows per feature that differs; those of all rows are scored
-    together, `CHUNK` at a time.
+    together, `chunk_rows` at a time.
 
     Parameters
     ----------
@@ -673,6 +604,8 @@ def attribute_features(
         that stay as they are.
     n_features : int, default=None
         Number of features; None is one more than the largest in `source`.
+    chunk_rows : int, default=2048
+        Rows that are scored in one call.
 
     Returns
     -------
@@ -695,8 +628,8 @@ def attribute_features(
     is_back = place > lengths[row]
     step = np.where(is_back, place - lengths[row], place)
     scores = np.empty(len(row))
-    for start in range(0, len(row), CHUNK):
-        some = slice(start, start + CHUNK)
+    for start in range(0, len(row), chunk_rows):
+        some = slice(start, start + chunk_rows)
         which = row[some]
         times = np.where(is_back[some, np.newaxis], back[which], when[which])[:, source]
         moved = times < step[some, np.newaxis]
@@ -706,7 +639,9 @@ def attribute_features(
         paths, shares, np.split(scores, np.cumsum(counts)), strict=False
     ):
         if len(path):
-            share[path] = 0.5 * _changes(theirs, len(path))
+            there, between = theirs[: len(path) + 1], theirs[len(path) + 1 :]
+            back = np.concatenate([there[:1], between, there[-1:]]) if len(path) > 1 else there
+            share[path] = 0.5 * (np.diff(there) + np.diff(back)[::-1])
     return shares
 
 
@@ -717,14 +652,6 @@ def _path(x: FloatArray, reference: FloatArray, source: IntArray, m: int) -> Int
     np.maximum.at(difference, source[known], np.abs(x - reference)[known])
     order = np.argsort(-difference, kind="stable")
     return order[difference[order] > 0]
-
-
-def _changes(scores: FloatArray, length: int) -> FloatArray:
-    """Return the sum of the two changes that each step of a path has caused."""
-    there, between = scores[: length + 1], scores[length + 1 :]
-    back = np.concatenate([there[:1], between, there[-1:]]) if length > 1 else there
-    changes: FloatArray = np.diff(there) + np.diff(back)[::-1]
-    return changes
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

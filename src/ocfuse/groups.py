@@ -1,6 +1,7 @@
 """Groups: rows that are held out together, and folds that respect them."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +48,11 @@ class Groups:
         place = None if self.place is None else self.place[rows]
         return replace(self, label=self.label[rows], place=place)
 
+    @property
+    def counted(self) -> Int64Array | None:
+        """Labels of the groups that a threshold counts; None if it counts rows."""
+        return None if self.are_folds else self.label
+
     def folds(self, n_folds: int) -> NDArray[np.intp]:
         """Return the fold of each row, whole groups together."""
         return group_folds(self.label, len(self), n_folds)
@@ -74,6 +80,24 @@ def _distance(places: Int64Array, others: Int64Array) -> Int64Array:
     before = known[np.maximum(after - 1, 0)]
     behind = known[np.minimum(after, len(known) - 1)]
     return np.asarray(np.minimum(np.abs(places - before), np.abs(behind - places)))
+
+
+def check_groups(groups: Any, n: int) -> Groups:
+    """Return the groups of n rows, with labels as numbers; `Groups` as they are."""
+    values = np.asarray(groups.label if isinstance(groups, Groups) else groups)
+    if values.shape != (n,):
+        raise InvalidInputError(
+            f"groups must name the run, part or tile of every row, shape ({n},). "
+            f"Got shape {values.shape}."
+        )
+    if isinstance(groups, Groups):
+        return groups
+    try:
+        return Groups(np.unique(values, return_inverse=True)[1].astype(np.int64))
+    except TypeError:
+        raise InvalidTypeError(
+            "groups must hold labels of one kind, such as strings or integers. Got a mixture."
+        ) from None
 
 
 def group_folds(groups: ArrayLike, n: int, n_folds: int) -> NDArray[np.intp]:

@@ -21,8 +21,6 @@ __all__ = [
     "missed_alarm_rate",
 ]
 
-_WORDS = {1: "normal", -1: "anomaly"}
-
 
 def auc(y: ArrayLike, scores: ArrayLike) -> float:
     """Return the area under the ROC curve.
@@ -210,8 +208,9 @@ def _labels(y: ArrayLike, needs: tuple[int, ...]) -> Int64Array:
     labels = _signs(y, "y")
     for label in needs:
         if not np.any(labels == label):
+            word = "normal" if label == 1 else "anomaly"
             raise InvalidInputError(
-                f"y must hold at least one {label:+d} ({_WORDS[label]}). Got {len(labels)} labels "
+                f"y must hold at least one {label:+d} ({word}). Got {len(labels)} labels "
                 "without any: the measure does not exist for them."
             )
     return labels

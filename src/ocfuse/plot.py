@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation
-from ocfuse.scores.axis import N_BINS, ScoreAxis
+from ocfuse.scores.axis import ScoreAxis
 from ocfuse.stats.ranks import critical_difference as nemenyi
 from ocfuse.stats.ranks import mean_ranks, rank_correlation
 from ocfuse.system.packages import needed
@@ -70,7 +70,7 @@ def scores(
     known = _finite(normal, "normal", 1)
     fresh = np.empty(0) if new is None else _finite(new, "new", 1)
     axis = ScoreAxis.over(known, fresh if len(fresh) else known)
-    edges = axis.score(np.linspace(axis.low, axis.high, N_BINS + 1))
+    edges = axis.score(np.linspace(axis.low, axis.high, axis.n_bins + 1))
     for values, colour, label in ((known, NORMAL, "normal, held out"), (fresh, ALARM, "new")):
         if len(values):
             share = np.full(len(values), 1 / len(values))

@@ -1,6 +1,5 @@
 """Checks of arguments: score matrices, labels, contexts, thresholds and rates."""
 
-import numbers
 from numbers import Real
 from typing import Any, Protocol
 
@@ -11,11 +10,6 @@ from ocfuse.arrays import FloatArray, Int64Array
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, not_one_of
 
 NORMAL, UNKNOWN, ANOMALY = 1, 0, -1
-
-ADVICE = (
-    "y must hold +1 (normal), -1 (anomaly) and 0 or NaN (unknown), or be boolean with "
-    "True = normal. "
-)
 
 
 class GroupsLike(Protocol):
@@ -187,14 +181,20 @@ def check_training_labels(y: Any, n: int) -> Int64Array:
         labels = _from_objects(labels)
     if labels.dtype.kind == "b":
         return np.where(labels, NORMAL, ANOMALY)
-    if labels.dtype.kind not in "iuf":
-        raise InvalidInputError(f"{ADVICE}Got {_shown(labels)}. {_how_to_convert(labels)}")
-    known = labels[~np.isnan(labels)]
-    if not np.isin(known, (NORMAL, UNKNOWN, ANOMALY)).all():
-        raise InvalidInputError(f"{ADVICE}Got {_shown(labels)}. {_how_to_convert(labels)}")
+    allowed = (
+        "y must hold +1 (normal), -1 (anomaly) and 0 or NaN (unknown), or be boolean with "
+        "True = normal."
+    )
+    is_number = labels.dtype.kind in "iuf"
+    known = labels[~np.isnan(labels)] if is_number else labels
+    if not is_number or not np.isin(known, (NORMAL, UNKNOWN, ANOMALY)).all():
+        normal = "the_normal_value" if is_number else "'the normal class'"
+        raise InvalidInputError(
+            f"{allowed} Got {_shown(labels)}. Use np.where(y == {normal}, 1, -1)."
+        )
     if set(np.unique(known)) == {0, 1}:
         raise InvalidInputError(
-            f"{ADVICE}Got 0 and 1 only, which other libraries read as 1 = anomaly. "
+            f"{allowed} Got 0 and 1 only, which other libraries read as 1 = anomaly. "
             "For 1 = anomaly use 1 - 2 * y, for 0 = anomaly use y == 1, and if 0 means "
             "unknown write NaN instead."
         )
@@ -203,18 +203,15 @@ def check_training_labels(y: Any, n: int) -> Int64Array:
 
 def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
     """Return numbers or booleans with gaps as floats, and anything else as it is."""
-    values = [np.nan if value is None or value != value else value for value in _plain(labels)]
+    # pandas' NA cannot be compared
+    plain = [None if type(value).__name__ == "NAType" else value for value in labels]
+    values = [np.nan if value is None or value != value else value for value in plain]
     known = [value for value in values if value == value]
     if known and all(isinstance(value, bool | np.bool_) for value in known):
         return np.array([v if v != v else (NORMAL if v else ANOMALY) for v in values], dtype=float)
-    if all(isinstance(value, numbers.Real) for value in known):
+    if all(isinstance(value, Real) for value in known):
         return np.array(values, dtype=np.float64)
     return labels
-
-
-def _plain(labels: NDArray[Any]) -> list[Any]:
-    """Return the values with None for pandas' NA, which cannot be compared."""
-    return [None if type(value).__name__ == "NAType" else value for value in labels]
 
 
 def _shown(labels: NDArray[Any]) -> str:
@@ -226,12 +223,6 @@ def _shown(labels: NDArray[Any]) -> str:
         repr(value.item() if hasattr(value, "item") else value) for value in values[:5]
     )
     return shown + (", ..." if len(values) > 5 else "")
-
-
-def _how_to_convert(labels: NDArray[Any]) -> str:
-    if labels.dtype.kind in "iuf":
-        return "Use np.where(y == the_normal_value, 1, -1)."
-    return "Use np.where(y == 'the normal class', 1, -1)."
 
 
 def score_matrix(S: ArrayLike, n_columns: int | None = None) -> FloatArray:

@@ -114,14 +114,14 @@ def test_member_of_a_pool(data):
     assert first.names_ == ["iforest", "ecod"]
     assert given.random_state is None
     assert first.members_[0][1].detector_.random_state is not None
-    np.testing.assert_array_equal(first.honest_scores_, second.honest_scores_)
+    np.testing.assert_array_equal(first.out_of_fold_scores_, second.out_of_fold_scores_)
     np.testing.assert_array_equal(first.score_samples(new), second.score_samples(new))
     expected = np.empty(len(X))
     for fold in range(4):
         test = np.arange(fold, len(X), 4)
         model = from_pyod(ECOD()).fit(np.delete(X, test, axis=0))
         expected[test] = model.score_samples(X[test])
-    np.testing.assert_array_equal(first.honest_scores_[:, 1], expected)
+    np.testing.assert_array_equal(first.out_of_fold_scores_[:, 1], expected)
 
 
 def test_columns_must_match(data):

@@ -113,7 +113,7 @@ def test_closed_form_is_near_the_folds(detector):
     assert np.corrcoef(exact, folded)[0, 1] > 0.8
 
 
-def test_honest_scores_by_fold_are_those_of_clones():
+def test_out_of_fold_scores_by_fold_are_those_of_clones():
     X = rows(30, 3)
     gram = Gram(X)
     folds = interleaved_folds(30)

@@ -88,7 +88,7 @@ def test_closed_forms_say_what_refits_without_the_row_say(inner):
 def test_without_a_closed_form_it_goes_by_folds(inner):
     assert not Compressed(inner).is_closed(60, 4)
     pool = Pool([Compressed(inner)]).fit(table(60, 3), random_state=0)
-    assert np.isfinite(pool.honest_scores_).all()
+    assert np.isfinite(pool.out_of_fold_scores_).all()
 
 
 def test_the_detector_says_how_many_rows_and_which_rate():

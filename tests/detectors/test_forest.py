@@ -83,7 +83,7 @@ def test_batch_equals_one_by_one_to_the_last_bit():
 
 
 @pytest.mark.slow
-def test_honest_scores_ask_only_trees_that_have_not_drawn_the_row():
+def test_out_of_fold_scores_ask_only_trees_that_have_not_drawn_the_row():
     X = normal(600, 3)
     forest = Forest(40, random_state=0).fit_gram(gram := Gram(X))
     out_of_fold = out_of_fold_scores(forest, gram, ())
@@ -110,7 +110,7 @@ def test_few_rows_are_judged_by_folds_of_smaller_forests(n, n_trees, n_small):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [120, 420, 900])
-def test_honest_scores_are_like_those_of_fresh_rows(n):
+def test_out_of_fold_scores_are_like_those_of_fresh_rows(n):
     rng = np.random.default_rng(n)
     gaps, alarms = [], []
     for seed in range(2):

@@ -191,7 +191,7 @@ def test_members_of_a_pool_score_as_they_do_alone(groups):
         np.testing.assert_allclose(alone.score_samples(Q), scores[:, j], rtol=1e-9)
         each = np.concatenate([alone.score_samples(Q[i : i + 1]) for i in range(5)])
         np.testing.assert_allclose(each, scores[:5, j], rtol=1e-10)
-    assert np.isfinite(pool.honest_scores_).all()
+    assert np.isfinite(pool.out_of_fold_scores_).all()
 
 
 def test_groups_are_held_out_with_their_landmarks():
@@ -201,7 +201,7 @@ def test_groups_are_held_out_with_their_landmarks():
     gram = Gram(X)
     part, query = gram.fold(np.flatnonzero(others), np.flatnonzero(~others))
     expected = KPCA(max_samples=50, landmarks=40).fit_gram(part).score_query(query)
-    np.testing.assert_allclose(pool.honest_scores_[~others, 0], expected, rtol=1e-9)
+    np.testing.assert_allclose(pool.out_of_fold_scores_[~others, 0], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", [lambda kernel: kernel, Whitened, Compressed])
@@ -218,7 +218,7 @@ def test_a_fold_with_fewer_rows_than_the_switch_goes_the_way_of_the_fit(detector
         assert ways[0] == ways[1]
         assert (ways[0] == "exact") == (method == "exact")
         expected = fold.score_query(query)
-        np.testing.assert_allclose(pool.honest_scores_[held_out, 0], expected, rtol=1e-9)
+        np.testing.assert_allclose(pool.out_of_fold_scores_[held_out, 0], expected, rtol=1e-9)
 
 
 def test_a_saved_model_scores_alike():

@@ -256,7 +256,9 @@ def test_members_of_different_views_share_rows_and_nothing_else(X, new):
         atol=1e-12,
     )
     np.testing.assert_allclose(
-        together.honest_scores_, np.hstack([pool.honest_scores_ for pool in apart]), atol=1e-12
+        together.out_of_fold_scores_,
+        np.hstack([pool.out_of_fold_scores_ for pool in apart]),
+        atol=1e-12,
     )
 
 
@@ -312,17 +314,17 @@ def refits(estimator, X, folds):
     ],
     ids=repr,
 )
-def test_honest_scores_of_other_estimators_equal_refits(X, estimator):
+def test_out_of_fold_scores_of_other_estimators_equal_refits(X, estimator):
     pool = Pool([estimator]).fit(X, random_state=0)
     expected = refits(pool.members_[0][1], X, [np.arange(f, 90, 4) for f in range(4)])
-    np.testing.assert_allclose(pool.honest_scores_[:, 0], expected, rtol=1e-10)
+    np.testing.assert_allclose(pool.out_of_fold_scores_[:, 0], expected, rtol=1e-10)
 
 
-def test_honest_scores_of_gmm_equal_refits(X):
+def test_out_of_fold_scores_of_gmm_equal_refits(X):
     # reg_covar is relative to the scale of all rows, which the folds share
     pool = Pool([GMM(1, reg_covar=1e-9)], n_folds=3).fit(X)
     expected = refits(GMM(1, reg_covar=1e-9), X, [np.arange(f, 90, 3) for f in range(3)])
-    np.testing.assert_allclose(pool.honest_scores_[:, 0], expected, rtol=1e-6)
+    np.testing.assert_allclose(pool.out_of_fold_scores_[:, 0], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("member", [KNN(), KNN(method="mean"), OneClassGP(), Marginal()])
@@ -333,26 +335,26 @@ def test_exact_closed_forms_equal_leaving_one_out(X, member):
     for i in range(25):
         part, query = gram.fold(np.delete(np.arange(25), i), np.array([i]))
         expected = clone(member).fit_gram(part).score_query(query)[0]
-        assert pool.honest_scores_[i, 0] == pytest.approx(expected, rel=1e-6)
+        assert pool.out_of_fold_scores_[i, 0] == pytest.approx(expected, rel=1e-6)
 
 
-def test_local_outlier_factor_brings_its_own_honest_scores(X):
+def test_local_outlier_factor_brings_its_own_out_of_fold_scores(X):
     pool = Pool([LocalOutlierFactor(novelty=True), LOF(20)]).fit(X)
     theirs = LocalOutlierFactor().fit(X).negative_outlier_factor_
-    np.testing.assert_array_equal(pool.honest_scores_[:, 0], theirs)
-    np.testing.assert_allclose(pool.honest_scores_[:, 1], theirs, rtol=1e-8)
+    np.testing.assert_array_equal(pool.out_of_fold_scores_[:, 0], theirs)
+    np.testing.assert_allclose(pool.out_of_fold_scores_[:, 1], theirs, rtol=1e-8)
 
 
 @pytest.mark.slow
 def test_in_sample_scores_never_appear(X):
     pool = Pool("default").fit(X, random_state=0)
-    differs = pool.honest_scores_ != pool.score_samples(X)
+    differs = pool.out_of_fold_scores_ != pool.score_samples(X)
     for column, (name, member) in enumerate(pool.members_):
         # a row that supports no hypersphere may be left out without any change
         assert differs[:, column].all() or isinstance(member, SVDD), name
         assert differs[:, column].any(), name
     # out-of-fold scores are lower on the whole: nobody has seen the row
-    assert (pool.honest_scores_.mean(axis=0) < pool.score_samples(X).mean(axis=0)).all()
+    assert (pool.out_of_fold_scores_.mean(axis=0) < pool.score_samples(X).mean(axis=0)).all()
 
 
 def test_seen_rows_are_their_own_neighbours(X):
@@ -360,8 +362,8 @@ def test_seen_rows_are_their_own_neighbours(X):
     pool = Pool(members).fit(X)
     seen = pool.score_samples(X)
     assert not seen[:, :2].any()
-    np.testing.assert_array_equal(seen[:, 2], pool.honest_scores_[:, 0])
-    assert (pool.honest_scores_ < 0).all()
+    np.testing.assert_array_equal(seen[:, 2], pool.out_of_fold_scores_[:, 0])
+    assert (pool.out_of_fold_scores_ < 0).all()
 
 
 def test_rows_outside_the_core_get_the_plain_score(X):
@@ -371,9 +373,9 @@ def test_rows_outside_the_core_get_the_plain_score(X):
     outside = ~(X[:, None] == inside[None]).all(axis=2).any(axis=1)
     assert outside.sum() == 50
     plain = pool.score_samples(X)
-    np.testing.assert_allclose(pool.honest_scores_[outside], plain[outside], rtol=1e-9)
-    assert (pool.honest_scores_[~outside, 1] < plain[~outside, 1]).all()
-    assert (pool.honest_scores_[~outside, 3] != plain[~outside, 3]).all()
+    np.testing.assert_allclose(pool.out_of_fold_scores_[outside], plain[outside], rtol=1e-9)
+    assert (pool.out_of_fold_scores_[~outside, 1] < plain[~outside, 1]).all()
+    assert (pool.out_of_fold_scores_[~outside, 3] != plain[~outside, 3]).all()
 
 
 # --- groups ------------------------------------------------------------------------------------
@@ -418,7 +420,7 @@ def test_groups_are_never_split(n_groups, kind):
     pool = Pool(members).fit(
         X, groups=group.astype(kind), progress=lambda *step: steps.append(step)
     )
-    assert (pool.honest_scores_ == 0).all()
+    assert (pool.out_of_fold_scores_ == 0).all()
     assert (pool.score_samples(X) == 1).all()
     assert steps[-1][2:] == (3 * (1 + min(4, n_groups)), 3 * (1 + min(4, n_groups)))
 
@@ -427,7 +429,7 @@ def test_local_outlier_factor_goes_by_folds_with_groups(X):
     groups = np.arange(90) // 10
     pool = Pool([LocalOutlierFactor(novelty=True)]).fit(X, groups=groups)
     theirs = LocalOutlierFactor().fit(X).negative_outlier_factor_
-    assert (pool.honest_scores_[:, 0] != theirs).any()
+    assert (pool.out_of_fold_scores_[:, 0] != theirs).any()
 
 
 @pytest.mark.parametrize(
@@ -471,10 +473,10 @@ def test_random_state_and_n_jobs_change_no_bit(X, new):
     ]
     pools = [Pool(members).fit(X, random_state=5, n_jobs=n_jobs) for n_jobs in (None, 2)]
     for pool in pools[1:]:
-        np.testing.assert_array_equal(pool.honest_scores_, pools[0].honest_scores_)
+        np.testing.assert_array_equal(pool.out_of_fold_scores_, pools[0].out_of_fold_scores_)
         np.testing.assert_array_equal(pool.score_samples(new), pools[0].score_samples(new))
     other = Pool(members).fit(X, random_state=6)
-    assert (other.honest_scores_[:, 2] != pools[0].honest_scores_[:, 2]).any()
+    assert (other.out_of_fold_scores_[:, 2] != pools[0].out_of_fold_scores_[:, 2]).any()
 
 
 def test_a_seed_of_the_user_is_kept(X):
@@ -514,7 +516,7 @@ def test_normalised_scores_are_batch_invariant_on_copies(kind, normaliser):
     near, far = X[:9] + 1e-7 * rng.normal(size=(9, 3)), 9 * rng.normal(size=(5, 3))
     rows = np.vstack([X[:10], near, rng.normal(size=(10, 3)), far])
     pool = Pool(MANY).fit(X, random_state=0)
-    fitted = clone(normaliser).fit(pool.honest_scores_)
+    fitted = clone(normaliser).fit(pool.out_of_fold_scores_)
     batch = fitted.transform(pool.score_samples(rows))
     single = np.vstack([fitted.transform(pool.score_samples(row[None])) for row in rows])
     np.testing.assert_allclose(single, batch, rtol=1e-10, atol=1e-10)
@@ -564,10 +566,10 @@ def test_failing_member_is_named(X, failing, n_jobs):
         pool = Pool(members, on_error="drop").fit(X, n_jobs=n_jobs)
     assert pool.names_ == ["good", "other"]
     assert list(pool.dropped_) == ["bad"]
-    assert pool.honest_scores_.shape == (90, 2)
+    assert pool.out_of_fold_scores_.shape == (90, 2)
     assert pool.score_samples(X).shape == (90, 2)
     alone = Pool({"good": KNN(), "other": Fragile()}).fit(X)
-    np.testing.assert_array_equal(pool.honest_scores_, alone.honest_scores_)
+    np.testing.assert_array_equal(pool.out_of_fold_scores_, alone.out_of_fold_scores_)
 
 
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.MemberWarning")
@@ -583,7 +585,7 @@ def test_rows_out_of_reach_score_far_below_the_others(X, bandwidth, grouped):
     density = KernelDensity(kernel="tophat", bandwidth=bandwidth)
     pool = Pool({"knn": KNN(), "density": density}).fit(X, groups)
     lowest = pool.lowest_["density"]
-    out_of_fold = pool.honest_scores_[:, 1]
+    out_of_fold = pool.out_of_fold_scores_[:, 1]
     assert np.isfinite(out_of_fold).all()
     out_of_reach = out_of_fold == lowest
     assert out_of_reach.any()
@@ -690,7 +692,7 @@ def test_landmarks_begin_where_the_large_pool_does():
 @pytest.mark.slow
 def test_the_default_pool_passes_through_folds_of_groups_and_files(X, new):
     pool = Pool(small_forest("default")).fit(X, groups=np.arange(90) // 5, random_state=0)
-    assert np.isfinite(pool.honest_scores_).all()
+    assert np.isfinite(pool.out_of_fold_scores_).all()
     data = skops.io.dumps(pool)
     loaded = skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
     scores = pool.score_samples(new)
@@ -712,7 +714,7 @@ def test_columns_come_in_the_order_given(X, new):
     assert pool.names_ == ["z", "a", "m", "b"]
     turned = Pool(members[::-1]).fit(X)
     np.testing.assert_allclose(turned.score_samples(new)[:, ::-1], pool.score_samples(new))
-    np.testing.assert_allclose(turned.honest_scores_[:, ::-1], pool.honest_scores_)
+    np.testing.assert_allclose(turned.out_of_fold_scores_[:, ::-1], pool.out_of_fold_scores_)
     np.testing.assert_array_equal(pool.score_samples(new)[:, 0], KNN().fit(X).score_samples(new))
 
 
@@ -818,7 +820,7 @@ def test_a_saved_pool_gives_the_same_bits(X, new):
     assert all(name.startswith(("ocfuse.detectors.", "sklearn.")) for name in trusted)
     loaded = skops.io.loads(data, trusted=trusted)
     np.testing.assert_array_equal(loaded.score_samples(new), pool.score_samples(new))
-    np.testing.assert_array_equal(loaded.honest_scores_, pool.honest_scores_)
+    np.testing.assert_array_equal(loaded.out_of_fold_scores_, pool.out_of_fold_scores_)
     references = {
         id(member.reference_) for _, member in loaded.members_ if hasattr(member, "reference_")
     }
@@ -831,7 +833,7 @@ def test_few_rows(n, m):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, m))
     pool = Pool(MANY).fit(X, random_state=0)
-    assert np.isfinite(pool.honest_scores_).all()
+    assert np.isfinite(pool.out_of_fold_scores_).all()
     assert np.isfinite(pool.score_samples(rng.normal(size=(4, m)))).all()
 
 
@@ -840,7 +842,7 @@ def test_few_rows_in_groups(n):
     X = np.random.default_rng(n).normal(size=(n, 2))
     groups = np.arange(n) > 0
     pool = Pool(MANY).fit(X, groups=groups, random_state=0)
-    assert np.isfinite(pool.honest_scores_).all()
+    assert np.isfinite(pool.out_of_fold_scores_).all()
 
 
 def test_equal_rows_and_constant_columns():

@@ -71,7 +71,7 @@ def test_linear_maps_do_not_matter_with_many_rows():
         assert np.corrcoef(scores, turned)[0, 1] > 0.99
 
 
-def test_honest_scores_are_no_better_than_those_of_fresh_rows():
+def test_out_of_fold_scores_are_no_better_than_those_of_fresh_rows():
     members = {
         "maha": Mahalanobis(),
         "wknn": Whitened(KNN(5)),
@@ -83,7 +83,9 @@ def test_honest_scores_are_no_better_than_those_of_fresh_rows():
         X, fresh = table(120, 60, seed), table(1000, 60, seed + 10)
         pool = Pool(members).fit(X)
         scores = pool.score_samples(fresh)
-        out_of_fold.append([share_below(scores[:, j], pool.honest_scores_[:, j]) for j in range(4)])
+        out_of_fold.append(
+            [share_below(scores[:, j], pool.out_of_fold_scores_[:, j]) for j in range(4)]
+        )
         white = Gram(X).view(Whitening)
         closed.append(
             [

@@ -34,7 +34,7 @@ def test_members_do_not_see_it(fitted):
     X, _ = phases(300, 0)
     blind = FusedDetector(MEMBERS, random_state=0).fit(X, np.ones(300))
     np.testing.assert_array_equal(fitted.transform(X), blind.transform(X))
-    np.testing.assert_array_equal(fitted.pool_.honest_scores_, blind.pool_.honest_scores_)
+    np.testing.assert_array_equal(fitted.pool_.out_of_fold_scores_, blind.pool_.out_of_fold_scores_)
 
 
 def test_what_is_normal_depends_on_it(fitted):

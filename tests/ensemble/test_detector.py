@@ -227,7 +227,7 @@ class TestSituations:
         groups = np.repeat(np.arange(30), 4)
         plain = FusedDetector([KNN(n_neighbors=1)], fusion="sum").fit(alike)
         grouped = FusedDetector([KNN(n_neighbors=1)], fusion="sum").fit(alike, groups=groups)
-        held_out = plain.pool_.honest_scores_, grouped.pool_.honest_scores_
+        held_out = plain.pool_.out_of_fold_scores_, grouped.pool_.out_of_fold_scores_
         assert np.median(held_out[0]) > 3 * np.median(held_out[1])  # nearer to 0
         fresh = ring(400, 9)
         assert np.mean(grouped.predict(fresh) == -1) < np.mean(plain.predict(fresh) == -1)

@@ -1,5 +1,7 @@
 """Above 2,000 rows: another pool, landmarks, and the same promises."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
@@ -16,9 +18,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.ThresholdWarn
 
 
 def small_chunks(monkeypatch, size):
-    monkeypatch.setattr(score, "MOST_ALONE", size)
-    monkeypatch.setattr(score, "FIRST_ROWS", 1)
-    monkeypatch.setattr(score, "MOST_ROWS", size)
+    small = partial(score.in_chunks, most_alone=size, first_rows=1, most_rows=size)
+    monkeypatch.setattr(score, "in_chunks", small)
 
 
 def rows(n, seed, m=8):

@@ -1,6 +1,7 @@
 """One chain scores, in chunks: whatever their size and their threads, the result is the same."""
 
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,17 +9,15 @@ import pytest
 from ocfuse import FusedDetector
 from ocfuse.ensemble import score
 from ocfuse.ensemble.report import report_data
-from ocfuse.ensemble.score import in_chunks
 from ocfuse.system.threads import allowed_threads
 
+in_chunks = partial(score.in_chunks, most_alone=99, first_rows=34, most_rows=100)
 X = np.random.default_rng(0).normal(size=(1234, 3))
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(score, "MOST_ALONE", 99)
-    monkeypatch.setattr(score, "FIRST_ROWS", 34)
-    monkeypatch.setattr(score, "MOST_ROWS", 100)
+    monkeypatch.setattr(score, "in_chunks", in_chunks)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
 
 
@@ -29,7 +28,7 @@ def test_every_row_once_and_in_order(n, n_jobs):
     np.testing.assert_array_equal(np.concatenate(parts), X[:n])
 
 
-def seen(n_jobs=None, **settings):
+def seen(n_jobs=None):
     """Return the length, the thread and the threads allowed of every chunk."""
     found = []
 
@@ -38,7 +37,7 @@ def seen(n_jobs=None, **settings):
         found.append((len(part), threading.get_ident(), allowed_threads()))
         return part
 
-    in_chunks(compute, len(X), n_jobs, **settings)
+    in_chunks(compute, len(X), n_jobs)
     return found
 
 
@@ -64,7 +63,6 @@ def test_the_first_chunk_is_done_before_others_begin():
 def test_as_many_threads_as_asked_for():
     here = threading.get_ident()
     assert {ident for _, ident, _ in seen(n_jobs=1)} == {here}
-    assert {ident for _, ident, _ in seen(at_once=False)} == {here}
     assert {ident for _, ident, _ in seen(n_jobs=3)[1:]}.isdisjoint({here})
 
 

@@ -155,7 +155,9 @@ def test_a_smaller_pool_scores_as_the_whole(X):
         columns = [pool.names_.index(name) for name in kept]
         whole = pool.score_samples(X[:7])
         np.testing.assert_allclose(smaller.score_samples(X[:7]), whole[:, columns], atol=1e-10)
-        np.testing.assert_array_equal(smaller.honest_scores_, pool.honest_scores_[:, columns])
+        np.testing.assert_array_equal(
+            smaller.out_of_fold_scores_, pool.out_of_fold_scores_[:, columns]
+        )
     assert len(pool.names_) == 16
 
 

@@ -17,6 +17,7 @@ from ocfuse.fusion import (
     SingleBest,
     SumRule,
     TrimmedMean,
+    TrustFusion,
 )
 from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.stacking import StackedFusion
@@ -42,6 +43,7 @@ LEARNED = [
     SingleBest(),
     CompetenceFusion(),
     CompetenceFusion(p=3.0, locality=Locality()),
+    TrustFusion(),
     LabelledFusion(LpFusion(p=3.0)),
 ]
 ALL = RULES + LEARNED

@@ -1,17 +1,29 @@
-"""The contract, on every fusion."""
+"""The contract of every fusion, with context where it knows places, and evidence for members."""
 
 import warnings
 
 import numpy as np
 import pytest
 import skops.io
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, OcfuseWarning
-from ocfuse.fusion import LocalLpFusion, LpFusion, MajorityVote, SumRule
-from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion import (
+    CompetenceFusion,
+    LabelledFusion,
+    LocalLpFusion,
+    LpFusion,
+    MajorityVote,
+    SumRule,
+)
+from ocfuse.fusion.base import BaseFusion, Evidence, Ranked, auc_of
+from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.stacking import StackedFusion
 from tests.fusion.cases import ALL, RULES, name_of, scores
 
@@ -370,3 +382,125 @@ def test_stacking_may_call_what_is_far_for_every_member_the_most_normal():
     stacked = StackedFusion(LogisticRegression(C=100.0)).fit(Z, y)
     fused = stacked.fuse(np.vstack([Z, [[-1e5, -1e6]]]))
     assert fused[-1] > fused[:-1].max()
+
+
+LOCAL = [
+    CompetenceFusion(context_weight=1.0),
+    CompetenceFusion(context_weight=1.0, locality=Locality()),
+    LocalLpFusion(anchors=4),
+    LocalLpFusion(anchors="query"),
+]
+
+
+@pytest.fixture(name="rows")
+def _rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    Z = 1 - np.abs(X @ rng.normal(size=(2, 3)))
+    y = np.r_[np.ones(120), -np.ones(30)]
+    return Z, y, X, rng.normal(size=(150, 1))
+
+
+@pytest.mark.parametrize("fusion", LOCAL)
+def test_it_adds_to_the_squared_distance(fusion, rows):
+    """Context is one more column for everything that looks for neighbours."""
+    Z, y, X, C = rows
+    both = np.hstack([X, C])
+    with_context = fusion.fit(Z, y, X, context=C)
+    scores, weights = with_context.fuse(Z, X, C), with_context.weights(X, C)
+    norms = with_context.local_p(X, C)
+    as_columns = fusion.fit(Z, y, both)
+    np.testing.assert_array_equal(scores, as_columns.fuse(Z, both))
+    np.testing.assert_array_equal(weights, as_columns.weights(both))
+    np.testing.assert_array_equal(norms, as_columns.local_p(both))
+
+
+@pytest.mark.parametrize("fusion", LOCAL)
+def test_it_matters(fusion, rows):
+    Z, y, X, C = rows
+    fitted = fusion.fit(Z, y, X, context=3 * C)
+    assert not np.allclose(fitted.weights(X, 3 * C), fitted.weights(X, np.zeros_like(C)))
+    base, parts = fitted.contributions(Z, X, C)
+    np.testing.assert_allclose(base + parts.sum(axis=1), fitted.fuse(Z, X, C))
+
+
+def test_one_column_may_be_a_vector(rows):
+    Z, y, X, C = rows
+    fitted = CompetenceFusion().fit(Z, y, X, context=C[:, 0])
+    assert (fitted.n_features_, fitted.n_context_) == (2, 1)
+    np.testing.assert_array_equal(fitted.fuse(Z, X, C[:, 0]), fitted.fuse(Z, X, C))
+
+
+def test_classifiers_of_known_anomalies_do_not_see_it(rows):
+    Z, y, X, C = rows
+    fusion = LabelledFusion(CompetenceFusion(context_weight=1.0))
+    fitted = fusion.fit(Z, y, X, context=C)
+    assert fitted.classifier_.n_features_in_ == 2
+    assert fitted.joint_classifier_.n_features_in_ == 5
+    assert (fitted.fusion_.n_features_, fitted.fusion_.n_context_) == (2, 1)
+    assert not np.array_equal(fitted.fuse(Z, X, C), fitted.fuse(Z, X, -C))
+
+
+def test_rules_without_places_ignore_it(rows):
+    Z, _, X, C = rows
+    np.testing.assert_array_equal(
+        SumRule().fit(Z, context=C).fuse(Z, X, C), SumRule().fit(Z).fuse(Z)
+    )
+
+
+def test_it_is_needed_as_in_fit(rows):
+    Z, y, X, C = rows
+    fitted = CompetenceFusion().fit(Z, y, X, context=C)
+    with pytest.raises(InvalidInputError, match=r"context must have 1 columns.*Pass context="):
+        fitted.fuse(Z, X)
+    with pytest.raises(InvalidInputError, match="context must have 1 columns"):
+        fitted.fuse(Z, X, np.hstack([C, C]))
+    with pytest.raises(InvalidInputError, match="context must have 150 rows"):
+        fitted.fuse(Z, X, C[:3])
+    with pytest.raises(InvalidInputError, match="context must be finite"):
+        fitted.fuse(Z, X, np.full_like(C, np.nan))
+    with pytest.raises(InvalidInputError, match=r"context must have 0 columns.*Leave it out"):
+        CompetenceFusion().fit(Z, y, X).fuse(Z, X, C)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 30))
+def test_areas_are_those_of_scikit_learn(seed, n, q):
+    rng = np.random.default_rng(seed)
+    normal, others = rng.integers(0, 5, (n, 3)), rng.integers(0, 5, (q, 3))
+    truth = np.repeat([1, 0], [n, q])
+    expected = [roc_auc_score(truth, column) for column in np.vstack([normal, others]).T]
+    np.testing.assert_allclose(auc_of(normal, others), expected)
+    np.testing.assert_array_equal(Ranked(others).below(normal), auc_of(normal, others))
+    # to the bit what ranks of all rows together give
+    ranks = rankdata(np.vstack([normal, others]), axis=0)[:n].sum(axis=0)
+    np.testing.assert_array_equal(auc_of(normal, others), (ranks - n * (n + 1) / 2) / (n * q))
+
+
+def test_ranks_do_not_mind_how_far_a_member_is_ahead():
+    near = Evidence(np.array([[0.6], [0.7], [0.71]]), np.ones(1))
+    far = Evidence(np.array([[0.6], [0.7], [1.0]]), np.ones(1))
+    np.testing.assert_array_equal(near.by_rank(), far.by_rank())
+    assert far.by_value()[2] > near.by_value()[2]
+
+
+def test_votes_weigh_comparisons_and_ties_share_a_rank():
+    auc = np.array([[0.9, 0.5], [0.6, 0.5], [0.8, 0.9]])
+    np.testing.assert_allclose(Evidence(auc, np.array([1.0, 0.0])).by_rank(), [1, 1 / 3, 2 / 3])
+    np.testing.assert_allclose(Evidence(auc, np.array([0.0, 2.0])).by_rank(), [0.5, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("auc", "vote"),
+    [
+        (np.ones(3), np.ones(1)),
+        (np.ones((3, 2)), np.ones(3)),
+        (np.ones((3, 2)), np.zeros(2)),
+        (np.ones((3, 2)), np.array([2.0, -1.0])),
+        (np.full((3, 1), np.nan), np.ones(1)),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(auc, vote):
+    with pytest.raises(InvalidInputError, match="Evidence needs"):
+        Evidence(auc, vote)

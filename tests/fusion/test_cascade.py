@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.special import expit
 from scipy.stats import kstest
 from sklearn.metrics import roc_auc_score
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion import CascadeFusion
+from ocfuse.fusion.cascade import tail_knots, tail_log_odds
 from tests.fusion.cases import scores
 
 
@@ -129,3 +133,38 @@ def test_wrong_parameters_are_refused(model, message):
 def test_wrong_scores_are_refused_by_stage():
     with pytest.raises(InvalidInputError, match="4 columns"):
         CascadeFusion().fit(normals(20)).stage([[1.0, 2.0]])
+
+
+numbers = st.floats(-100, 100).map(lambda v: round(v, 2))
+
+
+def test_weights_of_knots_count_as_copies():
+    rng = np.random.default_rng(0)
+    r, c = rng.normal(size=30), rng.integers(1, 5, 30)
+    ours, theirs = tail_knots(r, c.astype(float)), tail_knots(np.repeat(r, c), np.ones(c.sum()))
+    np.testing.assert_allclose(ours, theirs)
+
+
+def test_log_odds_are_those_of_the_share_below():
+    r = np.arange(1.0, 100.0)
+    at, odds = tail_knots(r, np.ones(99))
+    found = tail_log_odds(np.array([50.0, 10.5, 90.0]), at, odds, 1.0)
+    share = 1 / (1 + np.exp(-found))
+    np.testing.assert_allclose(share, [0.5, 10 / 99, 89.5 / 99], atol=2e-4)
+
+
+@given(arrays(np.float64, 12, elements=numbers), st.lists(numbers, min_size=2, max_size=8))
+@settings(deadline=None, max_examples=60)
+def test_log_odds_rise_with_the_score(r, points):
+    at, odds = tail_knots(r, np.ones(12))
+    found = tail_log_odds(np.sort(points), at, odds, 0.5)
+    assert np.isfinite(found).all()
+    assert (np.diff(found) >= 0).all()
+
+
+def test_far_tails_do_not_tie():
+    at, odds = tail_knots(np.linspace(0, 1, 1000), np.ones(1000))
+    assert len(at) <= 257
+    assert (at[0], at[-1]) == (0.0, 1.0)
+    far = tail_log_odds(np.array([-1e6, -1e3, 2.0, 1e6]), at, odds, 0.3)
+    assert (np.diff(far) > 0).all()

@@ -1,4 +1,4 @@
-"""Fixed rules: known values, and laws of every rule."""
+"""Fixed rules: known values, laws of every rule, quantiles, and the single best member."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import trim_mean
 from sklearn.base import clone
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion import (
@@ -16,9 +17,11 @@ from ocfuse.fusion import (
     MedianRule,
     MinRule,
     ProductRule,
+    SingleBest,
     SumRule,
     TrimmedMean,
 )
+from ocfuse.fusion.rules import logistic_scale, weighted_quantile
 from tests.fusion.cases import RULES, name_of, scores
 
 Z = np.array([[0.2, 0.9, 0.4, -3.0, 0.5], [1.0, 1.0, 0.0, 0.0, 7.0]])
@@ -156,3 +159,69 @@ def test_shares_of_a_row_add_up_to_one(rule):
 def test_wrong_parameters_are_refused(rule, message):
     with pytest.raises(InvalidInputError, match=message):
         rule.fit(Z)
+
+
+def test_best_by_auc():
+    Z, y, X = scores(d=5)
+    model = SingleBest().fit(Z, y)
+    quality = [roc_auc_score(y, z) for z in Z.T]
+    np.testing.assert_allclose(model.quality_, quality)
+    assert model.best_ == int(np.argmax(quality))
+    np.testing.assert_array_equal(model.fuse(Z), Z[:, model.best_])
+    assert model.weights(X)[0, model.best_] == 1.0
+
+
+def test_best_by_average_precision_of_the_anomalies():
+    Z, y, _ = scores(d=5)
+    model = SingleBest("average-precision").fit(Z, y)
+    np.testing.assert_allclose(model.quality_, [average_precision_score(y < 0, -z) for z in Z.T])
+
+
+def test_weights_can_change_the_choice():
+    Z = np.array([[0.9, 0.5], [0.1, 0.6], [0.5, 0.55]])
+    y = [1, 1, -1]
+    assert SingleBest().fit(Z, y, sample_weight=[3, 1, 1]).best_ == 0
+    assert SingleBest().fit(Z, y, sample_weight=[1, 3, 1]).best_ == 1
+
+
+def test_the_first_of_equals():
+    assert SingleBest().fit([[1.0, 1.0], [0.0, 0.0]], [1, -1]).best_ == 0
+
+
+def test_unknown_criterion():
+    with pytest.raises(InvalidInputError, match="'auc', 'average-precision'"):
+        SingleBest("f1").fit([[1.0], [0.0]], [1, -1])
+
+
+numbers = st.floats(-100, 100).map(lambda v: round(v, 2))
+
+
+@given(arrays(np.float64, (9, 2), elements=numbers), st.floats(0, 1))
+@settings(deadline=None, max_examples=60)
+def test_quantile_keeps_its_rate_and_is_the_largest(Z, rate):
+    c = np.arange(1.0, 10.0)
+    q = weighted_quantile(Z, c, rate)
+    for z, v in zip(Z.T, q, strict=True):
+        assert v in z
+        assert c[z < v].sum() <= (rate + 1e-9) * c.sum()
+        above = z[z > v]
+        if above.size:
+            assert c[z < above.min()].sum() > rate * c.sum()
+
+
+def test_weights_count_as_copies():
+    rng = np.random.default_rng(0)
+    Z, c = rng.normal(size=(30, 3)), rng.integers(1, 5, 30)
+    copies, ones = np.repeat(Z, c, axis=0), np.ones(c.sum())
+    for rate in (0.0, 0.05, 0.5, 1.0):
+        np.testing.assert_array_equal(
+            weighted_quantile(Z, c.astype(float), rate), weighted_quantile(copies, ones, rate)
+        )
+    np.testing.assert_allclose(logistic_scale(Z, c), logistic_scale(copies, ones))
+
+
+def test_constant_columns_have_unit_scale():
+    Z = np.column_stack([np.full(50, 0.1), np.linspace(0, 1, 50), np.full(50, 1e9 + 0.1)])
+    scale = logistic_scale(Z, np.ones(50))
+    assert scale[0] == scale[2] == 1.0
+    assert scale[1] == pytest.approx(np.linspace(0, 1, 50).std() * np.sqrt(3) / np.pi)

@@ -160,7 +160,7 @@ class TestNature:
     @pytest.mark.parametrize("draw", [measurements, counts, bits, halves, a_number_and_flags])
     def test_rows_that_are_drawn_one_by_one_all_count(self, draw):
         """One in 500 may be so near to another, by chance, that it counts as a copy."""
-        different = sum(find_copies(draw(300, seed)).n_different for seed in range(5))
+        different = sum(len(np.unique(find_copies(draw(300, seed)))) for seed in range(5))
         assert different >= 0.998 * 5 * 300
 
     @pytest.mark.parametrize(
@@ -169,16 +169,16 @@ class TestNature:
     @pytest.mark.parametrize("n_columns", [1, 2, 4, 30])
     def test_copies_of_measurements_are_found(self, copied, n_columns):
         X = np.random.default_rng(n_columns).normal(size=(200, n_columns))
-        different = find_copies(copied(X)).n_different
+        different = len(np.unique(find_copies(copied(X))))
         assert 199 <= different <= 203
 
     def test_a_narrow_mode_is_not_taken_for_copies(self):
         rng = np.random.default_rng(0)
         narrow, wide = rng.normal(0, 1e-5, size=(150, 4)), rng.normal(100, 10, size=(300, 4))
-        assert find_copies(np.vstack([narrow, wide])).n_different == 450
+        assert len(np.unique(find_copies(np.vstack([narrow, wide])))) == 450
 
     def test_a_column_of_one_value_is_no_copy(self):
-        assert find_copies(np.ones((50, 3))).n_different == 50
+        assert len(np.unique(find_copies(np.ones((50, 3))))) == 50
 
     def test_a_state_that_many_groups_pass_through_does_not_make_them_one(self):
         rng = np.random.default_rng(0)

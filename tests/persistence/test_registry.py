@@ -174,3 +174,15 @@ def test_words_of_users_are_not_names(tmp_path):
     model.notes_ = {"__module__": "ocfuse.encoder", "__class__": "FeatureEncoder", "__loader__": 1}
     loaded = load(save(model, tmp_path / "model.ocf"))
     assert loaded.notes_ == model.notes_
+
+
+@pytest.mark.parametrize("number", FILES)
+@pytest.mark.filterwarnings("ignore")  # written by earlier versions
+def test_attributes_of_earlier_files_have_their_names_of_today(number):
+    """A pool has not called its out-of-fold scores so from the beginning."""
+    (file,) = (path for path in FILES[number] if path.name == "copies.ocf.gz")
+    assert b"honest_scores_" in content_of(file)
+    with unpacked(file) as path:
+        pool = load(path).pool_
+    assert pool.out_of_fold_scores_.shape[1] == len(pool.names_)
+    assert not hasattr(pool, "honest_scores_")

@@ -1,4 +1,4 @@
-"""Thresholds that rest on what was observed, and the methods that detectors share."""
+"""Thresholds from observed scores and from few runs, and the methods that detectors share."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.metrics import best_gmean, gmean
-from ocfuse.scores import ConformalCalibrator, gmean_threshold, quantile_threshold
+from ocfuse.scores import ConformalCalibrator, gmean_threshold, prediction_limit, quantile_threshold
 from ocfuse.scores.threshold import AlarmMixin, InnerThresholdMixin
 
 LAW = settings(deadline=None, max_examples=200)
@@ -125,3 +125,30 @@ def test_the_threshold_of_a_detector_inside(detector):
     assert detector.offset_ == outer.offset_ == 50.0
     assert detector.threshold_rate_ == outer.threshold_rate_
     assert outer.conformal_ is detector.conformal_
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [0.05, 0.01])
+def test_the_rate_is_about_right_for_ten_gaussian_scores(rate):
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(4000, 11))
+    alarms = [row[10] < prediction_limit(row[:10], rate) for row in draws]
+    assert rate < np.mean(alarms) < 2.5 * rate  # the price of being robust
+
+
+def test_one_odd_score_hardly_matters():
+    scores = np.random.default_rng(1).normal(size=12)
+    odd = scores.copy()
+    odd[odd.argmin()] = -1e6
+    assert prediction_limit(odd) == prediction_limit(scores)
+
+
+def test_units_carry_over():
+    scores = np.random.default_rng(2).normal(size=9)
+    assert prediction_limit(3 * scores - 7) == pytest.approx(3 * prediction_limit(scores) - 7)
+
+
+@pytest.mark.parametrize(("scores", "rate"), [([1.0, 2.0, np.nan], 0.05), ([1, 2, 3], 0.5)])
+def test_unusable_input_is_refused(scores, rate):
+    with pytest.raises(InvalidInputError):
+        prediction_limit(scores, rate)

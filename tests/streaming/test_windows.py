@@ -163,7 +163,7 @@ def test_held_out_scores_know_no_neighbour_in_time():
         FusedDetector([KNN(1)], fusion="sum", negatives=None).fit(X, np.ones(160), groups)
         for groups in (None, blocks(160, 4, 0), blocks(160, 4, 10))
     ]
-    blind, blocked, purged = (d.pool_.honest_scores_.mean() for d in detectors)
+    blind, blocked, purged = (d.pool_.out_of_fold_scores_.mean() for d in detectors)
     assert blind > blocked > purged
     # distances to the nearest row that may be known, by hand
     groups = blocks(160, 4, 10)
@@ -172,7 +172,7 @@ def test_held_out_scores_know_no_neighbour_in_time():
     D = np.linalg.norm(E[:, None] - E[None], axis=2)
     D[withheld[:, groups.label].T] = np.inf
     out_of_fold = np.empty(160)
-    out_of_fold[detectors[2].training_rows_] = detectors[2].pool_.honest_scores_[:, 0]
+    out_of_fold[detectors[2].training_rows_] = detectors[2].pool_.out_of_fold_scores_[:, 0]
     # the member's scale depends on what it learned, the order does not
     for f in range(4):
         of_fold = groups.label == f

@@ -212,7 +212,6 @@ class TestMembers:
 
 
 def test_make_search():
-    assert make_search(None) is None
     assert isinstance(make_search("rpau").criterion, RPAU)
     assert isinstance(make_search(RPAU("percent")).criterion, RPAU)
     search = Search("labels")

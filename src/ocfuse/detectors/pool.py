@@ -203,7 +203,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         Names of the members, in the order of the columns.
     members_ : list of (name, estimator)
         Fitted members.
-    honest_scores_ : ndarray of shape (n, d)
+    out_of_fold_scores_ : ndarray of shape (n, d)
         Scores of the training rows by members that have not seen them.
     fold_ : ndarray of shape (n,)
         Fold of each training row; rows of one group are in one fold.
@@ -219,7 +219,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> pool = Pool("light").fit(X, random_state=0)
-    >>> pool.honest_scores_.shape, pool.score_samples(X[:3]).shape
+    >>> pool.out_of_fold_scores_.shape, pool.score_samples(X[:3]).shape
     ((100, 4), (3, 4))
     """
 
@@ -283,7 +283,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         training = Training(members, table, self.n_folds, fold_of, drop, progress, withheld)
         self.members_ = training.run(n_jobs)
         self.names_ = [name for name, _ in self.members_]
-        self.honest_scores_ = np.column_stack([training.scores[name] for name in self.names_])
+        self.out_of_fold_scores_ = np.column_stack([training.scores[name] for name in self.names_])
         self.dropped_ = training.dropped
         self.lowest_ = training.lowest
         return self
@@ -313,7 +313,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
 
         Training rows get the scores of rows seen: each is among its own
         neighbours, at distance 0. What the members say of them unseen is in
-        `honest_scores_`.
+        `out_of_fold_scores_`.
 
         Parameters
         ----------

@@ -25,106 +25,39 @@ hardly any equal rows.
 import warnings
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.arrays import FloatArray, Int64Array, IntArray
 from ocfuse.detectors.base import core_rows
 from ocfuse.encoder import FeatureEncoder
-from ocfuse.ensemble.fit import Table
-from ocfuse.ensemble.rows import ContextScale, canonical_order, row_numbers
+from ocfuse.ensemble.fit import Table, canonical_order, row_numbers
+from ocfuse.ensemble.score import ContextScale
 from ocfuse.exceptions import CopiedRowsWarning
 from ocfuse.system.packages import slow
 from ocfuse.validation import ANOMALY, NORMAL
 
-#: Share of copies among the rows from which on they are told.
-TOLD_SHARE = 0.02
 #: Fewer different rows than this are a discrete table, whatever they hold.
 FEWEST_DIFFERENT = 10
-#: A row of a discrete table has another one that differs in so many columns at most: two,
-#: as a category that was encoded as zeros and ones changes two of them.
-FEW_COLUMNS = 2
-#: Share of the repeated rows that must have such a neighbour in a discrete table.
-DISCRETE_SHARE = 0.5
-#: More equal pairs than this, in units of what is predicted, are no chance.
-MOST_EQUAL = 1.8
-#: A single column is discrete if its smallest gap is not below this share of the median gap.
-GRID_SHARE = 0.05
-#: Comparisons of values with which it is told whether a table is discrete.
-MOST_COMPARISONS = 2**25
-#: Links between rows that may be near copies: up to this share of a typical distance ...
-NEAREST_SHARE = 1e-3
-#: ... and between so many neighbours in the order of a projection.
-WINDOW = 16
-#: Projections in which pairs are compared before their distance is computed.
-N_DIRECTIONS = 4
-#: The next row that is no copy is at least so many times farther away than the copies,
-LEAST_RATIO = 100.0
-#: and so much farther that among independent rows a smaller share than this is taken for copies.
-CHANCE = 0.002
-#: A column with more different values per row than this is continuous.
-MANY_VALUES = 0.1
 #: Rows that the distance to the next one is measured with.
 MOST_REFERENCES = 1000
 #: Near copies of one row, at most: more are a narrow mode.
 MOST_NEAR = 64
-#: Two groups are one if more than this share of the rows of one are copies of the other's.
-GROUP_SHARE = 0.5
-#: A row that occurs in more groups than this is a usual state, not a copy.
-MOST_GROUPS = 20
 
 
 @dataclass(frozen=True)
 class DistinctTable:
-    """A table without the copies.
-
-    Parameters
-    ----------
-    table : Table
-        The rows that are left.
-    rows : ndarray of shape (N,)
-        Their positions in the table with the copies.
-    place : ndarray of shape (n,)
-        For every row of that table, the position of its first copy among those left.
-    """
+    """A table without the copies."""
 
     table: Table
-    rows: IntArray
-    place: IntArray
+    rows: IntArray  # positions of its rows in the table with the copies
+    place: IntArray  # for every row of that, the position of its first copy among those left
 
     @property
     def copied(self) -> IntArray:
         """Positions of the rows that are left out as copies of others."""
         return np.setdiff1d(np.arange(len(self.place)), self.rows)
-
-
-@dataclass(frozen=True)
-class Copies:
-    """Which rows are copies of which.
-
-    Parameters
-    ----------
-    label : ndarray of shape (n,)
-        Number of the row that each row is a copy of; rows with one number are copies.
-    """
-
-    label: IntArray
-
-    @property
-    def n_different(self) -> int:
-        """Number of different rows."""
-        return int(self.label.max()) + 1 if len(self.label) else 0
-
-    def first(self, order: IntArray, preferred: NDArray[np.bool_]) -> IntArray:
-        """Return one row for every label: a preferred one, if any, and the first in an order."""
-        place = np.empty(len(order), dtype=np.intp)
-        place[order] = np.arange(len(order))
-        ranked = np.lexsort((place, ~preferred, self.label))
-        labels = self.label[ranked]
-        return np.asarray(ranked[np.append(True, labels[1:] != labels[:-1])])
 
 
 def without_copies(table: Table, encoder: FeatureEncoder) -> DistinctTable:
@@ -134,64 +67,41 @@ def without_copies(table: Table, encoder: FeatureEncoder) -> DistinctTable:
     is kept, if there is one. Rows with context are copies only if that is the same, too.
     Where there are groups, rows of one group are held out together anyway: there groups
     that are copies of each other become one, and no row is left out.
-
-    Parameters
-    ----------
-    table : Table
-        The training rows.
-    encoder : FeatureEncoder
-        Knows what their columns hold.
-
-    Returns
-    -------
-    DistinctTable
-        The table, and what was left out of it.
     """
     n = len(table)
-    learned = copy(encoder).set_gaps("judge").learn(table.X)
-    encoded = learned.transform(table.X)
-    X = encoded
+    every = np.arange(n)
+    if table.groups is not None and table.groups.are_folds:
+        return DistinctTable(table, every, every)
+    X = copy(encoder).set_gaps("judge").learn(table.X).transform(table.X)
     if table.context is not None:
-        scale = ContextScale(table.context, encoded.shape[1])
-        X = np.hstack([encoded, scale.transform(table.context)])
+        scale = ContextScale(table.context, X.shape[1])
+        X = np.hstack([X, scale.transform(table.context)])
     if table.groups is not None:
-        if table.groups.are_folds:
-            return DistinctTable(table, np.arange(n), np.arange(n))
-        label = merged_groups(find_copies(X), table.groups.label)
-        groups = replace(table.groups, label=label)
-        return DistinctTable(replace(table, groups=groups), np.arange(n), np.arange(n))
-    label, first = np.empty(n, dtype=np.intp), np.empty(0, dtype=np.intp)
+        groups = replace(table.groups, label=merged_groups(find_copies(X), table.groups.label))
+        return DistinctTable(replace(table, groups=groups), every, every)
+    number, first = np.empty(n, dtype=np.intp), np.empty(0, dtype=np.intp)
     for is_anomaly in (False, True):
         rows = np.flatnonzero((table.y == ANOMALY) == is_anomaly)
         if len(rows):
-            copies = find_copies(X[rows])
-            label[rows] = copies.label + len(first)
-            chosen = copies.first(canonical_order(X[rows]), table.y[rows] == NORMAL)
-            first = np.append(first, rows[chosen])
+            label = find_copies(X[rows])
+            number[rows] = label + len(first)
+            # of each label one known to be normal, if any, and the first in the canonical order
+            ranked = canonical_order(X[rows])
+            ranked = ranked[np.lexsort((table.y[rows[ranked]] != NORMAL, label[ranked]))]
+            first = np.append(first, rows[ranked[np.diff(label[ranked], prepend=-1) > 0]])
     if len(first) == n:
-        return DistinctTable(table, np.arange(n), np.arange(n))
-    order = np.argsort(first)
-    place = np.empty(len(first), dtype=np.intp)
-    place[order] = np.arange(len(first))
-    return DistinctTable(table.take(first[order]), first[order], place[label])
+        return DistinctTable(table, every, every)
+    return DistinctTable(table.take(np.sort(first)), np.sort(first), _renumbered(first)[number])
 
 
-def find_copies(X: FloatArray) -> Copies:
-    """Return which rows of standardised columns are copies by accident.
+def find_copies(X: FloatArray) -> IntArray:
+    """Return a number for each row of standardised columns, the same for copies by accident.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, m)
-        Encoded rows.
-
-    Returns
-    -------
-    Copies
-        The copies; in a discrete table every row is different from the others, unless
-        the whole table stands there several times.
+    In a discrete table every row is different from the others, unless the whole table stands
+    there several times.
     """
     n = len(X)
-    alone = Copies(np.arange(n))
+    alone = np.arange(n)
     same = row_numbers(X) if _some_are_equal(X) else np.arange(n)
     first = np.unique(same, return_index=True)[1]
     near, width = _near_rows(X[first])
@@ -205,38 +115,37 @@ def find_copies(X: FloatArray) -> Copies:
     # values of near copies of a discrete table are not equal either
     tolerance = 10.0 * width if len(counts) < 0.9 * len(first) else 0.0
     if not _is_discrete(different, counts // times, tolerance):
-        return Copies(label)
+        return label
     order = np.argsort(label, kind="stable")
     begin = np.cumsum(counts) - counts
     place = np.empty(n, dtype=np.intp)
     place[order] = np.arange(n) - begin[label[order]]
-    return Copies(_renumbered(label * n + place // times))
+    return _renumbered(label * n + place // times)
 
 
-def merged_groups(copies: Copies, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+def merged_groups(label: IntArray, groups: Int64Array) -> Int64Array:
     """Return groups in which those that are mostly copies of each other are one.
 
-    A state that many groups pass through, such as a machine that stands still, is no copy.
+    Rows with the same label are copies. A row that occurs in more than 20 groups, such as that
+    of a machine that stands still, is a usual state and no copy.
     """
     _, group = np.unique(groups, return_inverse=True)
     size = np.bincount(group)
-    shape = (len(size), copies.n_different)
-    rows = csr_array(coo_array((np.ones(len(group)), (group, copies.label)), shape=shape))
+    shape = (len(size), int(label.max(initial=-1)) + 1)
+    rows = csr_array(coo_array((np.ones(len(group)), (group, label)), shape=shape))
     rows.sum_duplicates()
     presence = csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=shape)
-    rare = np.asarray(presence.sum(axis=0)).ravel() <= MOST_GROUPS
+    rare = np.asarray(presence.sum(axis=0)).ravel() <= 20
     kept = rare[rows.indices]
     rows.data, presence.data = rows.data * kept, presence.data * kept
     shared = coo_array(rows @ presence.T)
-    is_copy = shared.data > GROUP_SHARE * size[shared.row]
-    links = (np.ones(int(is_copy.sum())), (shared.row[is_copy], shared.col[is_copy]))
-    number = len(size)
-    merged = _connected(coo_array(links, shape=(number, number)))
+    is_copy = shared.data > 0.5 * size[shared.row]
+    merged = _components(len(size), shared.row[is_copy], shared.col[is_copy])
     return np.asarray(merged[group], dtype=np.int64)
 
 
 def _some_are_equal(X: FloatArray) -> bool:
-    """Tell whether two rows may be equal to the last bit, by sums of their bits."""
+    """Return whether two rows may be equal to the last bit, by sums of their bits."""
     bits = (np.ascontiguousarray(X) + 0.0).view(np.uint64)  # -0.0 and 0.0 are the same value
     factors = np.random.default_rng(0).integers(1, 2**63, size=X.shape[1], dtype=np.uint64)
     sums = np.einsum("nm,m->n", bits, 2 * factors + 1)  # modulo 2^64
@@ -248,21 +157,9 @@ def _renumbered(label: IntArray) -> IntArray:
 
 
 def _is_discrete(X: FloatArray, counts: IntArray, tolerance: float) -> bool:
-    """Tell whether rows that are equal are so by nature.
+    """Return whether equal rows are natural, from the different rows and how often each occurs.
 
-    Parameters
-    ----------
-    X : ndarray of shape (N, m)
-        The different rows.
-    counts : ndarray of shape (N,)
-        How often each occurs.
-    tolerance : float
-        Values that differ by no more are the same.
-
-    Returns
-    -------
-    bool
-        Whether equal rows are natural.
+    Values that differ by no more than the tolerance are the same.
     """
     repeated = np.flatnonzero(counts > 1)
     if not len(repeated):
@@ -272,14 +169,19 @@ def _is_discrete(X: FloatArray, counts: IntArray, tolerance: float) -> bool:
     m = X.shape[1]
     if m == 1:
         gaps = np.diff(np.unique(X))
-        return bool(gaps.min() >= GRID_SHARE * np.median(gaps))
-    chosen = core_rows(len(X), max(10, MOST_COMPARISONS // X.size))
-    repeated = repeated[core_rows(len(repeated), max(10, MOST_COMPARISONS // X.size))]
-    most = min(FEW_COLUMNS, m - 1)
-    natural = sum(_has_neighbour(*_differences(X, int(i), tolerance), most) for i in repeated)
-    if natural <= DISCRETE_SHARE * len(repeated):
+        return bool(gaps.min() >= 0.05 * np.median(gaps))
+    affordable = max(10, 2**25 // X.size)  # rows that are compared with all others
+    repeated = repeated[core_rows(len(repeated), affordable)]
+    # two, as a category that was encoded as zeros and ones changes two columns
+    few_columns = min(2, m - 1)
+    n_natural = 0
+    for i in repeated:
+        differ, recurs = _differences(X, int(i), tolerance)
+        n_natural += recurs and np.sum(differ <= few_columns) > 1
+    if n_natural <= 0.5 * len(repeated):
         return False
     pairs = np.zeros(5)  # that differ in so many columns
+    chosen = core_rows(len(X), affordable)
     for i in chosen:
         differ, _ = _differences(X, int(i), tolerance)
         few = differ <= 4
@@ -287,7 +189,7 @@ def _is_discrete(X: FloatArray, counts: IntArray, tolerance: float) -> bool:
     # of columns that make up one category two change at once
     one, two = (pairs[1], pairs[2]) if pairs[1] else (pairs[2], pairs[4])
     equal = float((counts * (counts - 1.0)).sum()) * len(chosen) / len(X)
-    return bool(2.0 * equal * two <= MOST_EQUAL * one * one)
+    return bool(2.0 * equal * two <= 1.8 * one * one)
 
 
 def _differences(X: FloatArray, i: int, tolerance: float) -> tuple[IntArray, bool]:
@@ -301,35 +203,32 @@ def _differences(X: FloatArray, i: int, tolerance: float) -> tuple[IntArray, boo
     return differ, recurs
 
 
-def _has_neighbour(differ: IntArray, recurs: bool, most: int) -> bool:
-    """Tell whether some other row differs in few columns, and values recur."""
-    return recurs and bool(np.sum(differ <= most) > 1)
-
-
 def _near_rows(X: FloatArray) -> tuple[IntArray, float]:
-    """Return a number for each of N different rows, the same for those that are near copies.
+    """Return a number for each of N different rows, the same for near copies, and a distance.
 
-    Returns also how far near copies are apart at most.
-
-    Near copies are far nearer to each other than to any other row: all rows within
-    `LEAST_RATIO` times their distance are copies, too.
+    The distance is how far near copies are apart at most. They are far nearer to each other
+    than to any other row: all rows within 100 times their distance are copies, too, and so many
+    times more that among independent rows a share of less than 0.002 is taken for copies.
     """
     number = np.arange(len(X))
     if len(X) < FEWEST_DIFFERENT:
         return number, 0.0
-    typical = _typical_distance(X)
-    first, second, distance = _close_pairs(X, NEAREST_SHARE * typical)
+    some = X[core_rows(len(X), 200)]
+    between = np.sqrt(((some - some[::-1]) ** 2).sum(axis=1))
+    typical = float(np.median(between[between > 0])) if (between > 0).any() else 0.0
+    level = 1e-3 * typical
+    first, second, distance = _close_pairs(X, level)
     if not len(first):
         return number, 0.0
     n, m = len(X), _n_continuous(X)
     references = core_rows(n, MOST_REFERENCES)
     # of fewer references the nearest is farther away
     fewer = (n / len(references)) ** (1.0 / m)
-    ratio = max(LEAST_RATIO, CHANCE ** (-1.0 / m)) * fewer
+    ratio = max(100.0, 0.002 ** (-1.0 / m)) * fewer
     rows = np.unique(np.append(first, second))
     distances, nearest = _nearest_references(X, rows, references)
     free = np.ones(n, dtype=bool)
-    level, width = NEAREST_SHARE * typical, 0.0
+    width = 0.0
     while len(first) and level > 0:
         linked = (distance <= level) & free[first] & free[second]
         first, second, distance = first[linked], second[linked], distance[linked]
@@ -350,32 +249,25 @@ def _near_rows(X: FloatArray) -> tuple[IntArray, float]:
 
 
 def _n_continuous(X: FloatArray) -> int:
-    """Return the number of columns, at least 1, that hold many different values."""
+    """Return the number of columns, at least 1, with one different value per ten rows or more."""
     ordered = np.sort(X[core_rows(len(X), MOST_REFERENCES)], axis=0)
     different = 1 + (np.diff(ordered, axis=0) > 0).sum(axis=0)
-    return max(1, int(np.sum(different > MANY_VALUES * len(ordered))))
-
-
-def _typical_distance(X: FloatArray) -> float:
-    """Return the median distance between some rows."""
-    some = X[core_rows(len(X), 200)]
-    other = some[::-1]
-    between = np.sqrt(((some - other) ** 2).sum(axis=1))
-    return float(np.median(between[between > 0])) if (between > 0).any() else 0.0
+    return max(1, int(np.sum(different > 0.1 * len(ordered))))
 
 
 def _close_pairs(X: FloatArray, limit: float) -> tuple[IntArray, IntArray, FloatArray]:
     """Return pairs of rows within a distance of each other, and their distances.
 
-    Rows that are nearly equal are next to each other in the order of any projection.
+    Rows that are nearly equal are next to each other in the order of any projection: 16
+    neighbours in the order of one are compared in four, before their distance is computed.
     """
-    directions: FloatArray = np.random.default_rng(0).normal(size=(X.shape[1], N_DIRECTIONS))
+    directions: FloatArray = np.random.default_rng(0).normal(size=(X.shape[1], 4))
     directions /= np.linalg.norm(directions, axis=0)
     shadows = X @ directions
     order = np.argsort(shadows[:, 0], kind="stable")
     shadows = shadows[order]
     pairs: list[tuple[IntArray, IntArray, FloatArray]] = []
-    for step in range(1, min(WINDOW, len(X) - 1) + 1):
+    for step in range(1, min(16, len(X) - 1) + 1):
         one, other = order[:-step], order[step:]
         # in no projection are two rows farther apart than they are
         between = np.abs(shadows[step:] - shadows[:-step]).max(axis=1)
@@ -402,18 +294,15 @@ def _nearest_references(
 
 
 def _components(n: int, first: IntArray, second: IntArray) -> IntArray:
+    """Return which component of a graph of n nodes each of them is in."""
     links = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
-    return np.asarray(_connected(links), dtype=np.intp)
-
-
-def _connected(links: Any) -> Any:
-    """Return which component of a graph each row is in."""
-    return slow("scipy.sparse.csgraph").connected_components(links, directed=False)[1]
+    found = slow("scipy.sparse.csgraph").connected_components(links, directed=False)[1]
+    return np.asarray(found, dtype=np.intp)
 
 
 def warn_of_copies(n_copies: int, n: int) -> None:
-    """Tell that rows are copies of others, which are learned once and count once."""
-    if n_copies >= TOLD_SHARE * n:
+    """Warn if at least 2 % of the rows are copies of others, which count once."""
+    if n_copies >= 0.02 * n:
         warnings.warn(
             f"{n_copies / n:.0%} of the {n} rows are copies of others (copied_rows_). They are "
             f"learned once, and the false-alarm rate counts {n - n_copies} different ones.",

@@ -20,10 +20,10 @@ from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, w
 from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
 from ocfuse.ensemble.report import explanation, report_data
-from ocfuse.ensemble.rows import ContextScale, check_groups, runs_of
-from ocfuse.ensemble.score import ScoreChain, Trace
+from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
+from ocfuse.groups import check_groups
 from ocfuse.persistence import save
 from ocfuse.report import Report, make_report
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
@@ -32,9 +32,6 @@ from ocfuse.system.cache import remembering
 from ocfuse.system.progress import current_progress
 from ocfuse.tuning.search import Search, make_search
 from ocfuse.validation import ANOMALY, NORMAL, check_training_labels
-
-#: Labelled anomalies from which on probabilities are fitted to the labels.
-FEWEST_ANOMALIES = 5
 
 
 class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -202,7 +199,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     # -- learning ---------------------------------------------------------
 
     def plan(self, X: Any, y: Any = None, groups: Any = None) -> Plan:
-        """Tell what `fit` would take, in bytes and seconds, without learning anything.
+        """Return what `fit` would take, in bytes and seconds, without learning anything.
 
         `fit` makes the same plan first, and raises a `NotEnoughMemoryError` with advice
         where the memory that is left would not do.
@@ -286,7 +283,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             seed,
             self.n_jobs,
             current_progress(),
-            make_search(self.tune),
+            None if self.tune is None else make_search(self.tune),
             encoder,
         )
         distinct = without_copies(table, encoder)
@@ -318,7 +315,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         normal[learned.rows] = True
         n_left_out = len(learned.trimmed)
         vouched = y == NORMAL
-        runs = runs_of(table.groups)
+        runs = None if table.groups is None else table.groups.counted
         n_vouched = int(vouched.sum()) if runs is None else len(np.unique(runs[vouched]))
         if n_vouched + 1 >= 1 / self.false_alarm_rate:
             # enough rows that are known to be normal: the unknown ones need not count
@@ -328,7 +325,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.conformal_ = ConformalCalibrator(name).fit(scores[normal], n_left_out, theirs)
         self.normal_scores_ = self.conformal_.scores_
         anomalous = y == ANOMALY
-        if anomalous.sum() >= FEWEST_ANOMALIES:
+        if anomalous.sum() >= 5:  # enough to fit probabilities to the labels
             chosen = normal | anomalous
             labels = np.where(anomalous[chosen], ANOMALY, NORMAL)
             self.calibrator_ = LabelCalibrator().fit(scores[chosen], labels)
@@ -379,16 +376,16 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         FusedDetector
             The detector, with the threshold at `false_alarm_rate`.
         """
-        codes = self._read(X)  # once: what is odd about the rows is told once, too
+        codes = self._read(X)  # once: what is odd about the rows is reported once, too
         scores = ScoreChain.of(self).score(codes, context)
-        runs = runs_of(check_groups(groups, len(scores)))
-        copies = find_copies(self.encoder_.encode(codes))
+        runs = None if groups is None else check_groups(groups, len(scores)).counted
+        label = find_copies(self.encoder_.encode(codes))
         if runs is None:
-            once = np.unique(copies.label, return_index=True)[1]
+            once = np.unique(label, return_index=True)[1]
             warn_of_copies(len(scores) - len(once), len(scores))
             scores = scores[once]
         else:
-            runs = merged_groups(copies, runs)
+            runs = merged_groups(label, runs)
         name = self.conformal_.group
         self.conformal_ = ConformalCalibrator(name).fit(scores, groups=runs)
         self.normal_scores_ = self.conformal_.scores_
@@ -572,7 +569,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         return ScoreChain.of(self).trace(check_table(X), codes, context)
 
     def _read(self, X: Any) -> FloatArray:
-        """Return the rows as the encoder reads them, and tell of cells unlike training."""
+        """Return the rows as the encoder reads them, and warn of cells unlike training."""
         table = self._checked(X)
         codes = self.encoder_.read(table)
         warn_of_cells(self.encoder_.changes(table, codes))

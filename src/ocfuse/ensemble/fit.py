@@ -1,4 +1,10 @@
-"""One fit: encoder, members, normaliser and fusion, and held-out scores."""
+"""One fit: encoder, members, normaliser and fusion, and held-out scores.
+
+`read_table` checks what the user gave. `Learned` fits everything once, in this order: encode the
+rows, leave out those far outside, fit the members, gather their out-of-fold scores with anomalies
+and pseudo-negatives, choose settings, fit normaliser and fusion. `held_out_scores` then scores
+every training row by parts that have not seen it.
+"""
 
 import warnings
 from contextlib import suppress
@@ -26,15 +32,7 @@ from ocfuse.ensemble.outliers import (
     remote_rows,
     warn_of_group,
 )
-from ocfuse.ensemble.rows import (
-    ContextScale,
-    canonical_order,
-    check_groups,
-    matching_folds,
-    scaled_context,
-    spread_folds,
-)
-from ocfuse.ensemble.score import ScoreChain
+from ocfuse.ensemble.score import ContextScale, ScoreChain
 from ocfuse.exceptions import (
     IgnoredColumnsWarning,
     InvalidInputError,
@@ -47,7 +45,7 @@ from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.crossfit import ScoredRows, ballot_for, crossfitted_scores, fit_fusion
 from ocfuse.fusion.labelled import LabelledFusion, default_share
 from ocfuse.fusion.named import make_fusion
-from ocfuse.groups import Groups
+from ocfuse.groups import Groups, check_groups
 from ocfuse.negatives import diagnose, make_negatives
 from ocfuse.scores import make_normaliser
 from ocfuse.system.progress import Progress, silent
@@ -57,50 +55,18 @@ from ocfuse.validation import ANOMALY, NORMAL, UNKNOWN, check_context, check_tra
 
 #: Passes of leaving out far rows: the farthest may hide others.
 MOST_PASSES = 3
-#: Pseudo-negatives of each kind.
-NEGATIVES_PER_KIND = 300
-#: Normals from which on it can be told whether pseudo-negatives are of use.
-FEWEST_DIAGNOSED = 30
-#: Training rows that they are made from.
-MOST_TEMPLATES = 10_000
-#: Training rows that the members score after they have seen them: all, or so many of many rows.
-MOST_SEEN = 1000
-#: Labelled anomalies from which on weights are not learned from pseudo-negatives too. On
-#: the development sets 3 real ones alone did better than together with the others.
-ENOUGH_ANOMALIES = 3
-
 #: Folds in which everything is learned again.
 N_REFITS = 5
-#: That is done with fewer rows than this many per column, and up to so many rows:
-#: standardising by the rows themselves then makes them look nearer than fresh ones.
-ROWS_PER_COLUMN, MOST_REFIT_ROWS = 3, 1000
-#: Anomalies from which on every fold has some left to learn from.
-FEWEST_REFIT_ANOMALIES = 2 * N_REFITS
-
-#: Fewest normal rows that anything can be learned from.
-FEWEST_ROWS = 5
 
 
 @dataclass(frozen=True)
 class Table:
-    """Training rows as they were given, with one label each, perhaps a group and context.
-
-    Parameters
-    ----------
-    X : array or data frame of n rows
-        The rows.
-    y : ndarray of shape (n,)
-        +1, 0 or -1.
-    groups : Groups or None
-        Which rows are held out together.
-    context : ndarray of shape (n, k) or None
-        Context, as it was given.
-    """
+    """Training rows as they were given, with one label each, perhaps a group and context."""
 
     X: Any
-    y: Int64Array
+    y: Int64Array  # +1, 0 or -1
     groups: Groups | None
-    context: FloatArray | None = None
+    context: FloatArray | None = None  # of shape (n, k), in its own units
 
     def __len__(self) -> int:
         return len(self.y)
@@ -117,9 +83,29 @@ class Table:
         return [self.y, *groups, *([] if self.context is None else self.context.T)]
 
 
+def read_table(X: Any, y: Any, groups: Any, context: Any) -> Table:
+    """Return the rows to learn from, or refuse them; see `FusedDetector.fit`."""
+    rows = check_table(X)
+    n = len(rows)
+    labels = check_training_labels(y, n)
+    table = Table(
+        rows,
+        labels,
+        None if groups is None else check_groups(groups, n),
+        None if context is None else check_context(context, n),
+    )
+    n_learned = int(np.sum(labels != ANOMALY))
+    if n_learned < 5:
+        raise InvalidInputError(
+            "At least 5 rows that are not anomalies are needed to learn from. "
+            f"Got n_samples = {n_learned}."
+        )
+    return table
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """What is asked for, as the parameters of FusedDetector, and how to go about it."""
+    """Parameters of a fit: those of FusedDetector, a seed, and whom to report progress to."""
 
     members: Any
     fusion: Any
@@ -139,10 +125,19 @@ class Recipe:
 
     def parts(self, rows: ScoredRows) -> tuple[Any, BaseFusion]:
         """Return the normaliser and the fusion, not fitted, for the rows to learn from."""
-        fusion = default_fusion(rows) if self.fusion is None else make_fusion(self.fusion)
-        fusion = with_one_share(fusion, rows)
-        made_up = rows.has_pseudo and rows.learns_pseudo
-        if fusion.needs_anomalies and not (made_up or has_anomalies_in_two_folds(rows)):
+        if self.fusion is not None:
+            fusion = make_fusion(self.fusion)
+        elif rows.learns_pseudo:
+            fusion = CompetenceFusion()
+        else:  # anomalies are known: classifiers beside it
+            fusion = LabelledFusion(CompetenceFusion())
+        if isinstance(fusion, LabelledFusion) and fusion.share is None:
+            # once for all folds: else their scores would differ in scale
+            share = default_share(int(rows.known.sum()))
+            fusion = clone(fusion).set_params(share=share)
+        learns_pseudo = rows.has_pseudo and rows.learns_pseudo
+        n_folds = len(np.unique(rows.fold[rows.known]))
+        if fusion.needs_anomalies and not learns_pseudo and n_folds < 2:
             raise InvalidInputError(
                 f"{type(fusion).__name__} learns from anomalies, and each is held out once. Give "
                 "at least 2 in y, or let made-up ones stand in with negatives='mixture'."
@@ -151,23 +146,18 @@ class Recipe:
 
 
 class Learned:
-    """What one fit has learned; it scores rows.
-
-    Parameters
-    ----------
-    table : Table
-        Rows to learn from.
-    recipe : Recipe
-        How.
+    """What one fit has learned from a table; it scores rows.
 
     Attributes
     ----------
-    rows : ndarray
+    encoder, pool, normaliser, fusion, scale : object
+        The fitted parts; `scale` brings context to the units of the features, if there is any.
+    rows : ndarray of shape (n,)
         Rows of the table that were learned as normal, in an order of their own.
-    context : ndarray of shape (number of rows, k) or None
-        Their context, in the units of the features.
-    trimmed : ndarray
-        Rows that were left out as too far outside.
+    training, context : ndarray of shape (n, m) and (n, k)
+        The same rows encoded, and their scaled context or None.
+    anomalies, trimmed : ndarray
+        Rows of the table that are anomalies, and those left out as too far outside.
     scored : ScoredRows
         What the fusion has learned from.
     search : Search or None
@@ -176,19 +166,21 @@ class Learned:
         Normaliser and fusion as they were asked for or chosen, not fitted.
     """
 
+    encoder: FeatureEncoder
     pool: Pool
 
     def __init__(self, table: Table, recipe: Recipe) -> None:
         self.recipe = recipe
-        kept = table.y != ANOMALY
+        is_normal = table.y != ANOMALY
+        kept = is_normal.copy()
         self._encode(table, kept)
         suspects = self._unknown(table, remote_groups(self.training))
         if 0 < len(suspects) <= LARGEST_GROUP * kept.sum():
             kept[suspects] = False
-            self._encode_again(table, kept)
+            self._encode(table, kept)
         fit = self._fit_to_many if kept.sum() > MANY_ROWS else self._fit_to_few
-        fit(table, kept, (1.0 - LARGEST_SHARE) * (table.y != ANOMALY).sum())
-        self.trimmed = np.flatnonzero((table.y != ANOMALY) & ~kept)
+        fit(table, kept, (1.0 - LARGEST_SHARE) * is_normal.sum())
+        self.trimmed = np.flatnonzero(is_normal & ~kept)
         warn_of_group(int(kept[suspects].sum()), int(kept.sum()))
         self.scored = self._scored_rows(table)
         _warn_if_useless(self.scored)
@@ -199,6 +191,168 @@ class Learned:
         recipe.progress("fusion", "weights", 0, 1)
         self.normaliser, self.fusion = fit_fusion(self.scored, *self.parts)
         recipe.progress("fusion", "weights", 1, 1)
+
+    # -- rows and members ---------------------------------------------------
+
+    def _encode(self, table: Table, kept: NDArray[np.bool_]) -> None:
+        """Fit the encoder on the rows kept and encode them, in an order of their own."""
+        before = getattr(self, "encoder", None)
+        chosen = np.flatnonzero(kept)
+        rows = table if kept.all() else table.take(chosen)
+        settled = self.recipe.encoder or FeatureEncoder().settle(rows.X)
+        self.encoder = copy(settled).learn(rows.X)
+        encoded = self.encoder.transform(rows.X)
+        if before is not None:  # a column may still have gaps if it had some before
+            self.encoder.complete_ = before.complete_
+        order = canonical_order(encoded, *rows.keys())
+        self.rows, self.training = chosen[order], encoded[order]
+        self.training.flags.writeable = False  # members need no copy of their own
+        self.scale: ContextScale | None = None
+        self.context: FloatArray | None = None
+        if rows.context is not None:
+            self.scale = ContextScale(rows.context[order], encoded.shape[1])
+            self.context = self.scale.transform(rows.context[order])
+
+    def _unknown(self, table: Table, chosen: NDArray[np.bool_]) -> IntArray:
+        """Return those of the chosen training rows that are not labelled as normal."""
+        rows = self.rows[chosen]
+        unknown: IntArray = rows[table.y[rows] == UNKNOWN]
+        return unknown
+
+    def _fit_members(self, table: Table) -> None:
+        """Fit the members on the encoded rows."""
+        self.pool = self.recipe.pool().fit(
+            self.training,
+            None if table.groups is None else table.groups.take(self.rows),
+            random_state=self.recipe.seed,
+            n_jobs=self.recipe.n_jobs,
+            progress=self.recipe.progress,
+        )
+
+    def _fit_to_few(self, table: Table, kept: NDArray[np.bool_], least: float) -> None:
+        """Fit the members, and again without the rows that they find far outside."""
+        for _ in range(MOST_PASSES):
+            self._fit_members(table)
+            found = outlying_rows(self.pool.out_of_fold_scores_, self.training)
+            outlying = self._unknown(table, found)
+            if not len(outlying) or kept.sum() - len(outlying) < least:
+                return
+            kept[outlying] = False
+            self._encode(table, kept)
+        self._fit_members(table)
+
+    def _fit_to_many(self, table: Table, kept: NDArray[np.bool_], least: float) -> None:
+        """Fit the members without remote rows, and again with those that they find normal.
+
+        Members that have learned from many rows are not fitted again and again: whether a row
+        is far from the others is known before.
+        """
+        before = kept.copy()
+        for _ in range(MOST_PASSES):
+            remote = self._unknown(table, remote_rows(self.training))
+            if not len(remote) or kept.sum() - len(remote) < least:
+                break
+            kept[remote] = False
+            self._encode(table, kept)
+        self._fit_members(table)
+        suspects = np.flatnonzero(before & ~kept)
+        if not len(suspects):
+            return
+        S = self.pool.score_samples(self.encoder.transform(table.take(suspects).X))
+        vouched = suspects[~is_voted_out(S, self.pool.out_of_fold_scores_)]
+        if len(vouched):
+            kept[vouched] = True
+            self._encode(table, kept)
+            self._fit_members(table)
+
+    # -- what the fusion learns from ----------------------------------------
+
+    def _scored_rows(self, table: Table) -> ScoredRows:
+        """Gather normals, anomalies and pseudo-negatives with out-of-fold member scores."""
+        (n, m), d = self.training.shape, len(self.pool.names_)
+        anomalies = self._encoded_anomalies(table)
+        negatives, kind, labels = self._negatives()
+        n_known, n_made_up = len(anomalies), len(negatives)
+        strangers = np.vstack([anomalies, negatives])
+        S = self.pool.score_samples(strangers) if len(strangers) else np.empty((0, d))
+        real = np.append(self.rows, self.anomalies)
+        n_folds = int(self.pool.fold_.max()) + 1
+        if table.groups is None:
+            groups, withheld = None, None
+            held_out = np.arange(n_known) % n_folds
+        else:
+            # that of a pseudo-negative does not matter
+            groups = table.groups.take(np.append(real, np.repeat(self.rows[:1], n_made_up)))
+            held_out = _folds_of_anomalies(groups.label, self.pool.fold_, n_known)
+            withheld = np.zeros((len(groups), n_folds), dtype=bool)
+            fold = np.append(self.pool.fold_, held_out)
+            withheld[: len(real)] = table.groups.take(real).withheld(fold)
+        context = None
+        if self.scale is not None and table.context is not None:
+            # a pseudo-negative takes that of some normal
+            drawn = check_random_state(self.recipe.seed).randint(n, size=n_made_up)
+            context = self.scale.transform(table.context[np.append(real, self.rows[drawn])])
+        return ScoredRows(
+            S=np.vstack([self.pool.out_of_fold_scores_, S]),
+            y=np.repeat([NORMAL, ANOMALY], [n, len(strangers)]),
+            X=np.vstack([self.training, strangers]),
+            fold=np.concatenate([self.pool.fold_, held_out, np.full(n_made_up, -1)]),
+            kind=np.append(np.full(len(real), -1), kind),
+            seen=np.vstack([self._seen_member_scores(), np.full((len(strangers), d), np.nan)]),
+            ballot=ballot_for(labels, n, m),
+            # On the development sets 3 real anomalies did better alone than with made-up ones.
+            learns_pseudo=n_known < 3 or len(np.unique(held_out)) < 2,
+            context=context,
+            withheld=withheld,
+            groups=groups,
+        )
+
+    def _encoded_anomalies(self, table: Table) -> FloatArray:
+        """Encode the anomalies, in an order of their own."""
+        chosen = np.flatnonzero(table.y == ANOMALY)
+        anomalies = table.take(chosen)
+        encoded = np.empty((0, self.training.shape[1]))
+        if len(chosen):
+            # an anomaly may have gaps that normal rows have not
+            encoded = copy(self.encoder).set_gaps("judge").transform(anomalies.X)
+        order = canonical_order(encoded, *anomalies.keys()[1:])
+        self.anomalies = chosen[order]
+        return encoded[order]
+
+    def _negatives(self) -> tuple[FloatArray, Int64Array, list[str]]:
+        """Return pseudo-negatives, the kind of each, and the names of the kinds."""
+        spec = self.recipe.negatives
+        if make_negatives(spec) is None:
+            return np.empty((0, self.training.shape[1])), np.empty(0, dtype=np.int64), []
+        generator = make_negatives(spec if isinstance(spec, list | tuple) else [spec])
+        n = 300 * len(generator.labels)
+        normals = self.training
+        if len(normals) > 10_000:
+            normals = normals[core_rows(len(normals), 10_000)]
+        drawn = generator.sample(normals, n, self.recipe.seed, self.encoder.source_)
+        return drawn, generator.kinds(n), generator.labels
+
+    def _seen_member_scores(self) -> FloatArray:
+        """Score rows by members that have seen them: all, or 1,000 of many, evenly spaced."""
+        n = len(self.training)
+        # from the rows that members with a maximum have learned
+        chosen = core_rows(n, MANY_ROWS)
+        if n > MANY_ROWS:
+            chosen = chosen[core_rows(MANY_ROWS, 1000)]
+        scores = np.full((n, len(self.pool.names_)), np.nan)
+        scores[chosen] = self.pool.score_samples(self.training[chosen])
+        return scores
+
+    def _tune(self, search: Search) -> None:
+        """Choose settings, and perhaps members, from the scored rows."""
+        names = self.pool.names_
+        self.search = clone(search).fit(self.scored, *self.parts, names, self.recipe.seed)
+        self.parts = self.search.best_normaliser_, self.search.best_fusion_
+        if self.search.members_ != names:
+            self.scored = keep_columns(self.scored, names, self.search.members_)
+            self.pool = keep_members(self.pool, self.search.members_)
+
+    # -- what has been learned ----------------------------------------------
 
     @property
     def chain(self) -> ScoreChain:
@@ -229,179 +383,25 @@ class Learned:
         members = [(name, clone(member)) for name, member in self.pool.members_]
         return replace(recipe, members=clone(self.pool).set_params(members=members))
 
-    def _fit_to_few(self, table: Table, kept: NDArray[np.bool_], least: float) -> None:
-        """Fit the members, and again without the rows that they find far outside."""
-        for _ in range(MOST_PASSES):
-            self._fit_members(table)
-            outlying = self._unknown(table, outlying_rows(self.pool.honest_scores_, self.training))
-            if not len(outlying) or kept.sum() - len(outlying) < least:
-                return
-            kept[outlying] = False
-            self._encode_again(table, kept)
-        self._fit_members(table)
 
-    def _fit_to_many(self, table: Table, kept: NDArray[np.bool_], least: float) -> None:
-        """Fit the members without rows that are remote, and again with those they vouch for.
+def _folds_of_anomalies(label: Int64Array, fold: IntArray, n: int) -> IntArray:
+    """Return folds for n anomalies, from the groups of the normals and then of the anomalies.
 
-        Members that have learned from many rows are not learned again and again:
-        whether a row is far from the others can be told before.
-        """
-        before = kept.copy()
-        for _ in range(MOST_PASSES):
-            remote = self._unknown(table, remote_rows(self.training))
-            if not len(remote) or kept.sum() - len(remote) < least:
-                break
-            kept[remote] = False
-            self._encode_again(table, kept)
-        self._fit_members(table)
-        suspects = np.flatnonzero(before & ~kept)
-        if not len(suspects):
-            return
-        S = self.pool.score_samples(self.encoder.transform(table.take(suspects).X))
-        vouched = suspects[~is_voted_out(S, self.pool.honest_scores_)]
-        if len(vouched):
-            kept[vouched] = True
-            self._encode_again(table, kept)
-            self._fit_members(table)
-
-    def _tune(self, search: Search) -> None:
-        """Choose settings, and perhaps members, from the scored rows."""
-        names = self.pool.names_
-        self.search = clone(search).fit(self.scored, *self.parts, names, self.recipe.seed)
-        self.parts = self.search.best_normaliser_, self.search.best_fusion_
-        if self.search.members_ != names:
-            self.scored = keep_columns(self.scored, names, self.search.members_)
-            self.pool = keep_members(self.pool, self.search.members_)
-
-    def _unknown(self, table: Table, chosen: NDArray[np.bool_]) -> IntArray:
-        """Return those of the chosen training rows that nobody vouches for."""
-        rows = self.rows[chosen]
-        unknown: IntArray = rows[table.y[rows] == UNKNOWN]
-        return unknown
-
-    def _encode_again(self, table: Table, kept: NDArray[np.bool_]) -> None:
-        """Encode what is kept now; a column may still have gaps if it had some before."""
-        complete = self.encoder.complete_
-        self._encode(table, kept)
-        self.encoder.complete_ = complete
-
-    def _encode(self, table: Table, kept: NDArray[np.bool_]) -> None:
-        """Fit the encoder on the rows kept and encode them, in an order of their own."""
-        chosen = np.flatnonzero(kept)
-        rows = table if kept.all() else table.take(chosen)
-        settled = self.recipe.encoder or FeatureEncoder().settle(rows.X)
-        self.encoder = copy(settled).learn(rows.X)
-        encoded = self.encoder.transform(rows.X)
-        order = canonical_order(encoded, *rows.keys())
-        self.rows, self.training = chosen[order], encoded[order]
-        self.training.flags.writeable = False  # members need no copy of their own
-        self.scale: ContextScale | None = None
-        if rows.context is not None:
-            self.scale = ContextScale(rows.context[order], encoded.shape[1])
-        self.context = self._scaled(table, self.rows)
-
-    def _scaled(self, table: Table, rows: IntArray) -> FloatArray | None:
-        """Return the context of some rows of the table in the units of the features."""
-        context = None if table.context is None else table.context[rows]
-        return scaled_context(self.scale, context, len(rows))
-
-    def _fit_members(self, table: Table) -> None:
-        """Fit the members on the encoded rows."""
-        self.pool = self.recipe.pool().fit(
-            self.training,
-            None if table.groups is None else table.groups.take(self.rows),
-            random_state=self.recipe.seed,
-            n_jobs=self.recipe.n_jobs,
-            progress=self.recipe.progress,
-        )
-
-    def _scored_rows(self, table: Table) -> ScoredRows:
-        """Gather normals, anomalies and pseudo-negatives with out-of-fold member scores."""
-        anomalies = table.take(np.flatnonzero(table.y == ANOMALY))
-        encoded = np.empty((0, self.training.shape[1]))
-        if len(anomalies):
-            # an anomaly may have gaps that normal rows have not
-            encoded = copy(self.encoder).set_gaps("judge").transform(anomalies.X)
-        order = canonical_order(encoded, *anomalies.keys()[1:])
-        self.anomalies = np.flatnonzero(table.y == ANOMALY)[order]
-        negatives, kind, labels = self._negatives()
-        strangers = np.vstack([encoded[order], negatives])
-        d = len(self.pool.names_)
-        S = self.pool.score_samples(strangers) if len(strangers) else np.empty((0, d))
-        fold = self.pool.fold_
-        known = None if table.groups is None else table.groups.take(self.rows)
-        theirs = None if table.groups is None else table.groups.take(self.anomalies)
-        held_out = matching_folds(len(anomalies), fold, known, theirs)
-        folds = np.concatenate([fold, held_out, np.full(len(negatives), -1)])
-        n, m = self.training.shape
-        return ScoredRows(
-            S=np.vstack([self.pool.honest_scores_, S]),
-            y=np.repeat([NORMAL, ANOMALY], [n, len(strangers)]),
-            X=np.vstack([self.training, strangers]),
-            fold=folds,
-            kind=np.concatenate([np.full(n + len(anomalies), -1), kind]),
-            seen=np.vstack([self._seen_scores(), np.full((len(strangers), d), np.nan)]),
-            ballot=ballot_for(labels, n, m),
-            learns_pseudo=len(anomalies) < ENOUGH_ANOMALIES or len(np.unique(held_out)) < 2,
-            context=self._contexts(table, len(negatives)),
-            withheld=_withheld(table, np.append(self.rows, self.anomalies), folds),
-            groups=self._kinship(table, len(negatives)),
-        )
-
-    def _contexts(self, table: Table, n_negatives: int) -> FloatArray | None:
-        """Return the context of all scored rows; a pseudo-negative takes that of some normal."""
-        theirs = self._scaled(table, self.anomalies)
-        if self.context is None or theirs is None:
-            return None
-        drawn = check_random_state(self.recipe.seed).randint(len(self.context), size=n_negatives)
-        return np.vstack([self.context, theirs, self.context[drawn]])
-
-    def _kinship(self, table: Table, n_negatives: int) -> Groups | None:
-        """Return the groups of all scored rows; a pseudo-negative takes that of some normal."""
-        if table.groups is None:
-            return None
-        real = np.append(self.rows, self.anomalies)
-        return table.groups.take(np.append(real, np.repeat(self.rows[:1], n_negatives)))
-
-    def _seen_scores(self) -> FloatArray:
-        """Score rows by members that have seen them: all, or some of many, evenly spaced."""
-        n = len(self.training)
-        # from the rows that members with a maximum have learned
-        chosen = core_rows(n, MANY_ROWS)
-        if n > MANY_ROWS:
-            chosen = chosen[core_rows(MANY_ROWS, MOST_SEEN)]
-        scores = np.full((n, len(self.pool.names_)), np.nan)
-        scores[chosen] = self.pool.score_samples(self.training[chosen])
-        return scores
-
-    def _negatives(self) -> tuple[FloatArray, Int64Array, list[str]]:
-        """Make pseudo-anomalies up, if they are wanted."""
-        wanted = self.recipe.negatives
-        if make_negatives(wanted) is None:
-            return np.empty((0, self.training.shape[1])), np.empty(0, dtype=np.int64), []
-        generator = make_negatives(wanted if isinstance(wanted, list | tuple) else [wanted])
-        n = NEGATIVES_PER_KIND * len(generator.labels)
-        source = self.encoder.source_
-        normals = self.training
-        if len(normals) > MOST_TEMPLATES:
-            normals = normals[core_rows(len(normals), MOST_TEMPLATES)]
-        drawn = generator.sample(normals, n, self.recipe.seed, source)
-        return drawn, generator.kinds(n), generator.labels
-
-
-def _withheld(table: Table, rows: IntArray, fold: IntArray) -> NDArray[np.bool_] | None:
-    """Return which rows are too near to each fold; pseudo-negatives, the last, never are."""
-    if table.groups is None or not table.groups.purge:
-        return None
-    real = table.groups.take(rows).withheld(fold[: len(rows)])
-    return np.vstack([real, np.zeros((len(fold) - len(rows), real.shape[1]), dtype=bool)])
+    An anomaly whose group is known goes to the fold of its group; unknown groups go to the
+    folds in turn.
+    """
+    known = dict(zip(label[: len(fold)].tolist(), fold.tolist(), strict=True))
+    theirs = label[len(fold) : len(fold) + n].tolist()
+    others = sorted(set(theirs) - known.keys())
+    n_folds = int(fold.max()) + 1
+    known |= {group: place % n_folds for place, group in enumerate(others)}
+    return np.array([known[group] for group in theirs], dtype=np.intp)
 
 
 def _warn_if_useless(rows: ScoredRows) -> None:
-    """Warn if no kind of pseudo-negative tells the members apart."""
-    pseudo = rows.kind >= 0
-    normal = rows.y > 0
-    if not pseudo.any() or normal.sum() < FEWEST_DIAGNOSED:
+    """Warn if no kind of pseudo-negative tells the members apart, from 30 normals on."""
+    pseudo, normal = rows.kind >= 0, rows.y > 0
+    if not pseudo.any() or normal.sum() < 30:
         return
     labels = list(rows.ballot.kinds)
     message = diagnose(rows.S[normal], rows.S[pseudo], rows.kind[pseudo], labels).message()
@@ -415,7 +415,9 @@ def held_out_scores(table: Table, learned: Learned) -> FloatArray:
     Members, normaliser and fusion never have. With few rows for the columns the
     encoder has not either: everything is then learned again in folds.
     """
-    if _needs_refits(table, learned):
+    n_groups = None if table.groups is None else len(np.unique(table.groups.label))
+    is_small = is_refitted(learned.training.shape, len(learned.anomalies), n_groups)
+    if is_small and np.ptp(learned.training) > 0:
         # A part may be too small for a member, a group or a category: then the way below.
         with suppress(InvalidInputError, MemberError):
             return _refitted_scores(table, learned)
@@ -433,44 +435,33 @@ def held_out_scores(table: Table, learned: Learned) -> FloatArray:
     return scores
 
 
-def _needs_refits(table: Table, learned: Learned) -> bool:
-    """Tell whether the encoder matters, and whether folds of everything can be learned."""
-    n_groups = None if table.groups is None else len(np.unique(table.groups.label))
-    return is_refitted(learned.training.shape, len(learned.anomalies), n_groups) and bool(
-        np.ptp(learned.training) > 0
-    )
-
-
 def is_refitted(shape: tuple[int, ...], n_anomalies: int, n_groups: int | None) -> bool:
-    """Tell whether everything is learned again in folds, as far as numbers tell.
+    """Return whether everything is learned again in folds, as far as numbers decide.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows that are learned as normal, and columns.
-    n_anomalies : int
-        Number of labelled anomalies.
-    n_groups : int or None
-        Number of groups, if there are groups.
-
-    Returns
-    -------
-    bool
-        Whether it is; gaps and rows that are all equal may prevent it.
+    `shape` is that of the rows that are learned as normal. With fewer than 3 rows per column,
+    standardising by the rows themselves makes them look nearer than fresh ones. Every fold
+    must have groups and anomalies left to learn from.
     """
     n, m = shape
     return (
-        n < ROWS_PER_COLUMN * m
-        and n <= MOST_REFIT_ROWS
+        n < 3 * m
+        and n <= 1000
         and (n_groups is None or n_groups > N_REFITS)
-        and (n_anomalies == 0 or n_anomalies >= FEWEST_REFIT_ANOMALIES)
+        and (n_anomalies == 0 or n_anomalies >= 2 * N_REFITS)
     )
 
 
 def _refitted_scores(table: Table, learned: Learned) -> FloatArray:
+    """Return the score of every row by a fit to the other folds."""
     scores = np.empty(len(table))
     order = canonical_order(learned.encoder.transform(table.X), *table.keys())
-    fold = _folds(table, order)
+    fold = np.empty(len(table), dtype=np.intp)
+    if table.groups is None:
+        for is_anomaly in (False, True):
+            chosen = order[(table.y[order] == ANOMALY) == is_anomaly]
+            fold[chosen] = np.arange(len(chosen)) % N_REFITS
+    else:
+        fold[order] = table.groups.take(order).folds(N_REFITS)
     groups = Groups(fold) if table.groups is None else table.groups
     withheld = groups.withheld(fold)
     recipe = replace(learned.settled(), progress=silent)
@@ -489,33 +480,35 @@ def _refitted_scores(table: Table, learned: Learned) -> FloatArray:
     return scores
 
 
-def _folds(table: Table, order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the fold of every row of the table."""
-    if table.groups is None:
-        return spread_folds(order, table.y == ANOMALY, N_REFITS)
-    fold = np.empty(len(table), dtype=np.intp)
-    fold[order] = table.groups.take(order).folds(N_REFITS)
-    return fold
+def canonical_order(
+    X: FloatArray, *keys: NDArray[Any] | None, first_columns: tuple[int, ...] = (1, 8)
+) -> IntArray:
+    """Return an order of the rows that depends on their content only.
+
+    Whatever is learned from rows in this order does not depend on the order in
+    which they came. Rounded values count first, so that a change of units, which
+    changes the last bits of standardised values, keeps the order; then all bits;
+    then the keys that are given. The first columns are looked at before all: mostly they
+    differ between any two rows.
+    """
+    digits = 8
+    for k in first_columns:
+        place = row_numbers(np.round(X[:, :k], digits))
+        if len(place) and place.max() == len(place) - 1:  # no two are equal: nothing else counts
+            return np.argsort(place)
+    given = [key for key in keys[::-1] if key is not None]
+    return np.lexsort((*given, row_numbers(X), row_numbers(np.round(X, digits))))
 
 
-def read_table(X: Any, y: Any, groups: Any, context: Any) -> Table:
-    """Return the rows to learn from, or refuse them; see `FusedDetector.fit`."""
-    rows = check_table(X)
-    n = len(rows)
-    labels = check_training_labels(y, n)
-    situation = None if context is None else check_context(context, n)
-    table = Table(rows, labels, check_groups(groups, n), situation)
-    n_learned = int(np.sum(labels != ANOMALY))
-    if n_learned < FEWEST_ROWS:
-        raise InvalidInputError(
-            f"At least {FEWEST_ROWS} rows that are not anomalies are needed to learn from. "
-            f"Got n_samples = {n_learned}."
-        )
-    return table
+def row_numbers(X: FloatArray) -> IntArray:
+    """Return the place of every row when rows are sorted by their bytes; equal ones share it."""
+    X = np.ascontiguousarray(X) + 0.0  # -0.0 and 0.0 are the same value
+    rows = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1]))).ravel()
+    return np.unique(rows, return_inverse=True)[1]
 
 
 def warn_of_ignored(columns: list[str]) -> None:
-    """Tell which columns are not learned from."""
+    """Warn of columns that are not learned from."""
     if columns:
         are_empty = all(column.endswith(f"({EMPTY})") for column in columns)
         named = "What is a category all the same can be named: "
@@ -525,22 +518,3 @@ def warn_of_ignored(columns: list[str]) -> None:
             IgnoredColumnsWarning,
             stacklevel=4,
         )
-
-
-def default_fusion(rows: ScoredRows) -> BaseFusion:
-    """Return the competence fusion, with classifiers beside it if anomalies are known."""
-    return CompetenceFusion() if rows.learns_pseudo else LabelledFusion(CompetenceFusion())
-
-
-def with_one_share(fusion: BaseFusion, rows: ScoredRows) -> BaseFusion:
-    """Settle how much labels count, once for all folds: else their scores would differ in scale."""
-    if not isinstance(fusion, LabelledFusion) or fusion.share is not None:
-        return fusion
-    share = default_share(int(rows.known.sum()))
-    settled: BaseFusion = clone(fusion).set_params(share=share)
-    return settled
-
-
-def has_anomalies_in_two_folds(rows: ScoredRows) -> bool:
-    """Tell whether known anomalies are left when those of one fold are held out."""
-    return len(np.unique(rows.fold[rows.known])) > 1

@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ocfuse.arrays import BoolArray, FloatArray, SingleArray
 from ocfuse.detectors.base import MANY_ROWS, core_rows
@@ -17,25 +16,16 @@ from ocfuse.system.packages import slow
 CUT = 30.0
 #: Most rows that are ever left out.
 LARGEST_SHARE = 0.2
-#: The same for rows whose long tails are pulled in; in a single column a normal row may lie so
-#: far. Of rows that are all normal 1 in 2,000 does, on average over the development sets.
-GROUP_CUT, GROUP_CUT_ONE_COLUMN = 10.0, 30.0
 #: Largest share of rows that are left out as a group: a larger one may be a rare mode.
 LARGEST_GROUP = 1 / 15
 #: Rows below which a quarter of them says nothing.
 FEWEST_ROWS = 20
-#: Rows whose distances stand for those of all.
-MOST_PROBES = 500
-#: Of many rows so many are looked at together.
-ROWS_AT_ONCE = 2048
 #: A value that many units away is far enough: its square is a number in single precision.
 FARTHEST = 1e15
-#: Below this arcsinh is the identity, to 11 digits.
-SMALL = 1e-5
 
 
 def remote_groups(X: FloatArray) -> BoolArray:
-    """Tell which rows of X lie far from the bulk of the rows, even if side by side.
+    """Return which rows of X lie far from the bulk of the rows, even if side by side.
 
     Hidden anomalies of one kind vouch for each other: a member that looks at near
     neighbours takes them for normal, and so it does every anomaly of that kind. No
@@ -45,23 +35,29 @@ def remote_groups(X: FloatArray) -> BoolArray:
     n, m = X.shape
     if n < FEWEST_ROWS:
         return np.zeros(n, dtype=bool)
-    centre, spread = _units(X if n <= MANY_ROWS else X[core_rows(n, MANY_ROWS)])
+    some = X[core_rows(n, MANY_ROWS)]
+    # the middle and a spread of every column that no remote row can stretch
+    lower, centre, upper = np.percentile(some, [25, 50, 75], axis=0)
+    spread = np.where(upper > lower, upper - lower, some.std(axis=0))
+    spread[spread == 0] = 1.0
     if n <= MANY_ROWS:
         rows = np.arcsinh((X - centre) / spread)
-        reach = _reach(rows, rows[_evenly(n)])
+        reach = _reach(rows, _probes(rows))
     else:
         reach = _reach_of_many(X, lambda rows: _arcsinh((rows - centre) / spread))
     middle, quartile = np.percentile(reach, [50, 75])
     if not 0 < middle < quartile:  # too many equal rows: nothing to measure with
         return np.zeros(n, dtype=bool)
-    cut = GROUP_CUT if m > 1 else GROUP_CUT_ONE_COLUMN
+    # Long tails are pulled in, so that less than `CUT` is far; in a single column a normal row may
+    # lie so far. Of rows that are all normal 1 in 2,000 does, on average over the development sets.
+    cut = 10.0 if m > 1 else CUT
     # in many columns all are about as far: then twice as far is much
     found: BoolArray = reach > np.maximum(middle + cut * (quartile - middle), 2 * middle)
     return found
 
 
 def outlying_rows(S: FloatArray, X: FloatArray) -> BoolArray:
-    """Tell which rows are far outside, from out-of-fold scores (n, d) and features (n, m).
+    """Return which rows are far outside, from out-of-fold scores (n, d) and features (n, m).
 
     The scores of every member are measured from their median, in distances from
     there to their lower quartile; more than half of the members must put the row
@@ -74,32 +70,28 @@ def outlying_rows(S: FloatArray, X: FloatArray) -> BoolArray:
         return outlying
     candidates = np.flatnonzero(is_voted_out(S, S))
     if len(candidates):
-        outlying[candidates[_is_remote(X, candidates)]] = True
+        middle, quartile = np.percentile(_reach(_probes(X), X), [50, 75])
+        is_remote = _reach(X[candidates], X) - middle > CUT * (quartile - middle)
+        outlying[candidates[is_remote]] = True
     return outlying
 
 
 def is_voted_out(S: FloatArray, out_of_fold: FloatArray) -> BoolArray:
-    """Tell for which rows more than half of the members say that they are far outside.
+    """Return which rows more than half of the members find far outside.
 
-    Parameters
-    ----------
-    S : ndarray of shape (q, d)
-        Scores of the rows by members that have not seen them.
-    out_of_fold : ndarray of shape (n, d)
-        Such scores of the training rows.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-        True for the rows far outside.
+    S, of shape (q, d), holds scores of the rows by members that have not seen them,
+    `out_of_fold`, of shape (n, d), such scores of the training rows.
     """
-    votes = np.sort(_above_median(S, out_of_fold), axis=1)
+    quartile, middle = np.percentile(out_of_fold, [25, 50], axis=0)
+    spread = middle - quartile
+    spread[spread == 0] = np.inf  # too many equal rows: nothing to measure with
+    votes = np.sort((S - middle) / spread, axis=1)
     voted: BoolArray = votes[:, S.shape[1] // 2] < -CUT
     return voted
 
 
 def remote_rows(X: FloatArray) -> BoolArray:
-    """Tell which of many rows are so far from the bulk that members may find them outlying.
+    """Return which of many rows are so far from the bulk that members may find them outlying.
 
     It is one of the two things that make a row outlying, and nothing has to be learned
     to know it. Distances are in single precision, from some rows that stand for all.
@@ -111,48 +103,24 @@ def remote_rows(X: FloatArray) -> BoolArray:
     return is_remote
 
 
-def _above_median(S: FloatArray, out_of_fold: FloatArray) -> FloatArray:
-    """Return how far every score lies above the median of its column, in lower quartiles."""
-    quartile, middle = np.percentile(out_of_fold, [25, 50], axis=0)
-    spread = middle - quartile
-    spread[spread == 0] = np.inf  # too many equal rows: nothing to measure with
-    ratio: FloatArray = (S - middle) / spread
-    return ratio
-
-
-def _is_remote(X: FloatArray, candidates: NDArray[np.intp]) -> BoolArray:
-    """Tell which candidates are exceptionally far from the nearest fifth of the rows."""
-    middle, quartile = np.percentile(_reach(X[_evenly(len(X))], X), [50, 75])
-    is_remote: BoolArray = _reach(X[candidates], X) - middle > CUT * (quartile - middle)
-    return is_remote
-
-
-def _units(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the middle and a spread of every column that no remote row can stretch."""
-    lower, middle, upper = np.percentile(X, [25, 50, 75], axis=0)
-    spread = np.where(upper > lower, upper - lower, X.std(axis=0))
-    spread[spread == 0] = 1.0
-    return middle, spread
-
-
 def _arcsinh(values: FloatArray) -> FloatArray:
-    """Return arcsinh by a logarithm, which is quicker; near 0 it is the identity."""
+    """Return arcsinh by a logarithm, which is quicker."""
     sizes = np.minimum(np.abs(values), FARTHEST)
     logs = np.log(sizes + np.sqrt(sizes * sizes + 1.0))
-    np.copyto(logs, sizes, where=sizes < SMALL)
+    np.copyto(logs, sizes, where=sizes < 1e-5)  # the identity, to 11 digits
     return np.asarray(np.copysign(logs, values))
 
 
 def _reach_of_many(X: FloatArray, prepared: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Return how far each row is from the nearest fifth of some rows, in units of its own."""
-    some = prepared(X[_evenly(len(X))])
+    some = prepared(_probes(X))
     unit = float(np.median(np.abs(some).max(axis=1))) or 1.0
     probes = _single(some / unit)
     squares = np.einsum("pm,pm->p", probes, probes)
     k = math.ceil(LARGEST_SHARE * len(probes))
     reach = np.empty(len(X))
-    for begin in range(0, len(X), ROWS_AT_ONCE):
-        block = slice(begin, begin + ROWS_AT_ONCE)
+    for begin in range(0, len(X), 2048):
+        block = slice(begin, begin + 2048)
         rows = _single(prepared(X[block]) / unit)
         D = squares - 2.0 * (rows @ probes.T)
         nearest = np.partition(D, k, axis=1)[:, k] + np.einsum("nm,nm->n", rows, rows)
@@ -165,9 +133,9 @@ def _single(rows: FloatArray) -> SingleArray:
     return np.minimum(np.maximum(rows, -FARTHEST), FARTHEST).astype(np.float32)
 
 
-def _evenly(n: int) -> NDArray[np.intp]:
-    """Return the numbers of rows that stand for all n."""
-    return np.linspace(0, n - 1, min(n, MOST_PROBES)).round().astype(np.intp)
+def _probes(X: FloatArray) -> FloatArray:
+    """Return 500 rows whose distances stand for those of all."""
+    return np.asarray(X[core_rows(len(X), 500)])
 
 
 def _reach(rows: FloatArray, X: FloatArray) -> FloatArray:
@@ -178,7 +146,7 @@ def _reach(rows: FloatArray, X: FloatArray) -> FloatArray:
 
 
 def warn_of_group(n_remote: int, n: int) -> None:
-    """Tell that rows far outside are so many that they were learned all the same."""
+    """Warn that rows far outside are so many that they were learned all the same."""
     if n_remote:
         warnings.warn(
             f"{n_remote} of {n} training rows lie far from the others and were learned as normal, "

@@ -1,6 +1,6 @@
 """Memory and time of a fit, before anything is learned.
 
-Members and fusion tell their work and their bytes by kind (`ocfuse.cost`), and what is done
+Members and fusion return their work and their bytes by kind (`ocfuse.cost`), and what is done
 around them is counted here. `RATES` has what one of each kind takes, as it was measured.
 """
 
@@ -17,23 +17,17 @@ from ocfuse.detectors.pool import Pool
 from ocfuse.detectors.training import cost_of
 from ocfuse.encoder import check_table, make_encoder, take_rows
 from ocfuse.ensemble.fit import N_REFITS, is_refitted
-from ocfuse.ensemble.rows import check_groups
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.explain import html_table
 from ocfuse.fusion import make_fusion
 from ocfuse.fusion.base import BaseFusion
+from ocfuse.groups import check_groups
 from ocfuse.system.memory import available_bytes
 from ocfuse.tuning.search import make_search
 from ocfuse.validation import ANOMALY, check_training_labels
 
-#: Rows that the categories of a data frame are counted in.
-ROWS_TO_COUNT = 1000
 #: A fit that needs less is never refused.
 SMALL = 2**28
-#: Pseudo-negatives and training rows that are scored together.
-SCORED_ROWS = 2000
-#: Kinds of work and of bytes that need no rate.
-PLAIN = {"seconds", "bytes"}
 
 #: Seconds of a fit and of scoring a row, bytes of a fit and of a model, by kind. Written by
 #: ``python -m benchmarks.scale.rates`` from what ``python -m benchmarks.scale plan`` measured
@@ -220,9 +214,9 @@ class Plan:
         return f"<p>{_job_in_words(self.job)}</p>{html_table((), self._figures().items())}"
 
     def _figures(self) -> dict[str, str]:
-        """Return what is told, in words."""
+        """Return what is printed, by name."""
         available = self.available_bytes
-        told = {
+        figures = {
             "members": _members_in_words(self),
             "kernels": self.method or "none",
             "fit": f"{_seconds(self.fit_seconds)}, {_bytes(self.fit_bytes)} of memory"
@@ -231,29 +225,14 @@ class Plan:
             "score": f"{_seconds(self.score_seconds)} per 1,000 rows",
         }
         if self.unknown:
-            told["unknown"] = f"{', '.join(self.unknown)}: counted as a copy of the rows only"
+            figures["unknown"] = f"{', '.join(self.unknown)}: counted as a copy of the rows only"
         if not self.is_possible:
-            told["impossible"] = advice(self)
-        return told
+            figures["impossible"] = advice(self)
+        return figures
 
 
 def make_plan(members: Any, job: Job, fusion: Any = None) -> Plan:
-    """Return the plan of a fit.
-
-    Parameters
-    ----------
-    members : str, list, dict or Pool
-        Members as `FusedDetector` takes them.
-    job : Job
-        What they learn from.
-    fusion : str or fusion, optional
-        Fusion as `FusedDetector` takes it.
-
-    Returns
-    -------
-    Plan
-        The plan.
-    """
+    """Return the plan of a fit, of members and a fusion as `FusedDetector` takes them."""
     pool = members if isinstance(members, Pool) else Pool(members)
     pool._check_parameters()
     fuse = make_fusion(fusion)
@@ -291,25 +270,9 @@ def _plan(pool: Pool, fusion: BaseFusion, job: Job, available: int | None) -> Pl
 def fit_cost(
     members: Members, fusion: BaseFusion, job: Job, n_folds: int = N_FOLDS
 ) -> tuple[Cost, tuple[str, ...]]:
-    """Return what a fit takes in which no row is left out, by kind.
+    """Return the cost of a fit in which no row is left out, and members whose cost is a guess.
 
-    Parameters
-    ----------
-    members : list of (name, estimator)
-        The members.
-    fusion : BaseFusion
-        The fusion.
-    job : Job
-        What they learn from.
-    n_folds : int, default=4
-        Folds of the members that learn fold by fold.
-
-    Returns
-    -------
-    cost : Cost
-        The cost of all of it, with what members share counted once.
-    unknown : tuple of str
-        Members whose cost is a guess.
+    What members share is counted once.
     """
     costs = _costs(members, fusion, job, n_folds)
     total = sum(costs.values(), Cost()).total()
@@ -330,15 +293,13 @@ def _costs(members: Members, fusion: BaseFusion, job: Job, n_folds: int) -> dict
 
 
 def _cost_around(n_members: int, job: Job) -> Cost:
-    """Return the cost of what is done around members and fusion.
-
-    That is encoding, pseudo-negatives, scores, and a search.
-    """
+    """Return the cost of encoding, pseudo-negatives, scores, and a search."""
     n, m = job.n_rows, job.n_columns
+    scored = 2000  # pseudo-negatives and training rows that are scored together
     cells, scores = n * m, n * n_members
     held = {"cell": NUMBER * cells, "score": NUMBER * scores}
     # every fold has rows of its own to learn from and to judge by, pseudo-negatives among them
-    split = N_FOLDS * (n + SCORED_ROWS) * (job.n_tried > 0)
+    split = N_FOLDS * (n + scored) * (job.n_tried > 0)
     return Cost(
         fit_work={
             "start": 1,
@@ -349,7 +310,7 @@ def _cost_around(n_members: int, job: Job) -> Cost:
         },
         score_work={"row": 1, "member": n_members, "cell": m},
         fit_bytes={"start": 1, "wide": NUMBER * m * min(n, m), "splits": NUMBER * split * m} | held,
-        scratch_bytes={"column": NUMBER * m * SCORED_ROWS},
+        scratch_bytes={"column": NUMBER * m * scored},
         model_bytes={"start": 1} | held,
     )
 
@@ -357,7 +318,7 @@ def _cost_around(n_members: int, job: Job) -> Cost:
 def _priced(amounts: Amounts, what: str) -> float:
     """Return the seconds or bytes of amounts by kind."""
     rates = RATES[what]
-    unknown = sorted(amounts.keys() - rates.keys() - PLAIN)
+    unknown = sorted(amounts.keys() - rates.keys() - {"seconds", "bytes"})
     if unknown:
         raise InvalidInputError(
             f"A cost must be told in kinds that have a rate, or in 'seconds' and 'bytes'. "
@@ -367,39 +328,10 @@ def _priced(amounts: Amounts, what: str) -> float:
 
 
 def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None, encoder: Any = None) -> Job:
-    """Return what a fit learns from.
-
-    Parameters
-    ----------
-    X : array-like, data frame or tuple of two int
-        Training rows, or their shape.
-    y : array-like of shape (n,), optional
-        Labels, as `FusedDetector.fit` takes them.
-    groups : array-like of shape (n,), Groups or int, optional
-        Groups, as `FusedDetector.fit` takes them, or their number.
-    tune : str, Criterion, Search or None, optional
-        As `FusedDetector` takes it.
-    encoder : str, FeatureEncoder or None, optional
-        As `FusedDetector` takes it.
-
-    Returns
-    -------
-    Job
-        The numbers of all of them.
-    """
+    """Return what a fit learns from; see `FusedDetector.plan`."""
     n, m = shape_of(X, encoder)
     n_anomalies = int(np.sum(check_training_labels(y, n) == ANOMALY))
-    search = make_search(tune)
-    return Job(
-        n_rows=n - n_anomalies,
-        n_columns=m,
-        n_anomalies=n_anomalies,
-        n_groups=_number_of(groups, n),
-        n_tried=0 if search is None else search.n_candidates,
-    )
-
-
-def _number_of(groups: Any, n: int) -> int | None:
+    n_groups = None
     if isinstance(groups, Integral):
         n_groups = int(groups)
         if not 2 <= n_groups <= n:
@@ -407,26 +339,16 @@ def _number_of(groups: Any, n: int) -> int | None:
                 f"groups must be their number, from 2 to the {n:,} rows, or hold the label of "
                 f"every row. Got {groups}."
             )
-        return n_groups
-    checked = check_groups(groups, n)
-    return None if checked is None else len(np.unique(checked.label))
+    elif groups is not None:
+        n_groups = len(np.unique(check_groups(groups, n).label))
+    n_tried = 0 if tune is None else make_search(tune).n_candidates
+    return Job(n - n_anomalies, m, n_anomalies, n_groups, n_tried)
 
 
 def shape_of(X: Any, encoder: Any = None) -> tuple[int, int]:
-    """Return rows and columns of a table, or of a shape, with categories as columns.
+    """Return rows and columns, as members will see them, of a table, or of a shape.
 
-    Parameters
-    ----------
-    X : array-like, data frame or tuple of two int
-        A table, or its shape.
-    encoder : str, FeatureEncoder or None, optional
-        As `FusedDetector` takes it.
-
-    Returns
-    -------
-    tuple of int
-        Rows, and columns as members will see them. Categories are counted in 1,000
-        rows.
+    Categories are counted in 1,000 rows.
     """
     if isinstance(X, tuple) and len(X) == 2 and all(isinstance(size, Integral) for size in X):
         if min(X) < 1:
@@ -436,10 +358,9 @@ def shape_of(X: Any, encoder: Any = None) -> tuple[int, int]:
     n, m = table.shape
     if not hasattr(table, "columns"):
         return n, m
-    rows = np.unique(np.linspace(0, n - 1, min(n, ROWS_TO_COUNT)).astype(np.intp))
-    asked = make_encoder(encoder)
+    rows = np.unique(np.linspace(0, n - 1, min(n, 1000)).astype(np.intp))
     try:
-        return n, len(asked.fit(take_rows(table, rows)).source_)
+        return n, len(make_encoder(encoder).fit(take_rows(table, rows)).source_)
     except InvalidInputError:  # perhaps these rows alone hold gaps only
         return n, m
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocfuse.arrays import FloatArray, Int64Array, IntArray
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.base import core_rows
 from ocfuse.encoder import check_table
 from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
@@ -26,26 +26,12 @@ from ocfuse.validation import check_training_labels
 if TYPE_CHECKING:
     from ocfuse.ensemble.detector import FusedDetector
 
-#: Rows that are listed and explained, at most, and at least if there are as many.
-MOST_EXPLAINED, FEWEST_EXPLAINED = 200, 10
-#: Rows that may be scored to explain them; every row takes two per feature.
+#: Rows that are explained at least, if there are as many.
+FEWEST_EXPLAINED = 10
+#: Rows that may be scored to explain others; every row takes two per feature.
 MOST_SCORED = 40_000
-#: Features listed for each of them.
-N_READINGS = 8
 #: Training rows, and rows of the report, on the map.
 MOST_POINTS = 2500
-#: Fewest rows on which members are compared.
-FEWEST_COMPARED = 10
-#: Rows left out of learning that are listed.
-MOST_LISTED = 20
-
-#: Nearest normal rows that an explanation names, and rows most like a row that it is compared with.
-N_NEAREST = 3
-#: How far a feature may count, in standard deviations, when rows most like a row are looked for:
-#: what is far off in one feature is then compared with rows that agree with it in the others.
-FARTHEST = 1.0
-#: Numbers that are compared at a time.
-NUMBERS_AT_ONCE = 2**22
 
 
 def report_data(
@@ -64,81 +50,57 @@ def report_data(
     """Return all that a report shows; `FusedDetector.report` says what the arguments are."""
     table = check_table(X)
     n = len(table)
-    (labels, no_labels), (times, is_date, no_times) = _labels(y, n), _times(time, n)
+    labels, times, is_date, remarks = None, None, False, []
+    if y is not None:
+        labels = check_training_labels(y, n)
+        if not labels.any():
+            labels = None
+            remarks.append("No row has a label that says normal or anomaly: hits are not counted.")
+    if time is not None:
+        times, is_date = to_times(time, n)
+        if not np.isfinite(times).any():
+            times, is_date = None, False
+            remarks.append("No row has a time that can be read: scores over time are not drawn.")
     trace = detector._trace(X, context) if trace is None else trace
     rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_)
-    further = {str(name): str(line) for name, line in (card or {}).items()}
+    why = explanation(detector, trace.take(rows))
+    if feature_names is not None:
+        names = [str(name) for name in feature_names]
+        if len(names) != len(why.feature_names):
+            raise InvalidInputError(
+                f"feature_names must name all {len(why.feature_names)} columns. "
+                f"Got {len(names)} names."
+            )
+        why = replace(why, feature_names=names)
     return ReportData(
         title=str(title),
         scores=trace.score,
         ids=_ids(ids, table, n),
         rows=rows,
+        explanation=why,
+        readings=[why.readings(i, 8) for i in range(len(why))],
         embedding=_embedding(detector, trace, rows),
-        agreement=rank_correlation(trace.member_scores) if n >= FEWEST_COMPARED else None,
-        card=_card(detector, trace.encoded) | further,
-        remarks=[*_remarks(detector, trace.encoded), *no_labels, *no_times],
+        agreement=rank_correlation(trace.member_scores) if n >= 10 else None,
+        card=_card(detector, trace.encoded)
+        | {str(name): str(line) for name, line in (card or {}).items()},
+        remarks=[*_remarks(detector, trace.encoded), *remarks],
         labels=labels,
         times=times,
         is_date=is_date,
-        **_alarms(detector),
-        **_reasons(detector, trace.take(rows), feature_names),
+        offset=detector.offset_,
+        wanted_rate=detector.false_alarm_rate,
+        calibrator=detector.conformal_,
+        held_out_scores=detector.training_scores_[np.sort(detector.training_rows_)],
     )
-
-
-def _labels(y: Any, n: int) -> tuple[Int64Array | None, list[str]]:
-    """Return the labels if one of them says something, and a remark if none does."""
-    labels = None if y is None else check_training_labels(y, n)
-    if labels is None or labels.any():
-        return labels, []
-    return None, ["No row has a label that says normal or anomaly: hits are not counted."]
-
-
-def _times(time: Any, n: int) -> tuple[FloatArray | None, bool, list[str]]:
-    """Return the times, whether they are dates, and a remark if no row has one."""
-    if time is None:
-        return None, False, []
-    times, is_date = to_times(time, n)
-    if np.isfinite(times).any():
-        return times, is_date, []
-    return None, False, ["No row has a time that can be read: scores over time are not drawn."]
-
-
-def _alarms(detector: "FusedDetector") -> dict[str, Any]:
-    """Return where the threshold is, and what it rests on."""
-    return {
-        "offset": detector.offset_,
-        "wanted_rate": detector.false_alarm_rate,
-        "calibrator": detector.conformal_,
-        "held_out_scores": detector.training_scores_[np.sort(detector.training_rows_)],
-    }
-
-
-def _reasons(
-    detector: "FusedDetector", shown: Trace, feature_names: Sequence[str] | None
-) -> dict[str, Any]:
-    """Explain some rows, with the names that the user gave."""
-    why = explanation(detector, shown)
-    names = _names(feature_names, why.feature_names)
-    why = replace(why, feature_names=names)
-    return {"explanation": why, "readings": [why.readings(i, N_READINGS) for i in range(len(why))]}
 
 
 def _rows_to_explain(scores: FloatArray, offset: float, n_features: int) -> IntArray:
     """Return the rows that raise an alarm, the lowest first, within what may be spent."""
     affordable = max(MOST_SCORED // (2 * n_features), FEWEST_EXPLAINED)
     n_alarms = int(np.sum(scores < offset))
-    count = min(max(n_alarms, FEWEST_EXPLAINED), MOST_EXPLAINED, affordable)
+    count = min(max(n_alarms, FEWEST_EXPLAINED), 200, affordable)
     lowest: IntArray = np.argsort(scores, kind="stable")[:count]
     return lowest
-
-
-def _names(given: Sequence[str] | None, known: list[str]) -> list[str]:
-    names = [str(name) for name in (known if given is None else given)]
-    if len(names) != len(known):
-        raise InvalidInputError(
-            f"feature_names must name all {len(known)} columns. Got {len(names)} names."
-        )
-    return names
 
 
 def _ids(ids: Any, table: Any, n: int) -> list[str]:
@@ -161,24 +123,20 @@ def _embedding(detector: "FusedDetector", trace: Trace, rows: IntArray) -> Embed
     encoded = np.vstack([detector.training_[known], E[fresh]])
     theirs = detector.training_context_
     context = None if C is None or theirs is None else np.vstack([theirs[known], C[fresh]])
+    # the first two principal components of the rows, whose far values are pulled in
+    near = np.arcsinh(encoded)
+    count = min(2, *near.shape)
+    points = np.zeros((len(near), 2))
+    pca = slow("sklearn.decomposition").PCA(count, random_state=0)
+    points[:, :count] = pca.fit_transform(near)
     return Embedding(
-        points=_plane(encoded),
+        points=points,
         is_new=np.repeat([False, True], [len(known), len(fresh)]),
         rows=np.concatenate([positions, fresh]),
         scores=np.concatenate([detector.training_scores_[positions], trace.score[fresh]]),
         weights=detector.fusion_.weights(encoded, context),
         local_p=detector.fusion_.local_p(encoded, context),
     )
-
-
-def _plane(encoded: FloatArray) -> FloatArray:
-    """Return the first two principal components, of rows whose far values are pulled in."""
-    near = np.arcsinh(encoded)
-    count = min(2, *near.shape)
-    points = np.zeros((len(near), 2))
-    pca = slow("sklearn.decomposition").PCA(count, random_state=0)
-    points[:, :count] = pca.fit_transform(near)
-    return points
 
 
 def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
@@ -209,8 +167,8 @@ def _listed(rows: IntArray) -> str:
     """Return such as "3 (rows 4, 17, 30 of the training table, counted from 0)"."""
     if not len(rows):
         return "none"
-    more = ", ..." if len(rows) > MOST_LISTED else ""
-    names = ", ".join(map(str, rows[:MOST_LISTED].tolist()))
+    more = ", ..." if len(rows) > 20 else ""
+    names = ", ".join(map(str, rows[:20].tolist()))
     return f"{len(rows):,} (of the training table, counted from 0: {names}{more})"
 
 
@@ -245,6 +203,8 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
     """Return what lies behind the scores of rows; see `FusedDetector.explain`."""
     E, C, Z = trace.encoded, trace.context, trace.normalised
     base, contributions = detector.fusion_.contributions(Z, E, C)
+    names = [*getattr(detector, "feature_names_in_", ())]
+    names = names or [f"x{j}" for j in range(detector.n_features_in_)]
     near = [_near(detector, row) for row in E]
     nearest = np.array([rows for rows, _, _ in near])
     return Explanation(
@@ -260,7 +220,7 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         local_p=detector.fusion_.local_p(E, C),
         nearest_rows=detector.training_rows_[nearest],
         nearest_distances=np.array([distances for _, distances, _ in near]),
-        feature_names=_feature_names(detector),
+        feature_names=names,
         attributions=_attributions(detector, E, C, np.array([reference for *_, reference in near])),
         values=values_of(trace.X, detector.encoder_),
         usual=detector.usual_,
@@ -268,27 +228,32 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
 
 
 def _near(detector: "FusedDetector", x: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return the nearest training rows, their distances, and what the row is compared with."""
+    """Return the nearest training rows, their distances, and what the row is compared with.
+
+    Compared with is what the rows most like it have. Of these a feature counts no farther than
+    one standard deviation: what is far off in one feature is then compared with rows that agree
+    with it in the others.
+    """
     training, source = detector.training_, detector.encoder_.source_
     order = np.argsort(source, kind="stable")
     starts = np.flatnonzero(np.diff(source[order], prepend=-1))
     distances, unlike = np.empty((2, len(training)))
-    step = max(1, NUMBERS_AT_ONCE // len(x))
+    step = max(1, 2**22 // len(x))  # numbers that are held at a time
     for begin in range(0, len(training), step):
         some = slice(begin, begin + step)
         squares = np.square(training[some] - x)
         distances[some] = squares.sum(axis=1)
         if len(starts) < len(x):
             squares = np.add.reduceat(squares[:, order], starts, axis=1)
-        unlike[some] = np.minimum(squares, FARTHEST**2).sum(axis=1)
+        unlike[some] = np.minimum(squares, 1.0).sum(axis=1)
     nearest = _lowest(distances)
     most_alike = training[_lowest(unlike)]
     return nearest, np.sqrt(distances[nearest]), _reference(detector, x, most_alike)
 
 
 def _lowest(values: FloatArray) -> IntArray:
-    """Return where the lowest values are, the first ones if some are equal."""
-    count = min(N_NEAREST, len(values))
+    """Return where the three lowest values are, the first ones if some are equal."""
+    count = min(3, len(values))
     candidates = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
     lowest: IntArray = candidates[np.argsort(values[candidates], kind="stable")[:count]]
     return lowest
@@ -329,8 +294,3 @@ def _attributions(
         return chain.score_encoded(rows[:, :n_columns], theirs)
 
     return attribute_features(score, E, reference, source, detector.n_features_in_)
-
-
-def _feature_names(detector: "FusedDetector") -> list[str]:
-    names = getattr(detector, "feature_names_in_", None)
-    return [f"x{j}" for j in range(detector.n_features_in_)] if names is None else list(names)

@@ -21,24 +21,16 @@ from sklearn.utils.parallel import Parallel, delayed
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.pool import Pool
 from ocfuse.encoder import FeatureEncoder, check_table, take_rows
-from ocfuse.ensemble.rows import ContextScale, scaled_context
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.crossfit import fuse_scores
 from ocfuse.system.packages import needed
 from ocfuse.system.threads import allowed_threads, few_threads, one_of_many
+from ocfuse.validation import check_context, require_context
 
 if TYPE_CHECKING:
     from ocfuse.ensemble.detector import FusedDetector
 
 T = TypeVar("T")
 
-#: Up to so many rows are one chunk.
-MOST_ALONE = 1000
-#: Rows of the first of several, which makes what the others need, such as a search.
-FIRST_ROWS = 100
-#: Rows of the others: fewer would be slower, and what more take is given back to the system and
-#: asked for again with every chunk, which costs a fifth of the time where pages are dear.
-MOST_ROWS = 500
 #: Rows of a table that a detector is given at a time: members of others, which see them all at
 #: once, may need memory for each pair of these and of training rows. Scores of a row in blocks of
 #: other sizes differ by rounding alone, by less than 1e-10.
@@ -47,28 +39,14 @@ BLOCK_ROWS = 2_000
 
 @dataclass(frozen=True)
 class Trace:
-    """What the steps of the chain make of n rows.
+    """What the steps of the chain make of n rows."""
 
-    Attributes
-    ----------
-    X : array or data frame of n rows
-        The rows as they were given.
-    encoded : ndarray of shape (n, e)
-        What the members see of them.
-    context : ndarray of shape (n, k) or None
-        Their context, in the units of the features.
-    member_scores, normalised : ndarray of shape (n, d)
-        What the members say, in their own units and on one scale.
-    score : ndarray of shape (n,)
-        Fused scores.
-    """
-
-    X: Any
-    encoded: FloatArray
-    context: FloatArray | None
-    member_scores: FloatArray
-    normalised: FloatArray
-    score: FloatArray
+    X: Any  # as they were given
+    encoded: FloatArray  # (n, e), what the members see
+    context: FloatArray | None  # (n, k), in the units of the features
+    member_scores: FloatArray  # (n, d), in the members' own units
+    normalised: FloatArray  # (n, d), on one scale
+    score: FloatArray  # (n,), fused
 
     def __len__(self) -> int:
         return len(self.score)
@@ -100,6 +78,33 @@ class Trace:
         )
 
 
+class ContextScale:
+    """Bring context to the units of m standardised features.
+
+    A column is centred, divided by its standard deviation (1 if it is constant) and
+    multiplied by ``sqrt(m / k)``: two training rows are, on average, as far apart in
+    their k columns of context as in their m features.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, k)
+        Context of the training rows.
+    n_features : int
+        The number m.
+    """
+
+    def __init__(self, values: FloatArray, n_features: int) -> None:
+        spread = values.std(axis=0)
+        is_constant = spread <= 1e-13 * np.abs(values).max(axis=0, initial=0.0)
+        unit = np.sqrt(n_features / values.shape[1])
+        self.centre = values.mean(axis=0)
+        self.factor = unit / np.where(is_constant, 1.0, spread)
+
+    def transform(self, values: FloatArray) -> FloatArray:
+        """Return context in the units of the features."""
+        return np.asarray((values - self.centre) * self.factor)
+
+
 _TRACES: ContextVar[list[Trace] | None] = ContextVar("traces", default=None)
 
 
@@ -119,30 +124,14 @@ def keep_traces(traces: list[Trace] | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ScoreChain:
-    """The fitted steps from rows to scores, in their order.
-
-    Parameters
-    ----------
-    encoder : FeatureEncoder
-        Turns rows into numbers of one scale.
-    pool : Pool
-        The members.
-    normaliser : normaliser
-        Brings their scores to one scale.
-    fusion : fusion
-        Makes one score of theirs.
-    context_scale : ContextScale or None
-        Brings context to the units of the features; None if training had no context.
-    n_jobs : int or None, default=None
-        Chunks that are scored at once; see `in_chunks`.
-    """
+    """The fitted steps from rows to scores, in their order."""
 
     encoder: FeatureEncoder
     pool: Pool
     normaliser: Any
     fusion: BaseFusion
-    context_scale: ContextScale | None
-    n_jobs: int | None = None
+    context_scale: ContextScale | None  # None if training had no context
+    n_jobs: int | None = None  # chunks that are scored at once, see `in_chunks`
 
     @classmethod
     def of(cls, detector: "FusedDetector") -> "ScoreChain":
@@ -170,24 +159,22 @@ class ScoreChain:
     def score(self, codes: FloatArray, context: Any = None) -> FloatArray:
         """Return the fused scores of rows.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (n, m)
-            What ``encoder.read`` returned.
-        context : array-like of shape (n,) or (n, k), default=None
-            Their context as it is given to `FusedDetector`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Higher is more normal.
+        `codes`, of shape (n, m), is what ``encoder.read`` returned, `context` as `FusedDetector`
+        is given it.
         """
         C = self.scaled(context, len(codes))
         return _joined(self._in_chunks(lambda rows: self._steps(codes, C, rows)[-1], len(codes)))
 
     def normalised_scores(self, codes: FloatArray) -> FloatArray:
         """Return the member scores of rows on one scale; `codes` as in `score`."""
-        return _joined(self._in_chunks(partial(self._normalised, codes), len(codes)))
+
+        def compute(rows: slice) -> FloatArray:
+            """Return those of some rows."""
+            S = self.pool.score_samples(self.encoder.encode(codes[rows]))
+            Z: FloatArray = self.normaliser.transform(S)
+            return Z
+
+        return _joined(self._in_chunks(compute, len(codes)))
 
     def trace(self, X: Any, codes: FloatArray, context: Any = None) -> Trace:
         """Return what every step makes of rows X; `codes` and `context` as in `score`."""
@@ -198,7 +185,10 @@ class ScoreChain:
 
     def scaled(self, context: Any, n: int) -> FloatArray | None:
         """Return the context of n rows in the units of the features, or refuse it."""
-        return scaled_context(self.context_scale, context, n)
+        scale = self.context_scale
+        values = np.empty((n, 0)) if context is None else check_context(context, n)
+        require_context(values.shape[1], 0 if scale is None else len(scale.centre))
+        return None if scale is None else scale.transform(values)
 
     # -- rows that are encoded ----------------------------------------------
 
@@ -207,21 +197,9 @@ class ScoreChain:
         return self.fuse(self.pool.score_samples(E), E, C)[1]
 
     def shares(self, E: FloatArray, C: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        """Return what each member adds to the scores of encoded rows, and the norm there.
+        """Return what each member adds to the scores of encoded rows, (n, d), and the norm there.
 
-        Parameters
-        ----------
-        E : ndarray of shape (n, e)
-            Encoded rows.
-        C : ndarray of shape (n, k) or None
-            Their context, in the units of the features.
-
-        Returns
-        -------
-        contributions : ndarray of shape (n, d)
-            One column per member, of ``pool.names_``.
-        local_p : ndarray of shape (n,)
-            NaN if the fusion has no norm.
+        The norm is NaN if the fusion has none; the context is in the units of the features.
         """
         Z = self.normaliser.transform(self.pool.score_samples(E))
         _, contributions = self.fusion.contributions(Z, E, C)
@@ -231,7 +209,8 @@ class ScoreChain:
         self, S: FloatArray, E: FloatArray, C: FloatArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """Return member scores of encoded rows on one scale, and the fused scores."""
-        return fuse_scores(S, E, C, self.normaliser, self.fusion)
+        Z: FloatArray = self.normaliser.transform(S)
+        return Z, self.fusion.fuse(Z, E, C)
 
     def _steps(
         self, codes: FloatArray, C: FloatArray | None, rows: slice
@@ -241,11 +220,6 @@ class ScoreChain:
         S = self.pool.score_samples(E)
         return E, S, *self.fuse(S, E, None if C is None else C[rows])
 
-    def _normalised(self, codes: FloatArray, rows: slice) -> FloatArray:
-        S = self.pool.score_samples(self.encoder.encode(codes[rows]))
-        Z: FloatArray = self.normaliser.transform(S)
-        return Z
-
     def _in_chunks(self, compute: Callable[[slice], T], n: int) -> list[T]:
         """Compute chunk by chunk; members of others, which may not like it, get all rows."""
         if n == 1 or not self.pool.is_own:
@@ -254,37 +228,33 @@ class ScoreChain:
 
 
 def in_chunks(
-    compute: Callable[[slice], T], n: int, n_jobs: int | None, *, at_once: bool = True
+    compute: Callable[[slice], T],
+    n: int,
+    n_jobs: int | None,
+    *,
+    most_alone: int = 1000,
+    first_rows: int = 100,
+    most_rows: int = 500,
 ) -> list[T]:
-    """Return what is computed of n rows, chunk by chunk.
+    """Return what is computed of n rows, chunk by chunk, in their order.
+
+    Up to `most_alone` rows are one chunk. Else the first, which makes what the others need, such
+    as a search, has `first_rows`, and the others have `most_rows`: fewer would be slower, and what
+    more take is given back to the system and asked for again with every chunk, which costs a fifth
+    of the time where pages are dear. Chunks do not depend on the number of threads.
 
     In the main thread the linear algebra library has one thread for each of several
-    chunks, whether these are computed at once or one after another: the result is the
-    same to the bit.
-
-    Parameters
-    ----------
-    compute : callable
-        Takes a slice of the rows and returns their results.
-    n : int
-        Number of rows.
-    n_jobs : int or None
-        Chunks at once; None for as many as the library may use threads.
-    at_once : bool, default=True
-        Whether chunks may be computed at once.
-
-    Returns
-    -------
-    list
-        The results of the chunks, in the order of the rows.
+    chunks, whether these are computed at once, `n_jobs` of them, or one after another: the
+    result is the same to the bit. None is as many as the library may use threads.
     """
-    if n <= MOST_ALONE:
+    if n <= most_alone:
         return [compute(slice(0, n))]
-    chunks = _cut(n)
+    starts = [0, *range(first_rows, n, most_rows), n]
+    chunks = [slice(begin, end) for begin, end in itertools.pairwise(starts)]
     # Only the main thread can tell the library; any other is itself one of many.
     is_main = threading.current_thread() is threading.main_thread()
     workers = allowed_threads() if n_jobs is None else effective_n_jobs(n_jobs)
-    workers = min(workers, len(chunks) - 1) if at_once and is_main else 1
+    workers = min(workers, len(chunks) - 1) if is_main else 1
     with few_threads(0), one_of_many():
         parts = [compute(chunks[0])]
         if workers == 1:
@@ -309,12 +279,6 @@ def score_in_blocks(detector: "FusedDetector", table: Any) -> FloatArray:
 
 def _joined(parts: Sequence[FloatArray]) -> FloatArray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _cut(n: int) -> list[slice]:
-    """Return the chunks of n rows, which do not depend on the number of threads."""
-    starts = [0, *range(FIRST_ROWS, n, MOST_ROWS), n]
-    return [slice(begin, end) for begin, end in itertools.pairwise(starts)]
 
 
 def _alone(compute: Callable[[slice], T], chunk: slice) -> T:

@@ -21,6 +21,7 @@ from ocfuse.fusion.rules import (
     SumRule,
     TrimmedMean,
 )
+from ocfuse.fusion.trust import TrustFusion
 
 __all__ = [
     "AverageOfMaximum",
@@ -37,5 +38,6 @@ __all__ = [
     "SingleBest",
     "SumRule",
     "TrimmedMean",
+    "TrustFusion",
     "make_fusion",
 ]

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,8 +29,6 @@ Self = TypeVar("Self", bound="BaseFusion")
 
 #: A member that never wins still counts a little: its competence is a divisor.
 LEAST = 1e-3
-#: Equal scores count once as below and once as not.
-SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class Ranked:
         pairs = zip(self._columns, others.T, strict=True)
         return np.array(
             [
-                0.5 * sum(float(mine.searchsorted(theirs, side).sum()) for side in SIDES)
+                0.5 * (mine.searchsorted(theirs).sum() + mine.searchsorted(theirs, "right").sum())
                 for mine, theirs in pairs
             ]
         )
@@ -189,7 +187,16 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
             kept = np.flatnonzero(weight)
             scores, labels, rows, weight = scores[kept], labels[kept], rows[kept], weight[kept]
             groups = None if groups is None else groups.take(kept)
-        self._require_classes(labels)
+        if not (labels > 0).any():
+            raise InvalidInputError(
+                f"{type(self).__name__} needs at least one normal row: y = +1 and a positive "
+                f"sample_weight. Got none among {len(labels)} rows."
+            )
+        if self.needs_anomalies and not (labels < 0).any():
+            raise InvalidInputError(
+                f"{type(self).__name__} needs anomalies: rows with y = -1. Got none. "
+                "Pass known anomalies or pseudo-negatives, or use a fusion that learns without."
+            )
         # Mean one: fitting with equal weights is fitting without.
         weight = weight / weight.mean()
         normal = labels > 0
@@ -293,6 +300,17 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         if self.needs_X:
             return self._local_p(self._features(X, None, context))
         return np.full(len(np.asarray(X)), self._p())
+
+    def reasons(self) -> list[str]:
+        """Return why each member is trusted as it is, in words.
+
+        Returns
+        -------
+        list of str
+            One text for each member; empty where the fusion has no reason to give.
+        """
+        self._require_fitted()
+        return [""] * self.n_members_
 
     def cost(self, shape: Shape) -> Cost:
         """Return what it takes to learn from rows, and to fuse one.
@@ -405,19 +423,6 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
             return rows, 0
         further = check_context(context, len(rows))
         return np.hstack([rows, further]), further.shape[1]
-
-    def _require_classes(self, y: FloatArray) -> None:
-        name = type(self).__name__
-        if not (y > 0).any():
-            raise InvalidInputError(
-                f"{name} needs at least one normal row: y = +1 and a positive sample_weight. "
-                f"Got none among {len(y)} rows."
-            )
-        if self.needs_anomalies and not (y < 0).any():
-            raise InvalidInputError(
-                f"{name} needs anomalies: rows with y = -1. Got none. "
-                "Pass known anomalies or pseudo-negatives, or use a fusion that learns without."
-            )
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "n_members_"):

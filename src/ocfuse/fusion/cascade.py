@@ -9,7 +9,7 @@ from scipy.special import logit
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.labelled import logistic_scale, tail_knots, tail_log_odds, weighted_quantile
+from ocfuse.fusion.rules import logistic_scale, weighted_quantile
 from ocfuse.validation import check_number
 
 
@@ -133,3 +133,24 @@ class CascadeFusion(BaseFusion):
                 f"order must name each of the members 0 to {d - 1} once. Got {self.order!r}."
             )
         return order.astype(np.intp)
+
+
+def tail_knots(r: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return knots of the map from a score to the log-odds of its tail probability.
+
+    That is the share of the normals, with scores r and weights c, below the score; those at
+    the score count half.
+    """
+    at, group = np.unique(r, return_inverse=True)
+    weight = np.bincount(group.ravel(), weights=c, minlength=len(at))
+    share = (np.cumsum(weight) - weight / 2) / weight.sum()
+    if len(at) > 257:  # more knots change nothing but the size of the file
+        chosen = np.linspace(0, len(at) - 1, 257).round().astype(int)
+        at, share = at[chosen], share[chosen]
+    return at, np.log(share / (1.0 - share))
+
+
+def tail_log_odds(r: FloatArray, at: FloatArray, odds: FloatArray, scale: float) -> FloatArray:
+    """Interpolate between the knots; beyond them go on as the logistic law does."""
+    inside = np.interp(r, at, odds)
+    return np.asarray(inside + np.minimum(r - at[0], 0) / scale + np.maximum(r - at[-1], 0) / scale)

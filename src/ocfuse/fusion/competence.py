@@ -6,20 +6,16 @@ from sklearn.base import clone
 from ocfuse.arrays import FloatArray
 from ocfuse.cost import Cost, Shape
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.fusion.base import LEAST, BaseFusion, Evidence, auc_of
-from ocfuse.fusion.local_scale import LocalScale, learned_scale
-from ocfuse.fusion.locality import Locality, representative_rows
+from ocfuse.fusion.base import LEAST, Evidence, auc_of
+from ocfuse.fusion.local_scale import LocalScale, LocalScaleFusion, check_whole, normal_rows
+from ocfuse.fusion.locality import Locality
+from ocfuse.nearest.exact import representative_rows
 from ocfuse.solvers.ball import LpBall
 from ocfuse.system.packages import slow
 from ocfuse.validation import GroupsLike, check_number
 
-#: Normals whose scores are correlated, at most.
-MOST_CORRELATED = 5000
-#: Norm by which members are weighed in the agreement, at least: it needs more than one.
-SPARSEST = 8 / 7
 
-
-class CompetenceFusion(BaseFusion):
+class CompetenceFusion(LocalScaleFusion):
     """Trust the members that win comparisons and agree with other winners.
 
     The competence of a member is its mean rank over the comparisons of the
@@ -81,8 +77,6 @@ class CompetenceFusion(BaseFusion):
     array([0.97, 0.03])
     """
 
-    needs_X = True  # noqa: N815
-
     def __init__(
         self,
         p: float = 6 / 5,
@@ -123,33 +117,27 @@ class CompetenceFusion(BaseFusion):
         groups: GroupsLike | None,
     ) -> None:
         self._check_parameters()
-        # Normals mostly come first: then no copy of X is needed.
-        n = int(np.count_nonzero(y > 0))
-        chosen = slice(0, n) if (y[:n] > 0).all() else y > 0
+        chosen = normal_rows(y)
         normal = Z[chosen]
-        self.evidence_ = _from_labels(normal, Z[y < 0]) if evidence is None else evidence
+        if evidence is not None:
+            self.evidence_ = evidence
+        elif (y < 0).any():  # the one comparison
+            areas = auc_of(normal, Z[y < 0])[:, np.newaxis]
+            self.evidence_ = Evidence(areas, np.ones(1), ["y = -1"])
+        else:  # all members are alike
+            self.evidence_ = Evidence(np.full((Z.shape[1], 1), 0.5), np.ones(1), ["none"])
         if len(self.evidence_.auc) != Z.shape[1]:
             raise InvalidInputError(
                 f"evidence must have one row per member: {Z.shape[1]}. "
                 f"Got {len(self.evidence_.auc)}."
             )
-        self.centre_, spread = normal.mean(axis=0), normal.std(axis=0)
-        self.spread_ = np.where(spread > 0, spread, 1.0)
-        standard = (normal - self.centre_) / self.spread_
+        of_normals = None if groups is None else groups.take(np.flatnonzero(y > 0))
+        standard = self._fit_scale(normal, X[chosen], of_normals)
         self.competence_ = self._competence(standard)
         self.trust_ = self._direction(np.array([self.p]))[0]
-        of_normals = None if groups is None else groups.take(np.flatnonzero(y > 0))
-        self.scale_ = self._local_scale(X[chosen], standard, of_normals)
         self.locality_ = None
         if self.locality is not None:
             self.locality_ = clone(self.locality).fit(X[chosen], standard)
-
-    def _local_scale(self, X: FloatArray, Z: FloatArray, groups: GroupsLike | None) -> LocalScale:
-        priors = self.n_neighbors, self.shift_prior, self.scale_prior
-        if self.n_context_ and self.context_weight is None:
-            return learned_scale(X, Z, *priors, self.n_context_, groups)
-        weight = 1.0 if self.context_weight is None else self.context_weight
-        return LocalScale(X, Z, *priors, self.n_context_, weight, groups)
 
     def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         return np.asarray(self._parts(Z, X).sum(axis=1))
@@ -169,9 +157,7 @@ class CompetenceFusion(BaseFusion):
         return np.asarray(self.locality_.norms(X, self.p))
 
     def _parts(self, Z: FloatArray, X: FloatArray) -> FloatArray:
-        mean, sd = self.scale_.at(X)
-        local = ((Z - self.centre_) / self.spread_ - mean) / sd
-        return np.asarray(self._directions(X) * local)
+        return np.asarray(self._directions(X) * self._local(Z, X))
 
     def _directions(self, X: FloatArray) -> FloatArray:
         """Return v at every row: the same everywhere unless the norm depends on the place."""
@@ -190,10 +176,11 @@ class CompetenceFusion(BaseFusion):
         b = self.evidence_.by_rank() if self.use_ranks else self.evidence_.by_value()
         b = b / b.max()
         if self.agreement and len(b) > 1:
-            R = rank_correlations(standard[representative_rows(len(standard), MOST_CORRELATED)])
+            R = rank_correlations(standard[representative_rows(len(standard), 5000)])
+            ball = LpBall(max(self.p, 8 / 7), nonneg=True)  # agreement needs more than one member
             a = b
             for _ in range(self.agreement):
-                u = LpBall(max(self.p, SPARSEST), nonneg=True).maximiser(a)
+                u = ball.maximiser(a)
                 agreed = np.maximum((R @ u) / np.maximum(u.sum() - u, LEAST), LEAST)
                 a = b * agreed / agreed.max()
                 a = a / a.max()
@@ -202,27 +189,12 @@ class CompetenceFusion(BaseFusion):
 
     def _check_parameters(self) -> None:
         check_number(self.p, "p", 1.0, np.inf, "1 trusts one member, inf all equally.")
-        advice = "It counts rows."
-        check_number(self.shift_prior, "shift_prior", 0.0, 1e12, advice, open_low=True)
-        check_number(self.scale_prior, "scale_prior", 0.0, 1e12, advice, open_low=True)
-        if self.context_weight is not None:
-            advice = "1 counts as much as all features; None learns it."
-            check_number(self.context_weight, "context_weight", 0.0, 1e6, advice)
+        self._check_scale()
         if self.locality is not None and not isinstance(self.locality, Locality):
             raise InvalidTypeError(
                 f"locality must be a Locality or None. Got locality={self.locality!r}."
             )
-        for name in ("n_neighbors", "agreement"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-                raise InvalidInputError(f"{name} must be 0 or a positive integer. Got {value!r}.")
-
-
-def _from_labels(normal: FloatArray, anomalous: FloatArray) -> Evidence:
-    """Take rows with y = -1 as the one comparison; without any, all are alike."""
-    if not len(anomalous):
-        return Evidence(np.full((normal.shape[1], 1), 0.5), np.ones(1), ["none"])
-    return Evidence(auc_of(normal, anomalous)[:, np.newaxis], np.ones(1), ["y = -1"])
+        check_whole("agreement", self.agreement)
 
 
 def rank_correlations(Z: FloatArray) -> FloatArray:

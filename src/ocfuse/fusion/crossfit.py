@@ -14,19 +14,6 @@ from ocfuse.exceptions import EqualWeightsWarning
 from ocfuse.fusion.base import BaseFusion, Evidence, Ranked
 from ocfuse.validation import GroupsLike
 
-#: Scores are kept within this where weights are learned, for the solver's sake. Where
-#: rows are scored nothing is clipped.
-FARTHEST = 1e6
-_PER_ROW = ("S", "y", "X", "fold", "kind", "seen", "context", "withheld")
-
-#: A comparison that should not count still breaks ties.
-LEAST_VOTE = 1e-3
-#: Known anomalies that count as much as all other comparisons together.
-KNOWN_PRIOR = 10
-#: Kinds of pseudo-negatives that share mean, covariance or box with the normals. With few
-#: rows for the columns, members that estimate just these cannot tell them from normals.
-FADING = ("gauss", "pcshuffle", "uniform")
-
 
 @dataclass(frozen=True)
 class Ballot:
@@ -47,22 +34,25 @@ class Ballot:
     def known(self, k: int) -> float:
         """Return the vote of k known anomalies: with ten as much as all others together."""
         others = sum(self.kinds.values()) + self.seen
-        return k / KNOWN_PRIOR * (others or 1.0)
+        return k / 10 * (others or 1.0)
 
 
 def ballot_for(labels: list[str], n_rows: int, n_columns: int) -> Ballot:
     """Return the votes for kinds of pseudo-negatives, by rows and columns.
 
     With r = 2 m / n and ``h = r^2 / (1 + r^2)``, from 0 (many rows) to 1 (many
-    columns), kinds that fade vote 1 - h, the gap h, and the others 1.
+    columns), kinds that share mean, covariance or box with the normals vote 1 - h, the gap h,
+    and the others 1: with few rows for the columns, members that estimate just these cannot
+    tell such kinds from normals.
     """
     r = 2.0 * n_columns / n_rows
     h = r * r / (1.0 + r * r)
+    least = 1e-3  # a comparison that should not count still breaks ties
     kinds = {}
     for number, label in enumerate(labels):
         name = label if label not in kinds else f"{label} {number}"
-        kinds[name] = max(1.0 - h, LEAST_VOTE) if label in FADING else 1.0
-    return Ballot(kinds, max(h, LEAST_VOTE))
+        kinds[name] = max(1.0 - h, least) if label in ("gauss", "pcshuffle", "uniform") else 1.0
+    return Ballot(kinds, max(h, least))
 
 
 @dataclass(frozen=True)
@@ -109,16 +99,21 @@ class ScoredRows:
 
     def take(self, chosen: NDArray[np.bool_]) -> "ScoredRows":
         """Return the chosen rows."""
-        tables = {name: getattr(self, name) for name in _PER_ROW}
-        groups = None if self.groups is None else self.groups.take(np.flatnonzero(chosen))
         return replace(
             self,
-            **{name: table[chosen] for name, table in tables.items() if table is not None},
-            groups=groups,
+            S=self.S[chosen],
+            y=self.y[chosen],
+            X=self.X[chosen],
+            fold=self.fold[chosen],
+            kind=self.kind[chosen],
+            seen=self.seen[chosen],
+            context=None if self.context is None else self.context[chosen],
+            withheld=None if self.withheld is None else self.withheld[chosen],
+            groups=None if self.groups is None else self.groups.take(np.flatnonzero(chosen)),
         )
 
     def kept(self, f: int) -> NDArray[np.bool_]:
-        """Tell which rows may be learned from while fold f is held out."""
+        """Return which rows may be learned from while fold f is held out."""
         if self.withheld is None:
             return np.asarray(self.fold != f)
         return np.asarray(~self.withheld[:, f])
@@ -129,12 +124,12 @@ class ScoredRows:
 
     @property
     def has_pseudo(self) -> bool:
-        """Tell whether there are pseudo-negatives."""
+        """Whether there are pseudo-negatives."""
         return bool((self.fold < 0).any())
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Tell which rows are known anomalies, not made-up ones."""
+        """Which rows are known anomalies, not made-up ones."""
         return np.asarray((self.y < 0) & (self.kind < 0))
 
     def evidence(self) -> Evidence | None:
@@ -187,9 +182,8 @@ def fit_weights(rows: ScoredRows, Z: FloatArray, fusion: BaseFusion) -> BaseFusi
     if not rows.learns_pseudo:
         chosen = rows.kind < 0
         learned, Z = rows.take(chosen), Z[chosen]
-    Z = np.clip(Z, -FARTHEST, FARTHEST)
     fitted: BaseFusion = clone(fusion).fit(
-        Z,
+        np.clip(Z, -1e6, 1e6),  # for the solver's sake; where rows are scored nothing is clipped
         learned.y,
         learned.X,
         learned.weights(),
@@ -200,14 +194,6 @@ def fit_weights(rows: ScoredRows, Z: FloatArray, fusion: BaseFusion) -> BaseFusi
     return fitted
 
 
-def fuse_scores(
-    S: FloatArray, X: FloatArray, context: FloatArray | None, normaliser: Any, fusion: BaseFusion
-) -> tuple[FloatArray, FloatArray]:
-    """Return member scores on one scale and fused scores, by a fitted normaliser and fusion."""
-    Z: FloatArray = normaliser.transform(S)
-    return Z, fusion.fuse(Z, X, context)
-
-
 def crossfitted_scores(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) -> FloatArray:
     """Fuse every row by a normaliser and a fusion learned from the other folds.
 
@@ -216,16 +202,12 @@ def crossfitted_scores(rows: ScoredRows, normaliser: Any, fusion: BaseFusion) ->
     fused = np.full(len(rows.y), np.nan)
     for f in np.unique(rows.fold[rows.fold >= 0]):
         held_out = rows.fold == f
-        others, tested = rows.take(rows.kept(f)), rows.take(held_out)
-        fused[held_out] = _fused_by_others(others, tested, normaliser, fusion)
-        del others, tested  # before the next ones are taken: they are large
+        others = rows.take(rows.kept(f))
+        with warnings.catch_warnings():  # the fit on all rows says it once
+            warnings.simplefilter("ignore", EqualWeightsWarning)
+            scale, fitted = fit_fusion(others, normaliser, fusion)
+        del others  # before rows are taken again: they are large
+        tested = rows.take(held_out)
+        fused[held_out] = fitted.fuse(scale.transform(tested.S), tested.X, tested.context)
+        del tested
     return fused
-
-
-def _fused_by_others(
-    others: ScoredRows, tested: ScoredRows, normaliser: Any, fusion: BaseFusion
-) -> FloatArray:
-    with warnings.catch_warnings():  # the fit on all rows says it once
-        warnings.simplefilter("ignore", EqualWeightsWarning)
-        fitted = fit_fusion(others, normaliser, fusion)
-    return fuse_scores(tested.S, tested.X, tested.context, *fitted)[1]

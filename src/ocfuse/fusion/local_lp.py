@@ -12,8 +12,9 @@ from ocfuse.arrays import FloatArray
 from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.locality import Locality, neighbours, representative_rows
+from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.lp import trusted_weights, unit_weights
+from ocfuse.nearest.exact import neighbours, representative_rows
 from ocfuse.solvers.solution import Status
 from ocfuse.solvers.solve import Solver, solve_batch
 from ocfuse.system.cache import remembered
@@ -22,14 +23,6 @@ from ocfuse.system.threads import one_thread
 from ocfuse.validation import check_choice, check_count, check_number
 
 Kernel = Literal["gaussian", "knn"]
-
-#: Rows that stand for all when the centres are looked for.
-_MOST_ROWS = 2000
-
-#: Rows of a class that carry the global floor.
-MOST_FLOOR_ROWS = 256
-#: Problems that are built and solved together.
-_AT_ONCE = 256
 
 
 class Neighbourhood(BaseEstimator):  # type: ignore[misc]
@@ -76,34 +69,20 @@ class Neighbourhood(BaseEstimator):  # type: ignore[misc]
         return min(reach * self.count(n), n)
 
     def weigh(self, distances: FloatArray, b: FloatArray, k: int, total: float) -> FloatArray:
-        """Share a total among the rows of one class by nearness times weight.
+        """Share a total among the rows of one class by nearness times weight, shape (a, n).
 
-        Parameters
-        ----------
-        distances : ndarray of shape (a, n)
-            Distances of the rows to the anchors.
-        b : ndarray of shape (n,) or (a, n)
-            Weights of the rows, positive.
-        k : int
-            The neighbour that sets the width.
-        total : float
-            What the weights of the class add up to.
-
-        Returns
-        -------
-        ndarray of shape (a, n)
-            Local weights; each row adds up to the total.
+        `distances` (a, n) are those of the rows to the anchors, b (n,) or (a, n) the weights of
+        the rows; the k-th neighbour sets the width.
         """
-        near = b * self._nearness(distances, np.partition(distances, k - 1, axis=1)[:, k - 1 : k])
-        return np.asarray(total * near / near.sum(axis=1, keepdims=True))
-
-    def _nearness(self, r: FloatArray, r_k: FloatArray) -> FloatArray:
+        r, r_k = distances, np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
         if self.kernel == "knn":
-            return np.asarray(r <= r_k, dtype=np.float64)
-        # Among duplicates r_k may be zero: then the nearest row that differs sets the width.
-        other = np.where(r > 0, r, np.inf).min(axis=1, keepdims=True)
-        width = np.where(r_k > 0, r_k, np.where(np.isfinite(other), other, 1.0))
-        return np.asarray(np.exp(-2.0 * (r / width) ** 2))
+            near = b * (r <= r_k)
+        else:
+            # Among duplicates r_k may be zero: then the nearest row that differs sets the width.
+            other = np.where(r > 0, r, np.inf).min(axis=1, keepdims=True)
+            width = np.where(r_k > 0, r_k, np.where(np.isfinite(other), other, 1.0))
+            near = b * np.exp(-2.0 * (r / width) ** 2)
+        return np.asarray(total * near / near.sum(axis=1, keepdims=True))
 
 
 class LocalLpFusion(BaseFusion):
@@ -214,7 +193,13 @@ class LocalLpFusion(BaseFusion):
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         check_number(self.p, "p", 1.0, np.inf, "2 is a round ball, near 1 selects few members.")
         check_number(self.eta, "eta", 0.0, 1.0, "1 is the global problem, 0 the local one alone.")
-        neighbourhood = self._neighbourhood()
+        if not isinstance(self.kernel, str | Neighbourhood):
+            raise InvalidTypeError(
+                f'kernel must be "gaussian", "knn" or a Neighbourhood. Got {self.kernel!r}.'
+            )
+        is_named = isinstance(self.kernel, str)
+        neighbourhood = Neighbourhood(self.kernel) if is_named else clone(self.kernel)
+        neighbourhood.check()
         normal = y > 0
         normals = X[normal]
         locality = Locality() if self.locality is None else clone(self.locality)
@@ -225,26 +210,16 @@ class LocalLpFusion(BaseFusion):
         self.problems_ = None
         if len(self.anchors_):
             C = self._local_weights(neighbourhood, y, X, c)
-            self._solve_anchors(Z, y, C)
+            index = np.tile(np.arange(len(Z)), (len(C), 1))
+            answer = solve_batch(Z, y, index, C, self.p_, self.nonneg, self.tol, self.solver)
+            self.W_ = trusted_weights(answer.W, answer.primal, C.sum(axis=1), self.tol)
+            self.gap_ = answer.gap
+            self.status_ = [str(Status(int(code))) for code in answer.status]
+            self.n_iter_ = int(answer.n_iter.max())
         else:
             self.W_, self.gap_ = np.empty((0, Z.shape[1])), np.empty(0)
-            self.status_: list[str] = []
-            self.n_iter_ = 0
-            self.problems_ = QueryProblems(
-                Z, y, X, c, neighbourhood, locality, float(self.p), float(self.eta)
-            )
-
-    def _neighbourhood(self) -> Neighbourhood:
-        if isinstance(self.kernel, str):
-            neighbourhood = Neighbourhood(self.kernel)
-        elif isinstance(self.kernel, Neighbourhood):
-            neighbourhood = clone(self.kernel)
-        else:
-            raise InvalidTypeError(
-                f'kernel must be "gaussian", "knn" or a Neighbourhood. Got {self.kernel!r}.'
-            )
-        neighbourhood.check()
-        return neighbourhood
+            self.status_, self.n_iter_ = [], 0
+            self.problems_ = QueryProblems(Z, y, X, c, neighbourhood, locality, self.p, self.eta)
 
     def _places(self, X: FloatArray, c: FloatArray) -> FloatArray:
         if self.anchors is None:
@@ -270,14 +245,6 @@ class LocalLpFusion(BaseFusion):
             near = neighbourhood.weigh(distances, b, neighbourhood.count(len(rows)), float(b.sum()))
             C[:, rows] = (1.0 - self.eta) * near + self.eta * b
         return C
-
-    def _solve_anchors(self, Z: FloatArray, y: FloatArray, C: FloatArray) -> None:
-        index = np.tile(np.arange(len(Z)), (len(C), 1))
-        answer = solve_batch(Z, y, index, C, self.p_, self.nonneg, self.tol, self.solver)
-        self.W_ = trusted_weights(answer.W, answer.primal, C.sum(axis=1), self.tol)
-        self.gap_ = answer.gap
-        self.status_ = [str(Status(int(code))) for code in answer.status]
-        self.n_iter_ = int(answer.n_iter.max())
 
     def _weights(self, X: FloatArray) -> FloatArray:
         if self.problems_ is None:
@@ -308,7 +275,7 @@ def find_anchors(X: FloatArray, c: FloatArray, n_anchors: int) -> FloatArray:
     """Return weighted k-means centres, fewer if there are fewer distinct rows."""
     if n_anchors == 1:
         return np.average(X, axis=0, weights=c)[np.newaxis]
-    rows = representative_rows(len(X), max(_MOST_ROWS, n_anchors))
+    rows = representative_rows(len(X), max(2000, n_anchors))
     X, c = merge_duplicates(X[rows], c[rows])
     if len(X) <= n_anchors:
         return X
@@ -357,20 +324,8 @@ class QueryProblems:
     """The local problem of any point, built from stored training rows.
 
     It has the nearest rows of each class, for the local part, and for the floor all
-    rows of the class or, of many, a fixed sample that carries their whole weight.
-
-    Parameters
-    ----------
-    Z, y, X, c : ndarray
-        Checked training rows and their weights; kept sorted by class.
-    neighbourhood : Neighbourhood
-        The kernel.
-    locality : Locality
-        The fitted norm.
-    p : float
-        Norm at median variability.
-    eta : float
-        Share of the floor.
+    rows of the class or, of many, a fixed sample that carries their whole weight. The norm is p
+    where the variability is at its median, `eta` is the share of the floor.
     """
 
     def __init__(
@@ -393,11 +348,11 @@ class QueryProblems:
         self.eta = float(eta)
 
     def solve(self, X: FloatArray, nonneg: bool, tol: float, solver: Solver) -> FloatArray:
-        """Return the weights at each row, some hundred problems at a time."""
+        """Return the weights at each row; 256 problems are built and solved together."""
         W = np.empty((len(X), self.Z.shape[1]))
         primal = np.empty(len(X))
-        for start in range(0, len(X), _AT_ONCE):
-            block = slice(start, start + _AT_ONCE)
+        for start in range(0, len(X), 256):
+            block = slice(start, start + 256)
             index, weight = self._rows(X[block])
             p = self.locality.norms(X[block], self.p)
             answer = solve_batch(self.Z, self.y, index, weight, p, nonneg, tol, solver)
@@ -405,31 +360,20 @@ class QueryProblems:
         return trusted_weights(W, primal, np.full(len(X), self.c.sum()), tol)
 
     def _rows(self, points: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+        """Return the rows of the problem at each point, and their weights."""
         index, weight = [], []
+        hood, q = self.neighbourhood, len(points)
         for sign in np.unique(self.y):
-            start, stop = np.searchsorted(self.y, [sign, sign + 1])
-            for part in (
-                self._local(points, int(start), int(stop)),
-                self._floor(len(points), int(start), int(stop)),
-            ):
-                index.append(part[0])
-                weight.append(part[1])
+            start, stop = map(int, np.searchsorted(self.y, [sign, sign + 1]))
+            n, b = stop - start, self.c[start:stop]
+            distances, near = neighbours(points, self.X[start:stop], hood.support(n))
+            local = hood.weigh(distances, b[near], hood.count(n), float(b.sum()))
+            index.append(near + start)
+            weight.append((1.0 - self.eta) * local)
+            chosen = representative_rows(n, 256)
+            floor = self.eta * b[chosen]
+            if len(chosen) < n:
+                floor *= b.sum() / b[chosen].sum()
+            index.append(np.tile(start + chosen, (q, 1)))
+            weight.append(np.tile(floor, (q, 1)))
         return np.hstack(index), np.hstack(weight)
-
-    def _local(
-        self, points: FloatArray, start: int, stop: int
-    ) -> tuple[NDArray[np.intp], FloatArray]:
-        n = stop - start
-        hood = self.neighbourhood
-        distances, near = neighbours(points, self.X[start:stop], hood.support(n))
-        b = self.c[start:stop]
-        weight = hood.weigh(distances, b[near], hood.count(n), float(b.sum()))
-        return near + start, (1.0 - self.eta) * weight
-
-    def _floor(self, q: int, start: int, stop: int) -> tuple[NDArray[np.intp], FloatArray]:
-        n = stop - start
-        chosen = start + representative_rows(n, MOST_FLOOR_ROWS)
-        weight = self.eta * self.c[chosen]
-        if len(chosen) < n:
-            weight *= self.c[start:stop].sum() / self.c[chosen].sum()
-        return np.tile(chosen, (q, 1)), np.tile(weight, (q, 1))

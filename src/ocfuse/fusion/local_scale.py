@@ -9,35 +9,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.arrays import FloatArray
 from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
-from ocfuse.exceptions import SuspectInputWarning
-from ocfuse.fusion.locality import (
-    found_nearest,
-    found_nearest_own,
+from ocfuse.exceptions import InvalidInputError, SuspectInputWarning
+from ocfuse.fusion.base import BaseFusion
+from ocfuse.nearest.exact import (
     neighbours,
     own_neighbours,
     representative_rows,
+    without_self,
 )
 from ocfuse.nearest.index import NeighbourIndex
+from ocfuse.system.cache import remembered
 from ocfuse.system.packages import slow
-from ocfuse.validation import GroupsLike
+from ocfuse.validation import GroupsLike, check_number
 
 #: Normals that stand for all where there are more.
 LOCAL_SCALE_ROWS = 5000
 #: Up to so many each row is compared with all of them.
 MOST_COMPARED = 2000
-#: Neighbours per row: with few rows a neighbourhood must not be half of them.
-ROWS_PER_NEIGHBOUR, FEWEST_NEIGHBOURS = 15, 3
-#: Rows that are measured together, so that memory is bounded.
-ROWS_AT_ONCE = 1000
-#: Rows whose neighbours in other groups are looked for, and among many rows that tell the width.
+#: Rows whose neighbours in other groups are looked for, and of many that set the width.
 MOST_QUERIES = 1000
-#: Share of the normals that have their k-th neighbour within the width of the kernel. At 0.9,
-#: too, sparse and discrete data lose: their far rows then pass for local ones.
-REACH = 0.5
-
-#: Standard errors by which context must be better than shuffled context. Rows share their
-#: neighbours, so that chance alone reaches 2 or 3.
-CLEAR = 4.0
 
 
 class LocalScale:
@@ -91,8 +81,8 @@ class LocalScale:
         self.X, self.Z = self._weighed(X[rows]), Z[rows]
         self.shift_prior = float(shift_prior)
         self.scale_prior = float(scale_prior)
-        affordable = max(FEWEST_NEIGHBOURS, len(rows) // ROWS_PER_NEIGHBOUR)
-        self.k = min(n_neighbors, affordable, len(rows) - 1)
+        # with few rows a neighbourhood must not be half of them
+        self.k = min(n_neighbors, max(3, len(rows) // 15), len(rows) - 1)
         taken = None if groups is None else groups.take(rows)
         self.width = self._kernel_width(taken) if self.k else 1.0
         if n_context and self.context_weight and self.k > 1:
@@ -103,36 +93,39 @@ class LocalScale:
         mean, sd = np.zeros((len(X), self.Z.shape[1])), np.ones((len(X), self.Z.shape[1]))
         if self.k:
             X = self._weighed(X)
-            for start in range(0, len(X), ROWS_AT_ONCE):
-                block = slice(start, start + ROWS_AT_ONCE)
-                mean[block], sd[block] = self._from(*self._nearest(X[block]))
+            k = min(self.k, len(self.X))  # a forged file may say anything
+            for start in range(0, len(X), 1000):  # memory is bounded
+                block = slice(start, start + 1000)
+                if self._search is None:
+                    near = neighbours(X[block], self.X, k)
+                else:
+                    near = _found_nearest(X[block], self._search, k)
+                mean[block], sd[block] = self._from(*near)
         return mean, sd
 
-    def predictive_log_likelihood(
-        self, groups: GroupsLike | None
-    ) -> tuple[NDArray[np.intp], FloatArray]:
-        """Tell how well scores of the normals are predicted by their neighbours in other groups.
+    def out_of_fold(self, groups: GroupsLike | None) -> FloatArray:
+        """Return the local scores of the normals, each by its neighbours without itself.
 
-        Returns some of the normals, and the mean log-likelihood of their scores.
+        With groups they are neighbours of other groups; of many normals only some are returned.
         """
-        rows, distances, index = _others(self.X, self._search, self.k, groups)
+        if not self.k:
+            return self.Z
+        taken = (
+            None
+            if groups is None
+            else groups.take(representative_rows(len(groups.label), LOCAL_SCALE_ROWS))
+        )
+        rows, distances, index = _others(self.X, self._search, self.k, taken)
         mean, sd = self._from(distances, index)
-        residual = (self.Z[rows] - mean) / sd
-        return rows, np.asarray(-(0.5 * residual**2 + np.log(sd)).mean(axis=1))
+        return np.asarray((self.Z[rows] - mean) / sd)
 
     @cached_property
     def _search(self) -> NeighbourIndex | None:
         return _search(self.X)
 
-    def _nearest(self, X: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
-        k = min(self.k, len(self.X))  # a forged file may say anything
-        if self._search is None:
-            return neighbours(X, self.X, k)
-        return found_nearest(X, self._search, k)
-
     @staticmethod
     def cost(shape: Shape, n_neighbors: int) -> Cost:
-        """Return what it takes to learn the local scale of normals, and to tell it of one row."""
+        """Return what it takes to learn the local scale of normals, and to return it at one row."""
         near = min(shape.rows, LOCAL_SCALE_ROWS)
         size = NUMBER * near * shape.columns
         kept = Cost(fit_bytes={"reference": size}, model_bytes={"reference": size})
@@ -169,7 +162,7 @@ class LocalScale:
         return total / (n + self.shift_prior), np.sqrt(variance)
 
     def _learned_prior(self, groups: GroupsLike | None) -> float:
-        """Return the strength of the global mean by which means by context are best told.
+        """Return the strength of the global mean by which means by context are best predicted.
 
         A row and the mean of its neighbours share nothing but the context: their covariance
         is the variance tau^2 of the means by context. With sigma^2 that of the scores in one
@@ -184,14 +177,96 @@ class LocalScale:
 
     def _kernel_width(self, groups: GroupsLike | None) -> float:
         _, distances, _ = _others(self.X, self._search, self.k, groups, MOST_QUERIES)
-        width = float(np.quantile(distances[:, -1], REACH))
+        # Half of the normals have their k-th neighbour within it. At 0.9, too, sparse and discrete
+        # data lose: their far rows then pass for local ones.
+        width = float(np.quantile(distances[:, -1], 0.5))
         # Duplicates only: any other row is far.
         return width if width > 0 else 1.0
+
+
+class LocalScaleFusion(BaseFusion):
+    """A fusion of scores on the local scale of normals.
+
+    Subclasses have the parameters `n_neighbors`, `shift_prior`, `scale_prior` and
+    `context_weight`, as `LocalScale` and `learned_scale` take them.
+
+    Attributes
+    ----------
+    centre_, spread_ : ndarray of shape (d,)
+        Mean and standard deviation of the scores of the normals.
+    scale_ : LocalScale
+        Local mean and spread of their standardised scores.
+    """
+
+    needs_X = True  # noqa: N815
+
+    n_neighbors: int
+    shift_prior: float
+    scale_prior: float
+    context_weight: float | None
+
+    def _fit_scale(self, Z: FloatArray, X: FloatArray, groups: GroupsLike | None) -> FloatArray:
+        """Learn the local scale of normals, and return their standardised scores."""
+        self.centre_, spread = Z.mean(axis=0), Z.std(axis=0)
+        self.spread_ = np.where(spread > 0, spread, 1.0)
+        standard = (Z - self.centre_) / self.spread_
+        priors = self.n_neighbors, self.shift_prior, self.scale_prior
+        if self.n_context_ and self.context_weight is None:
+            self.scale_ = learned_scale(X, standard, *priors, self.n_context_, groups)
+        else:
+            weight = 1.0 if self.context_weight is None else self.context_weight
+            self.scale_ = LocalScale(X, standard, *priors, self.n_context_, weight, groups)
+        return np.asarray(standard)
+
+    def _local(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        """Return scores on the local scale."""
+        mean, sd = self.scale_.at(X)
+        return np.asarray(((Z - self.centre_) / self.spread_ - mean) / sd)
+
+    def _check_scale(self) -> None:
+        """Refuse parameters of the local scale that make no sense."""
+        advice = "It counts rows."
+        check_number(self.shift_prior, "shift_prior", 0.0, 1e12, advice, open_low=True)
+        check_number(self.scale_prior, "scale_prior", 0.0, 1e12, advice, open_low=True)
+        if self.context_weight is not None:
+            advice = "1 counts as much as all features; None learns it."
+            check_number(self.context_weight, "context_weight", 0.0, 1e6, advice)
+        check_whole("n_neighbors", self.n_neighbors)
+
+
+def normal_rows(y: FloatArray) -> slice | NDArray[np.bool_]:
+    """Return the rows with y > 0; a slice where they come first, as then no copy is needed."""
+    n = int(np.count_nonzero(y > 0))
+    return slice(0, n) if (y[:n] > 0).all() else y > 0
+
+
+def check_whole(name: str, value: Any) -> None:
+    """Refuse what is not 0 or a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InvalidInputError(f"{name} must be 0 or a positive integer. Got {value!r}.")
 
 
 def _search(X: FloatArray) -> NeighbourIndex | None:
     """Return what finds the nearest of many rows; few are compared with all."""
     return NeighbourIndex(X) if len(X) > MOST_COMPARED else None
+
+
+@remembered
+def _found_nearest(
+    points: FloatArray, search: NeighbourIndex, k: int
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return distances and indices of the k rows nearest to each point."""
+    squares, index = search.of(points, k)
+    return np.sqrt(squares), index
+
+
+@remembered
+def _found_nearest_own(
+    search: NeighbourIndex, rows: NDArray[np.intp], k: int
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return distances and indices of the k nearest other rows of some of the rows."""
+    squares, index = without_self(search.of(search.X[rows], k + 1), rows)
+    return np.sqrt(squares), index
 
 
 def _others(
@@ -221,7 +296,7 @@ def _others(
     if search is None:
         return np.arange(len(X)), *own_neighbours(X, k)
     rows = representative_rows(len(X), most)
-    return rows, *found_nearest_own(search, rows, k)
+    return rows, *_found_nearest_own(search, rows, k)
 
 
 def learned_scale(
@@ -233,21 +308,11 @@ def learned_scale(
     n_context: int,
     groups: GroupsLike | None,
 ) -> LocalScale:
-    """Return the local scale with context, if that tells something, or without.
+    """Return the local scale with weight 1 of the context if that helps, or with weight 0.
 
     Every normal is predicted by its neighbours, of other groups if there are groups, and no
     label is used. The context must do that clearly better than the same context shuffled,
-    which makes neighbourhoods as wide but tells nothing.
-
-    Parameters
-    ----------
-    X, Z, n_neighbors, shift_prior, scale_prior, n_context, groups : object
-        As `LocalScale` has them.
-
-    Returns
-    -------
-    LocalScale
-        With weight 1 or 0 of the context.
+    which makes neighbourhoods as wide but carries no information.
     """
     rows = representative_rows(len(X), LOCAL_SCALE_ROWS)
     X, Z = X[rows], Z[rows]
@@ -258,27 +323,30 @@ def learned_scale(
         shuffled = X.copy()
         shuffled[:, -n_context:] = np.random.RandomState(0).permutation(X[:, -n_context:])
         chance = LocalScale(shuffled, Z, *priors, 1.0, taken)
-        if _is_clear(_by_group(aware, taken) - _by_group(chance, taken)):
+        gain = _by_group(aware, taken) - _by_group(chance, taken)
+        # Rows share their neighbours: chance alone reaches 2 or 3 standard errors.
+        if len(gain) > 1 and gain.mean() > 4.0 * gain.std(ddof=1) / np.sqrt(len(gain)):
             return aware
     return LocalScale(X, Z, *priors, 0.0, taken)
 
 
 def _by_group(scale: LocalScale, groups: GroupsLike | None) -> FloatArray:
-    """Return how well the scores of each group are predicted; without groups, of each row."""
-    rows, fit = scale.predictive_log_likelihood(groups)
+    """Return the predictive log-likelihood of the scores of each group, or of each row.
+
+    The scores of some normals are predicted by their neighbours of other groups.
+    """
+    rows, distances, index = _others(scale.X, scale._search, scale.k, groups)
+    mean, sd = scale._from(distances, index)
+    residual = (scale.Z[rows] - mean) / sd
+    log_likelihood = np.asarray(-(0.5 * residual**2 + np.log(sd)).mean(axis=1))
     if groups is None:
-        return fit
+        return log_likelihood
     _, group = np.unique(groups.label[rows], return_inverse=True)
-    return np.bincount(group, weights=fit) / np.bincount(group)
-
-
-def _is_clear(gain: FloatArray) -> bool:
-    """Tell whether a gain is no chance."""
-    return len(gain) > 1 and float(gain.mean()) > CLEAR * gain.std(ddof=1) / np.sqrt(len(gain))
+    return np.bincount(group, weights=log_likelihood) / np.bincount(group)
 
 
 def warn_if_far(context: ArrayLike, low: Any, high: Any, stacklevel: int = 3) -> bool:
-    """Tell of context that lies beyond the range of training by more than its width.
+    """Warn of context that lies beyond the range of training by more than its width.
 
     It is most likely in other units.
 

@@ -11,11 +11,7 @@ from sklearn.base import BaseEstimator
 from ocfuse.arrays import FloatArray
 from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.nearest.exact import without_self
-from ocfuse.nearest.index import NeighbourIndex
-from ocfuse.system.cache import remembered
-from ocfuse.system.packages import slow
-from ocfuse.system.threads import one_thread
+from ocfuse.nearest.exact import neighbours, own_neighbours, representative_rows, row_blocks
 from ocfuse.validation import (
     check_choice,
     check_count,
@@ -25,14 +21,8 @@ from ocfuse.validation import (
     check_width,
 )
 
-#: Limits of a local norm; the grid of norms in use lies between them.
-SMALLEST_P, LARGEST_P = 1.0 + 1.0 / 31.0, 100.0
 #: Normals that stand for all: the variability enters by its rank only.
 LOCALITY_ROWS = 2000
-#: Columns up to which a tree finds neighbours among so few rows faster than a product does.
-_TREE_COLUMNS = 5
-#: Numbers in one block of gathered neighbours.
-_BLOCK = 500_000
 
 
 @dataclass(frozen=True)
@@ -79,10 +69,9 @@ def density_ratio(near: NearNormals) -> FloatArray:
     own = near.distances.mean(axis=1)
     theirs = near.radii[near.index].mean(axis=1)
     # Among duplicates both are zero: as dense as its neighbours.
-    largest = np.finfo(np.float64).max
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         ratio = np.where((own == 0) & (theirs == 0), 1.0, own / theirs)
-    return np.asarray(np.minimum(ratio, largest))
+    return np.asarray(np.minimum(ratio, np.finfo(np.float64).max))
 
 
 def local_dimension(near: NearNormals) -> FloatArray:
@@ -183,7 +172,8 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         check_rows(X, len(Z), "X")
         rows = representative_rows(len(X), LOCALITY_ROWS)
         self.X_, self.Z_ = X[rows], Z[rows]
-        self.k_ = self._count(len(rows))
+        k = max(5, ceil(2.5 * log(len(rows)))) if self.n_neighbors is None else self.n_neighbors
+        self.k_ = min(check_count(k, "n_neighbors", "None fits it to n."), len(rows) - 1)
         self.radii_ = np.zeros(len(rows))
         self.levels_ = np.zeros(len(rows))
         if self.k_ and self.kappa != 1:
@@ -209,10 +199,9 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         """
         if self.kappa == 1:
             return np.full(len(np.asarray(X)), float(p))
-        u = self.rank(X)
-        return np.asarray(
-            np.clip(1.0 + (p - 1.0) * self.kappa ** (1.0 - 2.0 * u), SMALLEST_P, LARGEST_P)
-        )
+        local = 1.0 + (p - 1.0) * self.kappa ** (1.0 - 2.0 * self.rank(X))
+        # the grid of norms in use lies between these
+        return np.asarray(np.clip(local, 1.0 + 1.0 / 31.0, 100.0))
 
     def rank(self, X: ArrayLike) -> FloatArray:
         """Return u: the share of the normals whose neighbourhood varies less.
@@ -280,92 +269,10 @@ class Locality(BaseEstimator):  # type: ignore[misc]
             return np.asarray(self.variability(near), dtype=np.float64)
         return VARIABILITIES[self.variability](near)
 
-    def _count(self, n: int) -> int:
-        if self.n_neighbors is None:
-            return min(max(5, ceil(2.5 * log(n))), n - 1)
-        return min(check_count(self.n_neighbors, "n_neighbors", "None fits it to n."), n - 1)
-
-
-def representative_rows(n: int, most: int) -> NDArray[np.intp]:
-    """Return all rows or, of too many, a sample that is always the same."""
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.RandomState(0).choice(n, most, replace=False))
-
-
-@remembered
-def found_nearest(
-    points: FloatArray, rows: NeighbourIndex, k: int
-) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return distances and indices of the k rows nearest to each point."""
-    squares, index = rows.of(points, k)
-    return np.sqrt(squares), index
-
-
-@remembered
-def found_nearest_own(
-    rows: NeighbourIndex, some: NDArray[np.intp], k: int
-) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return distances and indices of the k nearest other rows of some of the rows."""
-    squares, index = without_self(rows.of(rows.X[some], k + 1), some)
-    return np.sqrt(squares), index
-
-
-@remembered
-def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return distances and indices of the k nearest other rows of each row."""
-    search = slow("sklearn.neighbors").NearestNeighbors(
-        n_neighbors=k, algorithm="auto" if X.shape[1] <= _TREE_COLUMNS else "brute"
-    )
-    # Which of equal neighbours is found depends on the number of threads.
-    with one_thread():
-        index = search.fit(X).kneighbors(return_distance=False)
-    distances = np.empty(index.shape)
-    # Again from the differences: the search may round a zero to 1e-8.
-    for block in _blocks(len(X), k * X.shape[1]):
-        difference = X[index[block]] - X[block, np.newaxis]
-        distances[block] = np.sqrt((difference**2).sum(axis=2))
-    order = distances.argsort(axis=1, kind="stable")
-    return np.take_along_axis(distances, order, 1), np.take_along_axis(index, order, 1)
-
-
-@remembered
-def neighbours(points: FloatArray, X: FloatArray, k: int) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return distances and indices of the k rows of X nearest to each point.
-
-    No matrix product: a distance does not depend on the other points, to the bit,
-    and of equal distances the first row wins.
-    """
-    distances = np.empty((len(points), k))
-    index = np.empty((len(points), k), dtype=np.intp)
-    for block in _blocks(len(points), len(X)):
-        D = slow("scipy.spatial.distance").cdist(points[block], X)
-        index[block] = _smallest(D, k)
-        distances[block] = np.take_along_axis(D, index[block], axis=1)
-    return distances, index
-
-
-def _smallest(D: FloatArray, k: int) -> NDArray[np.intp]:
-    """Return the first k of a stable sort of each row, without sorting all of it."""
-    if 4 * k >= D.shape[1]:
-        return np.asarray(D.argsort(axis=1, kind="stable")[:, :k])
-    found = np.sort(np.argpartition(D, k - 1, axis=1)[:, :k], axis=1)
-    near = np.take_along_axis(D, found, axis=1)
-    found = np.take_along_axis(found, near.argsort(axis=1, kind="stable"), axis=1)
-    # where the last one ties with others, any of them may have been found
-    tied = np.count_nonzero(near.max(axis=1, keepdims=True) >= D, axis=1) > k
-    found[tied] = D[tied].argsort(axis=1, kind="stable")[:, :k]
-    return found
-
 
 def _spread(table: FloatArray, index: NDArray[np.intp]) -> FloatArray:
     """Return the summed variance of the columns over the rows of each index."""
     total = np.empty(len(index))
-    for block in _blocks(len(index), index.shape[1] * table.shape[1]):
+    for block in row_blocks(len(index), index.shape[1] * table.shape[1]):
         total[block] = table[index[block]].var(axis=1).sum(axis=1)
     return total
-
-
-def _blocks(n: int, width: int) -> list[slice]:
-    step = max(1, _BLOCK // max(1, width))
-    return [slice(start, start + step) for start in range(0, n, step)]

@@ -22,6 +22,7 @@ from ocfuse.fusion.rules import (
     TrimmedMean,
 )
 from ocfuse.fusion.stacking import StackedFusion
+from ocfuse.fusion.trust import TrustFusion
 
 _NAMED: dict[str, Callable[[], BaseFusion]] = {
     "sum": SumRule,
@@ -33,6 +34,7 @@ _NAMED: dict[str, Callable[[], BaseFusion]] = {
     "vote": MajorityVote,
     "trimmed-mean": TrimmedMean,
     "aom": AverageOfMaximum,
+    "trust": TrustFusion,
     "competence": CompetenceFusion,
     "lp": LpFusion,
     "local-lp": LocalLpFusion,
@@ -50,7 +52,7 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     ----------
     spec : str, fusion object or None
         "sum" or "mean" (the same), "product", "max", "min", "median", "vote", "trimmed-mean",
-        "aom", "competence", "lp", "local-lp", "labelled", "cascade", "stacking" or
+        "aom", "trust", "competence", "lp", "local-lp", "labelled", "cascade", "stacking" or
         "single-best", each with its defaults; an object is returned as it is; None
         is ``CompetenceFusion()``.
 

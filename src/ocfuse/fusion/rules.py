@@ -16,12 +16,8 @@ from sklearn.utils import check_random_state
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.labelled import logistic_scale, weighted_quantile
 from ocfuse.system.packages import slow
 from ocfuse.validation import check_choice, check_count, check_number
-
-#: What scikit-learn calls them.
-_CRITERIA = {"auc": "roc_auc_score", "average-precision": "average_precision_score"}
 
 
 class _OrderRule(BaseFusion):
@@ -318,8 +314,10 @@ class SingleBest(BaseFusion):
         self.criterion = criterion
 
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
-        name = _CRITERIA[check_choice(self.criterion, "criterion", tuple(_CRITERIA))]
-        criterion = getattr(slow("sklearn.metrics"), name)
+        check_choice(self.criterion, "criterion", ("auc", "average-precision"))
+        metrics = slow("sklearn.metrics")
+        is_auc = self.criterion == "auc"
+        criterion = metrics.roc_auc_score if is_auc else metrics.average_precision_score
         self.quality_ = np.array([criterion(y < 0, -z, sample_weight=c) for z in Z.T])
         self.best_ = int(self.quality_.argmax())
 
@@ -331,3 +329,21 @@ class SingleBest(BaseFusion):
 
     def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.zeros(len(Z)), Z * self._trust()
+
+
+def logistic_scale(Z: FloatArray, c: FloatArray) -> FloatArray:
+    """Return the scale of the logistic law with the spread of each column, or 1."""
+    mean = np.average(Z, axis=0, weights=c)
+    spread = np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=c))
+    constant = spread <= 1e-12 * np.abs(Z).max(axis=0)  # but for rounding
+    return np.asarray(np.where(constant, 1.0, spread * np.sqrt(3.0) / np.pi))
+
+
+def weighted_quantile(Z: FloatArray, c: FloatArray, rate: float) -> FloatArray:
+    """Return, per column, the largest value with at most `rate` of the weight below."""
+    order = Z.argsort(axis=0, kind="stable")
+    below = np.cumsum(c[order], axis=0) - c[order]
+    # A share that equals the rate but for rounding is within it.
+    within = below <= (rate + 1e-12) * c.sum()
+    last = within.sum(axis=0) - 1
+    return np.asarray(np.take_along_axis(Z, order, axis=0)[last, np.arange(Z.shape[1])])

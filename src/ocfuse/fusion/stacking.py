@@ -13,9 +13,6 @@ from ocfuse.exceptions import InvalidTypeError, OcfuseWarning
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.system.packages import slow
 
-#: Probabilities of 0 and 1 are kept this far from the ends.
-_MARGIN = 1e-12
-
 
 class StackedFusion(BaseFusion):
     """Train a classifier to tell normals from anomalies by their scores.
@@ -69,7 +66,7 @@ class StackedFusion(BaseFusion):
         if hasattr(self.classifier_, "decision_function"):
             return np.asarray(self.classifier_.decision_function(Z), dtype=np.float64)
         share = normal_share(self.classifier_, Z)
-        return np.asarray(logit(np.clip(share, _MARGIN, 1.0 - _MARGIN)))
+        return np.asarray(logit(np.clip(share, 1e-12, 1.0 - 1e-12)))  # finite
 
     def _trust(self) -> FloatArray:
         """Return the scaled coefficients of a linear classifier, else equal weights."""

@@ -12,6 +12,9 @@ import numpy as np
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.kernels import kernel, thread_count
+from ocfuse.system.cache import remembered
+from ocfuse.system.packages import slow
+from ocfuse.system.threads import one_thread
 
 #: (squared distances, row numbers), both (q, k), nearest first
 Nearest: TypeAlias = tuple[FloatArray, IntArray]
@@ -70,9 +73,7 @@ def ordered(X: FloatArray, Y: FloatArray, candidates: IntArray, k: int) -> Neare
     """Measure the candidates (q, c) by direct differences and return the first k."""
     q, c = candidates.shape
     squares, index = np.empty((q, k)), np.empty((q, k), dtype=np.intp)
-    step = max(1, BLOCK // max(1, c * X.shape[1]))
-    for begin in range(0, q, step):
-        block = slice(begin, begin + step)
+    for block in row_blocks(q, c * X.shape[1]):
         near = candidates[block]
         gaps = Y[near] - X[block, None]
         found = np.einsum("qcm,qcm->qc", gaps, gaps)
@@ -97,3 +98,63 @@ def _by_numpy(
         reach = (1 + 4 * c) * squares[i, -1] + 6 * c * norms[i]
         squares[i], index[i] = ordered(X[i : i + 1], Y, np.flatnonzero(D[i] <= reach)[None], k)
     return squares, index
+
+
+@remembered
+def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+    """Return distances and indices of the k nearest other rows of each row."""
+    # in few columns a tree is faster than a product
+    algorithm = "auto" if X.shape[1] <= 5 else "brute"
+    search = slow("sklearn.neighbors").NearestNeighbors(n_neighbors=k, algorithm=algorithm)
+    # Which of equal neighbours is found depends on the number of threads.
+    with one_thread():
+        index = search.fit(X).kneighbors(return_distance=False)
+    distances = np.empty(index.shape)
+    # Again from the differences: the search may round a zero to 1e-8.
+    for block in row_blocks(len(X), k * X.shape[1]):
+        difference = X[index[block]] - X[block, np.newaxis]
+        distances[block] = np.sqrt((difference**2).sum(axis=2))
+    order = distances.argsort(axis=1, kind="stable")
+    return np.take_along_axis(distances, order, 1), np.take_along_axis(index, order, 1)
+
+
+@remembered
+def neighbours(points: FloatArray, X: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
+    """Return distances and indices of the k rows of X nearest to each point.
+
+    No matrix product: a distance does not depend on the other points, to the bit,
+    and of equal distances the first row wins.
+    """
+    distances = np.empty((len(points), k))
+    index = np.empty((len(points), k), dtype=np.intp)
+    for block in row_blocks(len(points), len(X)):
+        D = slow("scipy.spatial.distance").cdist(points[block], X)
+        index[block] = _smallest(D, k)
+        distances[block] = np.take_along_axis(D, index[block], axis=1)
+    return distances, index
+
+
+def _smallest(D: FloatArray, k: int) -> IntArray:
+    """Return the first k of a stable sort of each row, without sorting all of it."""
+    if 4 * k >= D.shape[1]:
+        return np.asarray(D.argsort(axis=1, kind="stable")[:, :k])
+    found = np.sort(np.argpartition(D, k - 1, axis=1)[:, :k], axis=1)
+    near = np.take_along_axis(D, found, axis=1)
+    found = np.take_along_axis(found, near.argsort(axis=1, kind="stable"), axis=1)
+    # where the last one ties with others, any of them may have been found
+    tied = np.count_nonzero(near.max(axis=1, keepdims=True) >= D, axis=1) > k
+    found[tied] = D[tied].argsort(axis=1, kind="stable")[:, :k]
+    return found
+
+
+def row_blocks(n: int, width: int) -> list[slice]:
+    """Return n rows in blocks that hold `BLOCK` numbers at most, `width` of each row."""
+    step = max(1, BLOCK // max(1, width))
+    return [slice(start, start + step) for start in range(0, n, step)]
+
+
+def representative_rows(n: int, most: int) -> IntArray:
+    """Return all rows or, of too many, a sample that is always the same."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.RandomState(0).choice(n, most, replace=False))

@@ -14,12 +14,6 @@ from sklearn.utils import check_random_state
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
-#: Values beyond this are refused: differences and sums of them might overflow.
-FARTHEST = 1e300
-
-#: Directions whose spread is below this share of the largest are left out.
-SMALLEST = 1e-3
-
 
 @dataclass(frozen=True)
 class PrincipalCoordinates:
@@ -27,21 +21,12 @@ class PrincipalCoordinates:
 
     Columns are standardised first, so that their units do not matter. There may
     be fewer coordinates than columns, and none if all rows are equal.
-
-    Parameters
-    ----------
-    t : ndarray of shape (n, r)
-        Coordinates of the rows; uncorrelated, of mean 0.
-    U : ndarray of shape (m, r)
-        Orthonormal directions.
-    centre, scale : ndarray of shape (m,)
-        Mean and standard deviation of the columns, 0 if constant.
     """
 
-    t: FloatArray
-    U: FloatArray
-    centre: FloatArray
-    scale: FloatArray
+    t: FloatArray  # (n, r), uncorrelated, of mean 0
+    U: FloatArray  # (m, r), orthonormal
+    centre: FloatArray  # (m,), mean of the columns
+    scale: FloatArray  # (m,), their standard deviation, 0 if constant
 
     def rows(self, t: FloatArray) -> FloatArray:
         """Return the rows that have the coordinates t."""
@@ -58,35 +43,24 @@ def principal_coordinates(X: FloatArray) -> PrincipalCoordinates:
     unit -= unit.mean(axis=0)  # the centre may be rounded by as much as the rows differ
     spread = np.sqrt((unit**2).mean(axis=0))
     Z = unit / np.where(spread > 0.0, spread, 1.0)
-    U = _directions(Z)
-    return PrincipalCoordinates(t=Z @ U, U=U, centre=centre, scale=peak * spread)
-
-
-def _directions(Z: FloatArray) -> FloatArray:
-    """Return the directions in which Z spreads, from its smaller product with itself."""
+    # directions in which Z spreads, from its smaller product with itself
     is_wide = Z.shape[0] < Z.shape[1]
     squares, vectors = np.linalg.eigh(Z @ Z.T if is_wide else Z.T @ Z)
-    kept = squares > SMALLEST**2 * squares[-1]
+    kept = squares > 1e-3**2 * squares[-1]  # without those of little spread
     U = vectors[:, kept]
     if is_wide:
         U = Z.T @ U / np.sqrt(squares[kept])
     # eigenvectors have no sign of their own: equal seeds draw equal rows everywhere
-    return np.asarray(U * np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])]))
+    U = U * np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
+    return PrincipalCoordinates(t=Z @ U, U=U, centre=centre, scale=peak * spread)
 
 
 class OneHotBlocks:
     """Normals whose columns may form blocks: one category, one-hot encoded.
 
     A block holds several columns of the same source. Its patterns are what its
-    columns hold together in some row of X, sorted.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, m)
-        Normals.
-    source : array-like of shape (m,), optional
-        For every column, the number of the column it was encoded from; None if
-        there are no blocks.
+    columns hold together in some row of X, sorted. `source` holds, for every column, the number
+    of the column it was encoded from; None if there are no blocks.
     """
 
     def __init__(self, X: FloatArray, source: ArrayLike | None = None) -> None:
@@ -249,8 +223,8 @@ def _table(X: ArrayLike) -> FloatArray:
         raise InvalidInputError(
             "X must be finite. Got NaN or infinite values. Impute them before the generator."
         )
-    if np.abs(rows).max() > FARTHEST:
+    if np.abs(rows).max() > 1e300:  # differences and sums might overflow
         raise InvalidInputError(
-            f"X must be within +-{FARTHEST}. Got {np.abs(rows).max()}. Standardise it."
+            f"X must be within +-1e+300. Got {np.abs(rows).max()}. Standardise it."
         )
     return rows

@@ -9,11 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 
-#: Every member this good: there is nothing left to learn from the kind.
-SATURATED = 0.99
-#: Every member no better than this: to all of them the kind looks normal.
-BLIND = 0.55
-
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -44,8 +39,8 @@ class Diagnosis:
         reasons = [
             f"{', '.join(np.array(self.labels)[which])} ({why})"
             for which, why in (
-                (self.saturated, f"too easy: every member has an AUC of {SATURATED} or more"),
-                (self.blind, f"like normals: every member has an AUC of {BLIND} or less"),
+                (self.saturated, "too easy: every member has an AUC of 0.99 or more"),
+                (self.blind, "like normals: every member has an AUC of 0.55 or less"),
             )
             if which.any()
         ]
@@ -99,22 +94,20 @@ def diagnose(
             f"kind must hold numbers from 0 to {len(names) - 1}, one for each label. "
             f"Got {kinds.min()} to {kinds.max()}."
         )
-    beaten = np.column_stack(
-        [_beaten_by(*columns) for columns in zip(normals.T, negatives.T, strict=True)]
-    )
+    beaten = np.empty(negatives.shape)  # share of normals above each pseudo-anomaly
+    for j, ranked in enumerate(np.sort(normals, axis=0).T):
+        below = np.searchsorted(ranked, negatives[:, j], side="left")
+        below_or_tied = np.searchsorted(ranked, negatives[:, j], side="right")
+        beaten[:, j] = 1.0 - (below + below_or_tied) / (2.0 * len(ranked))  # ties count half
     auc = np.full((normals.shape[1], len(names)), np.nan)
     for g in np.unique(kinds):
         auc[:, g] = beaten[kinds == g].mean(axis=0)
-    saturated, blind = (np.all(auc >= SATURATED, axis=0), np.all(auc <= BLIND, axis=0))
-    return Diagnosis(auc=auc, saturated=saturated, blind=blind, labels=names)
-
-
-def _beaten_by(normals: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Return the share of normals above each pseudo-anomaly; its mean is the AUC."""
-    ranked = np.sort(normals)
-    below = np.searchsorted(ranked, negatives, side="left")
-    below_or_tied = np.searchsorted(ranked, negatives, side="right")
-    return np.asarray(1.0 - (below + below_or_tied) / (2.0 * len(ranked)))  # ties count half
+    return Diagnosis(
+        auc=auc,
+        saturated=np.all(auc >= 0.99, axis=0),
+        blind=np.all(auc <= 0.55, axis=0),
+        labels=names,
+    )
 
 
 def _checked(

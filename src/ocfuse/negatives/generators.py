@@ -312,13 +312,13 @@ def make_negatives(spec: Any) -> Any:
 
 
 def _make_one(spec: Any) -> Any:
-    names = ", ".join(repr(name) for name in _BY_NAME)
     if isinstance(spec, str):
         if spec not in _BY_NAME:
             other = ", or an object with sample"
             raise InvalidInputError(not_one_of("Pseudo-anomalies", spec, _BY_NAME, other))
         return _BY_NAME[spec]()
     if isinstance(spec, type) or not hasattr(spec, "sample"):
+        names = ", ".join(map(repr, _BY_NAME))
         raise InvalidTypeError(
             f"Pseudo-anomalies must be one of {names}, or an object (not a class) with "
             f"sample(X, n, random_state). Got {spec!r}."

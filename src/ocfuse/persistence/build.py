@@ -30,7 +30,12 @@ from ocfuse.persistence import integrity
 from ocfuse.persistence.archive import LETTER_BYTES, Archive
 from ocfuse.persistence.estimators import FITTED, PACKAGES, check_fitted
 from ocfuse.persistence.header import PACKAGE
-from ocfuse.persistence.registry import class_of, name_in_files, registered
+from ocfuse.persistence.registry import (
+    class_of,
+    name_in_files,
+    registered,
+    with_names_of_today,
+)
 from ocfuse.system.packages import slow
 
 #: Version of the description.
@@ -378,6 +383,7 @@ class Builder:
         if name.startswith(METRICS):
             return integrity.Unplaced(_metric(kind, name, state))
         if isinstance(state, dict):
+            state = with_names_of_today(name, state)
             self._check_attributes(kind, name, state)
         elif state is not None and is_known_class(name):
             raise ValueError(f"{name} has a state without names")

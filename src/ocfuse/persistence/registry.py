@@ -5,11 +5,13 @@ modules move, files stay. Only these classes of ours are built from a file.
 
 - A class that moves, or is called otherwise: change the value, keep the key.
 - A new class that models hold: add a key, which is the name of the class unless it is taken.
+- An attribute that is called otherwise: add the old and the new name to `RENAMED_ATTRIBUTES`.
 - A key is never removed or given to another class: files that name it must load, or be refused.
 """
 
 import importlib
 from functools import cache
+from typing import Any
 
 from ocfuse.persistence.header import PACKAGE
 
@@ -25,7 +27,7 @@ CLASSES: dict[str, str] = {
     "Compressed": "ocfuse.detectors.views.Compressed",
     "Compression": "ocfuse.detectors.views.Compression",
     "ConformalCalibrator": "ocfuse.scores.conformal.ConformalCalibrator",
-    "ContextScale": "ocfuse.ensemble.rows.ContextScale",
+    "ContextScale": "ocfuse.ensemble.score.ContextScale",
     "Course": "ocfuse.streaming.course.Course",
     "Evidence": "ocfuse.fusion.base.Evidence",
     "Family": "ocfuse.vision.fit.Family",
@@ -99,7 +101,9 @@ CLASSES: dict[str, str] = {
     "TailProbability": "ocfuse.scores.normalise.TailProbability",
     "TorchBackbone": "ocfuse.vision.backbone.TorchBackbone",
     "Trees": "ocfuse.detectors.forest.Trees",
+    "TailScale": "ocfuse.fusion.trust.TailScale",
     "TrimmedMean": "ocfuse.fusion.rules.TrimmedMean",
+    "TrustFusion": "ocfuse.fusion.trust.TrustFusion",
     "Uniform": "ocfuse.negatives.generators.Uniform",
     "UsualValues": "ocfuse.explain.UsualValues",
     "Viewed": "ocfuse.detectors.views.Viewed",
@@ -208,6 +212,10 @@ PATHS_OF_FORMAT_1: dict[str, str] = {
     "vision.pooled.PooledMembers": "PooledMembers",
     "vision.torched.TorchBackbone": "TorchBackbone",
 }
+#: Attributes that earlier files name otherwise, and their names today, by the key of the class.
+RENAMED_ATTRIBUTES: dict[str, dict[str, str]] = {
+    "Pool": {"honest_scores_": "out_of_fold_scores_"},
+}
 _PREFIX = f"{PACKAGE}."
 _NAMES = {path: name for name, path in CLASSES.items()}
 
@@ -234,6 +242,12 @@ def registered(name: str) -> str | None:
         return None
     rest = name.removeprefix(_PREFIX)
     return rest if rest in CLASSES else PATHS_OF_FORMAT_1.get(rest)
+
+
+def with_names_of_today(name: str, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes that a file has of a class, by their names of today."""
+    renamed = RENAMED_ATTRIBUTES.get(registered(name) or "", {})
+    return {renamed.get(attribute, attribute): value for attribute, value in attributes.items()}
 
 
 @cache

@@ -2,14 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ocfuse.arrays import FloatArray
-
-#: Bars of a histogram, and most of its ticks.
-N_BINS = 60
-MOST_TICKS = 7
 
 
 @dataclass(frozen=True)
@@ -23,6 +20,9 @@ class ScoreAxis:
     low, high : float
         Ends of the axis, as places.
     """
+
+    #: bars of a histogram
+    n_bins: ClassVar[int] = 60
 
     centre: float
     unit: float
@@ -52,16 +52,14 @@ class ScoreAxis:
 
     def count(self, scores: FloatArray) -> list[int]:
         """Count scores in bars of equal width."""
-        counts, _ = np.histogram(self.place(scores), bins=N_BINS, range=(self.low, self.high))
+        counts, _ = np.histogram(self.place(scores), bins=self.n_bins, range=(self.low, self.high))
         return [int(count) for count in counts]
 
-    def ticks(self) -> list[float]:
+    def ticks(self, most: int = 7) -> list[float]:
         """Return round scores, near to evenly placed."""
-        places = np.linspace(self.low, self.high, MOST_TICKS + 2)[1:-1]
-        wanted = self.score(places)
-        gaps = np.abs(np.gradient(wanted))
-        rounded = [_round(score, gap) for score, gap in zip(wanted, gaps, strict=True)]
-        return sorted(set(rounded))
+        scores = self.score(np.linspace(self.low, self.high, most + 2)[1:-1])
+        gaps = np.abs(np.gradient(scores))
+        return sorted({_round(score, gap) for score, gap in zip(scores, gaps, strict=True)})
 
 
 def _round(score: float, gap: float) -> float:

@@ -15,12 +15,6 @@ from ocfuse.scores.distribution import SmoothTail, WeightedSample
 from ocfuse.system.packages import slow
 from ocfuse.validation import label_vector, rate_in_open_interval, require_rows, score_vector
 
-#: Rows of the rarer class from which "auto" takes isotonic. Measured on four kinds
-#: of scores: at 50 it loses at most 0.015 of log loss where Platt's form is right,
-#: and gains up to 0.08 where it is wrong.
-ENOUGH_FOR_ISOTONIC = 50
-METHODS = ("platt", "isotonic", "auto")
-
 
 class TailCalibrator(BaseEstimator):  # type: ignore[misc]
     """Tail probability of a score among the normals, from normals alone.
@@ -119,13 +113,27 @@ class LabelCalibrator(BaseEstimator):  # type: ignore[misc]
             )
         labels = label_vector(y, len(checked))
         n_normal, n_anomaly = int(np.sum(labels > 0)), int(np.sum(labels < 0))
-        self.log_odds_shift_ = self._shift(n_anomaly / len(labels))
-        self.method_ = self._choose(min(n_normal, n_anomaly))
+        self.log_odds_shift_ = 0.0
+        if self.prior is not None:
+            prior = rate_in_open_interval(self.prior, "prior")
+            self.log_odds_shift_ = float(logit(n_anomaly / len(labels)) - logit(prior))
+        if self.method not in ("platt", "isotonic", "auto"):
+            raise InvalidInputError(
+                f"method must be one of 'platt', 'isotonic', 'auto'. Got method={self.method!r}."
+            )
+        self.method_ = self.method
+        if self.method_ == "auto":
+            # Measured on four kinds of scores: from 50 rows of the rarer class on isotonic loses at
+            # most 0.015 of log loss where Platt's form is right, and gains up to 0.08 where not.
+            self.method_ = "isotonic" if min(n_normal, n_anomaly) >= 50 else "platt"
         target = np.where(labels > 0, (n_normal + 1.0) / (n_normal + 2.0), 1.0 / (n_anomaly + 2.0))
         if self.method_ == "platt":
             self.slope_, self.intercept_ = _platt(checked, target)
         else:
-            self.corners_, self.corner_probabilities_ = _isotonic(checked, target)
+            isotonic = slow("sklearn.isotonic").IsotonicRegression(out_of_bounds="clip")
+            isotonic.fit(checked, target)
+            self.corners_ = isotonic.X_thresholds_
+            self.corner_probabilities_ = isotonic.y_thresholds_
         self.classes_ = np.array([-1, 1])
         return self
 
@@ -140,19 +148,6 @@ class LabelCalibrator(BaseEstimator):  # type: ignore[misc]
         else:
             log_odds = logit(np.interp(checked, self.corners_, self.corner_probabilities_))
         return _two_columns(expit(log_odds + self.log_odds_shift_))
-
-    def _choose(self, n_rarer: int) -> str:
-        if self.method not in METHODS:
-            names = ", ".join(repr(name) for name in METHODS)
-            raise InvalidInputError(f"method must be one of {names}. Got method={self.method!r}.")
-        if self.method != "auto":
-            return self.method
-        return "isotonic" if n_rarer >= ENOUGH_FOR_ISOTONIC else "platt"
-
-    def _shift(self, share: float) -> float:
-        if self.prior is None:
-            return 0.0
-        return float(logit(share) - logit(rate_in_open_interval(self.prior, "prior")))
 
 
 def _platt(scores: FloatArray, target: FloatArray) -> tuple[float, float]:
@@ -174,12 +169,6 @@ def _platt(scores: FloatArray, target: FloatArray) -> tuple[float, float]:
     if slope <= 0.0:
         return 0.0, float(logit(target.mean()))
     return slope, float(model.intercept_[0]) - slope * centre
-
-
-def _isotonic(scores: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
-    isotonic = slow("sklearn.isotonic")
-    model = isotonic.IsotonicRegression(increasing=True, out_of_bounds="clip").fit(scores, target)
-    return model.X_thresholds_, model.y_thresholds_
 
 
 def _two_columns(normal: FloatArray) -> FloatArray:

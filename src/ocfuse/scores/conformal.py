@@ -58,7 +58,9 @@ def conformal_threshold(scores: ArrayLike, rate: float) -> tuple[float, float]:
     (1.0, 0.2)
     """
     normals = np.sort(require_rows(score_vector(scores), "scores"))
-    return _kth_smallest(normals, rate_in_open_interval(rate, "rate"))
+    n = len(normals)
+    k = min(max(whole_part(rate_in_open_interval(rate, "rate") * (n + 1)), 1), n)
+    return float(normals[k - 1]), k / (n + 1)
 
 
 class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
@@ -193,12 +195,6 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         if len(passed) == 0:
             return np.zeros(count, dtype=np.bool_)
         return np.asarray(p_values <= bound[passed[-1]])
-
-
-def _kth_smallest(normals: FloatArray, rate: float) -> tuple[float, float]:
-    n = len(normals)
-    k = min(max(whole_part(rate * (n + 1)), 1), n)
-    return float(normals[k - 1]), k / (n + 1)
 
 
 def _groups_and_sizes(groups: ArrayLike | None, n: int) -> tuple[int, NDArray[np.intp]]:

@@ -6,20 +6,6 @@ import numpy as np
 
 from ocfuse.arrays import FloatArray
 
-#: A spread below this many rounding units of the values is taken for rounding.
-ROUNDING_UNITS = 64.0
-#: Gaps below this share of the range of the middle 90 % are taken for ties: detectors
-#: magnify rounding, and values that differ by it must not count as different.
-TIE_SHARE = 1e-9
-
-#: The tail is fitted to this share of the normals ...
-TAIL_SHARE = 0.05
-#: ... and to at least so many distinct values, but never to more than half.
-TAIL_POINTS = 5
-#: Exponent of the decay. An exponential is 0 in double precision 750 scales
-#: away, where far anomalies would tie; this keeps them apart, and is cautious.
-DECAY = 2.0
-
 
 @dataclass(frozen=True)
 class WeightedSample:
@@ -47,10 +33,13 @@ class WeightedSample:
         return cls(values, np.bincount(position, weights[kept]).astype(np.float64))
 
     def without_near_ties(self) -> "WeightedSample":
-        """Merge neighbours that differ by rounding at most, at their weighted mean."""
+        """Merge neighbours that differ by rounding at most, at their weighted mean.
+
+        Detectors magnify rounding: gaps below 1e-9 of the range of the middle 90 % are ties.
+        """
         middle = self.step_quantile(0.95) - self.step_quantile(0.05)
         gaps = np.diff(self.values)
-        apart = (gaps > self._rounding) & (gaps > TIE_SHARE * middle)
+        apart = (gaps > self._rounding) & (gaps > 1e-9 * middle)
         if apart.all():
             return self
         first = np.concatenate([[0], np.flatnonzero(apart) + 1])
@@ -85,7 +74,7 @@ class WeightedSample:
         return not self.resolves(float(self.values[-1] - self.values[0]))
 
     def resolves(self, spread: float) -> bool:
-        """Tell a spread from rounding."""
+        """Return whether a spread is more than rounding."""
         return spread > self._rounding
 
     def mean_and_sd(self) -> tuple[float, float]:
@@ -119,7 +108,7 @@ class WeightedSample:
 
     @property
     def _rounding(self) -> float:
-        return ROUNDING_UNITS * float(np.finfo(float).eps) * self._magnitude
+        return 64.0 * float(np.finfo(float).eps) * self._magnitude
 
     @property
     def _magnitude(self) -> float:
@@ -138,8 +127,9 @@ class SmoothTail:
 
     and likewise 1 - F above v_m. The slope at v_1 is that of an exponential
     tail of scale b; further out it decays slower, so that far scores keep
-    their order. Scores that differ by rounding at most are one of the v: a
-    line between them would be so steep that rounding moves F.
+    their order: an exponential is 0 in double precision 750 scales away. Scores
+    that differ by rounding at most are one of the v: a line between them would be
+    so steep that rounding moves F.
 
     Parameters
     ----------
@@ -174,13 +164,16 @@ class SmoothTail:
 def _decay(scores: FloatArray, end: float, scale: float) -> FloatArray:
     # a distance that overflows has probability 0 all the same
     with np.errstate(over="ignore"):
-        return np.asarray((1.0 + np.abs(scores - end) / scale / DECAY) ** -DECAY)
+        return np.asarray((1.0 + np.abs(scores - end) / scale / 2.0) ** -2.0)
 
 
 def _tail_scale(sample: WeightedSample) -> float:
-    """Return the mean distance of the lowest values to the upper end of the tail."""
+    """Return the mean distance of the lowest values to the upper end of the tail.
+
+    That is 5 % of the normals, at least 5 distinct values, but never more than half.
+    """
     levels = sample.levels
-    share = min(max(TAIL_SHARE, float(levels[min(TAIL_POINTS, len(levels)) - 1])), 0.5)
+    share = min(max(0.05, float(levels[min(5, len(levels)) - 1])), 0.5)
     distance = np.maximum(sample.smooth_quantile(share) - sample.values, 0.0)
     # divided by the share, not by the weight counted: no jump when a tie enters the tail
     excess = float(np.average(distance, weights=sample.weights)) / share

@@ -20,9 +20,8 @@ from ocfuse.validation import (
     weight_vector,
 )
 
-#: Standard deviation of a Gaussian in units of its MAD and of its interquartile range.
+#: Standard deviation of a Gaussian in units of its median absolute deviation.
 SD_PER_MAD = 1.482602218505602
-SD_PER_IQR = 0.7413011092528010
 
 
 class Normaliser(BaseEstimator, ABC):  # type: ignore[misc]
@@ -171,7 +170,7 @@ class RobustZ(_Affine):
         mad = SD_PER_MAD * deviation.median()
         if column.resolves(mad):
             return median, mad
-        iqr = SD_PER_IQR * (column.step_quantile(0.75) - column.step_quantile(0.25))
+        iqr = SD_PER_MAD / 2 * (column.step_quantile(0.75) - column.step_quantile(0.25))
         if column.resolves(iqr):
             return median, iqr
         return median, column.mean_and_sd()[1] or column.size
@@ -247,7 +246,6 @@ def make_normaliser(normaliser: Any) -> Any:
     >>> make_normaliser("min-max")
     MinMax()
     """
-    names = ", ".join(repr(name) for name in _BY_NAME)
     if isinstance(normaliser, str):
         if normaliser not in _BY_NAME:
             other = ", or an object with fit and transform"
@@ -255,6 +253,7 @@ def make_normaliser(normaliser: Any) -> Any:
         return _BY_NAME[normaliser]()
     is_usable = hasattr(normaliser, "fit") and hasattr(normaliser, "transform")
     if isinstance(normaliser, type) or not is_usable:
+        names = ", ".join(map(repr, _BY_NAME))
         raise InvalidTypeError(
             f"normaliser must be one of {names}, or an object (not a class) with fit and "
             f"transform. Got {normaliser!r}."

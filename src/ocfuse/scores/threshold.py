@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, ThresholdWarning
 from ocfuse.scores.conformal import ConformalCalibrator, whole_part
+from ocfuse.scores.normalise import SD_PER_MAD
 from ocfuse.system.packages import slow
 from ocfuse.validation import (
     ANOMALY,
@@ -26,11 +27,6 @@ from ocfuse.validation import (
 
 Self = TypeVar("Self", bound="ThresholdMixin")
 Outer = TypeVar("Outer", bound="InnerThresholdMixin")
-
-#: Standard deviation of a Gaussian in units of its median absolute deviation.
-SD_PER_MAD = 1.482602218505602
-#: What else can be done where groups are too few.
-ALONE = "; or, if rows of one group are independent, calibrate without groups."
 
 
 class ThresholdMixin:
@@ -158,7 +154,7 @@ def settle_threshold(
 ) -> tuple[float, float]:
     """Return the offset that is asked for by a rate or by itself, and the rate it stands for.
 
-    Tell if that is higher than the rate asked for.
+    Warn if that is higher than the rate asked for.
     """
     if (rate is None) == (offset is None):
         raise InvalidInputError("Give either false_alarm_rate or offset.")
@@ -287,7 +283,7 @@ def prediction_limit(scores: ArrayLike, false_alarm_rate: float = 0.05) -> float
 
 
 def warn_if_many_left_out(n_left_out: int, n: int, rate: float) -> None:
-    """Tell that rows left out may be more than the threshold allows for."""
+    """Warn that rows left out may be more than the threshold allows for."""
     if n_left_out > rate * (n + n_left_out) / 2:
         warnings.warn(
             f"{n_left_out} of {n + n_left_out} training rows are far outside and were not learned "
@@ -299,7 +295,7 @@ def warn_if_many_left_out(n_left_out: int, n: int, rate: float) -> None:
 
 
 def _warn_of_few(conformal: ConformalCalibrator, rate: float, reached: float) -> None:
-    """Tell that the normal rows, or their groups, are too few for the rate."""
+    """Warn that the normal rows, or their groups, are too few for the rate."""
     n, least = conformal.n_groups_, int(np.ceil(1 / rate)) - 1
     who = f"{len(conformal.scores_)} normal rows are"
     advice = f"Use more rows: at least {least}, and twice as many if some were left out."
@@ -308,11 +304,11 @@ def _warn_of_few(conformal: ConformalCalibrator, rate: float, reached: float) ->
         one = f"One {name} cannot tell how {name}s differ, and is"
         who = one if n == 1 else f"{n} {name}s are"
         twice = ", and twice as many if rows were left out" if conformal.n_left_out_ else ""
-        advice = (
-            f"Use at least {least} {name}s{twice}; or a rate of at least {_rounded_up(reached):g}"
-        )
+        lowest = np.ceil(1e3 * reached) / 1e3
+        advice = f"Use at least {least} {name}s{twice}; or a rate of at least {lowest:g}"
         # runs are never independent rows
-        advice += ALONE if name == "group" else "."
+        alone = "; or, if rows of one group are independent, calibrate without groups"
+        advice += f"{alone}." if name == "group" else "."
     warnings.warn(
         f"{who} too few for false_alarm_rate={rate:g}: the threshold is at their lowest score, "
         f"which stands for {reached:.3g}. {advice}",
@@ -321,13 +317,8 @@ def _warn_of_few(conformal: ConformalCalibrator, rate: float, reached: float) ->
     )
 
 
-def _rounded_up(rate: float) -> float:
-    """Return a rate of three digits that is not below the one given."""
-    return float(np.ceil(1e3 * rate) / 1e3)
-
-
 def _warn_if_tied(scores: FloatArray, offset: float, rate: float) -> None:
-    """Tell that many normal rows share the lowest score, so that few alarms can be raised."""
+    """Warn that many normal rows share the lowest score, so that few alarms can be raised."""
     lowest = int(np.sum(scores == scores[0]))
     if offset == scores[0] and lowest > 1 and lowest / len(scores) > rate:
         warnings.warn(

@@ -211,9 +211,10 @@ class Stability(Criterion):
         return splits
 
     def judge(self, parts: list[Judged]) -> tuple[float, float]:
-        """Return the mean rank correlation."""
+        """Return the mean rank correlation; it is 0 where one side ties all rows."""
         pairs = zip(parts[::2], parts[1::2], strict=True)
-        return float(np.mean([_agreement(a.scores, b.scores) for a, b in pairs])), 0.0
+        both = (np.column_stack([one.scores, other.scores]) for one, other in pairs)
+        return float(np.mean([rank_correlations(scores)[0, 1] for scores in both])), 0.0
 
 
 def _halves(rows: ScoredRows) -> list[NDArray[np.bool_]]:
@@ -223,11 +224,6 @@ def _halves(rows: ScoredRows) -> list[NDArray[np.bool_]]:
         half[chosen] = np.arange(chosen.sum()) % 2
     lone = rows.known & (rows.known.sum() == 1)
     return [(half == h) | lone for h in (0, 1)]
-
-
-def _agreement(a: FloatArray, b: FloatArray) -> float:
-    """Return Spearman's rank correlation; 0 where one side ties all rows."""
-    return float(rank_correlations(np.column_stack([a, b]))[0, 1])
 
 
 _NAMED: dict[str, type[Criterion]] = {
@@ -257,12 +253,12 @@ def make_criterion(criterion: Any) -> Criterion:
     >>> make_criterion("rpau")
     RPAU()
     """
-    names = ", ".join(repr(name) for name in _NAMED)
     if isinstance(criterion, str):
         if criterion not in _NAMED:
             raise InvalidInputError(not_one_of("A criterion", criterion, _NAMED, ", or an object"))
         return _NAMED[criterion]()
     if not isinstance(criterion, Criterion):
+        names = ", ".join(map(repr, _NAMED))
         raise InvalidTypeError(
             f"A criterion must be one of {names}, or an object such as RPAU(). Got {criterion!r}."
         )

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping, Sequence, Sized
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -26,7 +27,7 @@ from ocfuse.scores import make_normaliser
 from ocfuse.system.cache import remembering
 from ocfuse.system.progress import current_progress
 from ocfuse.tuning.criteria import Criterion, Verdict, judge, judge_members, make_criterion
-from ocfuse.tuning.splits import ScaledSplit, best_of_each, family, keep_columns
+from ocfuse.tuning.splits import JudgedSplit, ScaledSplit, best_of_each, family, keep_columns
 
 #: The norms that the paper tries.
 PAPER_P = (32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 10.0, 100.0)
@@ -35,15 +36,7 @@ Candidate = dict[str, Any]
 
 
 class Parts(BaseEstimator):  # type: ignore[misc]
-    """A normaliser and a fusion, not fitted.
-
-    Parameters
-    ----------
-    normaliser : normaliser
-        Brings member scores to one scale.
-    fusion : fusion
-        Makes one score of them.
-    """
+    """A normaliser and a fusion, not fitted."""
 
     def __init__(self, normaliser: Any, fusion: Any) -> None:
         self.normaliser = normaliser
@@ -61,9 +54,9 @@ class Parts(BaseEstimator):  # type: ignore[misc]
                 fusion.locality = Locality(kappa=1.0)
             if isinstance(fusion, LabelledFusion) and fusion.fusion is None:
                 fusion.fusion = make_fusion()
-            pending.extend(
-                value for value in fusion.get_params(deep=False).values() if _has_parameters(value)
-            )
+            for value in fusion.get_params(deep=False).values():
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    pending.append(value)
         return parts
 
     def changed(self, candidate: Candidate) -> "Parts":
@@ -117,10 +110,6 @@ def candidates(grid: Mapping[str, Sequence[Any]], parts: Parts) -> list[Candidat
             raise InvalidInputError(f"grid[{key!r}] {reason}. Give one list per parameter.")
         named[name] = [value.item() if isinstance(value, np.generic) else value for value in values]
     return [dict(zip(named, values, strict=True)) for values in product(*named.values())]
-
-
-def _has_parameters(value: Any) -> bool:
-    return hasattr(value, "get_params") and not isinstance(value, type)
 
 
 class Search(BaseEstimator):  # type: ignore[misc]
@@ -244,8 +233,10 @@ class Search(BaseEstimator):  # type: ignore[misc]
         names = list(self.best_params_)
         lines = ["| " + " | ".join([*names, "value"]) + " |", "|---" * (len(names) + 1) + "|"]
         for i in np.argsort(self.results_["rank"]):
-            shown = [_shown(self.results_["params"][i][name]) for name in names]
-            lines.append("| " + " | ".join([*shown, f"{self.results_['value'][i]:.4g}"]) + " |")
+            values = [self.results_["params"][i][name] for name in names]
+            values.append(float(self.results_["value"][i]))
+            shown = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in values)
+            lines.append("| " + " | ".join(shown) + " |")
         return "\n".join(lines)
 
     def _grid(self, parts: Parts) -> dict[str, Any]:
@@ -318,50 +309,27 @@ class Search(BaseEstimator):  # type: ignore[misc]
 
 
 class Scaled:
-    """Splits in the scores of a normaliser, made when first asked for.
+    """Splits in the scores of a normaliser that is not fitted."""
 
-    Parameters
-    ----------
-    splits : list of Split
-        The splits.
-    normaliser : normaliser
-        Not fitted.
-    """
+    def __init__(self, splits: list[JudgedSplit], normaliser: Any) -> None:
+        self._unscaled = splits
+        self._normaliser = normaliser
 
-    def __init__(self, splits: list[Any], normaliser: Any) -> None:
-        self.splits = splits
-        self.normaliser = normaliser
-        self._scaled: list[ScaledSplit] | None = None
-
-    def get(self) -> list[ScaledSplit]:
-        """Return the splits."""
-        if self._scaled is None:
-            self._scaled = [split.scaled(self.normaliser) for split in self.splits]
-        return self._scaled
+    @cached_property
+    def splits(self) -> list[ScaledSplit]:
+        """The splits, made when first asked for."""
+        return [split.scaled(self._normaliser) for split in self._unscaled]
 
 
 def _timed(criterion: Criterion, scaled: Scaled, fusion: BaseFusion) -> tuple[Verdict, float]:
     """Return the verdict on a fusion, and the seconds it took."""
     start = time.perf_counter()
-    verdict = judge(criterion, scaled.get(), fusion)
+    verdict = judge(criterion, scaled.splits, fusion)
     return verdict, time.perf_counter() - start
 
 
-def make_search(tune: Any) -> Search | None:
-    """Return the search of a criterion's name, a criterion or a search; None for None.
-
-    Parameters
-    ----------
-    tune : str, Criterion, Search or None
-        What FusedDetector is given.
-
-    Returns
-    -------
-    Search or None
-        A search, not fitted.
-    """
-    if tune is None:
-        return None
+def make_search(tune: Any) -> Search:
+    """Return the search, not fitted, of a criterion's name, a criterion or a search."""
     if isinstance(tune, Search):
         search: Search = clone(tune)
         make_criterion(search.criterion)
@@ -386,7 +354,3 @@ def _scale_of(candidate: Candidate) -> tuple[tuple[str, int], ...]:
         for name, value in candidate.items()
         if name.partition("__")[0] == "normaliser"
     )
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -17,37 +17,17 @@ from ocfuse.fusion.crossfit import ScoredRows, fit_normaliser, fit_weights
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows that a fusion has scored without having seen them.
+    """Rows that a fusion has scored without having seen them."""
 
-    Parameters
-    ----------
-    learned : ScoredRows
-        What the normaliser and the fusion have learned from.
-    rows : ScoredRows
-        The others.
-    fusion : fusion
-        The fitted fusion.
-    scores : ndarray of shape (n,)
-        Its scores of `rows`.
-    """
-
-    learned: ScoredRows
-    rows: ScoredRows
+    learned: ScoredRows  # what the normaliser and the fusion have learned from
+    rows: ScoredRows  # the others
     fusion: BaseFusion
-    scores: FloatArray
+    scores: FloatArray  # of the others
 
 
 @dataclass(frozen=True)
 class JudgedSplit:
-    """Rows to learn from and rows to judge by.
-
-    Parameters
-    ----------
-    learned : ScoredRows
-        Rows to learn from.
-    rows : ScoredRows
-        Rows to judge by.
-    """
+    """Rows to learn from and rows to judge by."""
 
     learned: ScoredRows
     rows: ScoredRows
@@ -60,19 +40,11 @@ class JudgedSplit:
 
 @dataclass(frozen=True)
 class ScaledSplit:
-    """A split with its scores on one scale.
-
-    Parameters
-    ----------
-    split : JudgedSplit
-        The rows.
-    Z_learned, Z : ndarray
-        Normalised scores of the rows to learn from and of those to judge by.
-    """
+    """A split with its scores on one scale."""
 
     split: JudgedSplit
-    Z_learned: FloatArray
-    Z: FloatArray
+    Z_learned: FloatArray  # of the rows to learn from
+    Z: FloatArray  # of those to judge by
 
     def judged(self, fusion: BaseFusion) -> Judged:
         """Learn the weights, and score the rows to judge by."""
@@ -131,6 +103,6 @@ def keep_members(pool: Pool, kept: list[str]) -> Pool:
     columns = [pool.names_.index(name) for name in kept]
     smaller.members_ = [pool.members_[j] for j in columns]
     smaller.names_ = [pool.names_[j] for j in columns]
-    smaller.honest_scores_ = np.ascontiguousarray(pool.honest_scores_[:, columns])
+    smaller.out_of_fold_scores_ = np.ascontiguousarray(pool.out_of_fold_scores_[:, columns])
     smaller.lowest_ = {name: low for name, low in pool.lowest_.items() if name in kept}
     return smaller

@@ -68,7 +68,7 @@ def test_rows_are_what_is_known(labelled):
     np.testing.assert_array_equal(judged.X, expected)
     np.testing.assert_allclose(judged.S, labelled.pool.score_samples(expected), rtol=1e-10)
     # training rows are scored by members that have not seen them
-    np.testing.assert_array_equal(learned.S[: len(known.train)], labelled.pool.honest_scores_)
+    np.testing.assert_array_equal(learned.S[: len(known.train)], labelled.pool.out_of_fold_scores_)
 
 
 @pytest.mark.slow

@@ -171,7 +171,7 @@ class Candidates:
         known, pool = self.known, self.pool
         others = [known.train_anomalies, known.validation, known.validation_anomalies]
         X = np.vstack([*others, mirrored(known)])
-        S = np.vstack([pool.honest_scores_, pool.score_samples(X)])
+        S = np.vstack([pool.out_of_fold_scores_, pool.score_samples(X)])
         counts = [len(known.train), *map(len, others)]
         counts.append(len(S) - sum(counts))
         return ScoredRows(

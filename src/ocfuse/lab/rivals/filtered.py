@@ -114,11 +114,11 @@ class FilteredEnsemble(RowDetector):
         """Fit one detector; return the scores of all rows, out-of-fold and on one scale."""
         detector = KNN() if self.detector is None else self.detector
         pool = Pool([("detector", detector)]).fit(X[rows], random_state=seed)
-        scale = RobustZ().fit(pool.honest_scores_)
+        scale = RobustZ().fit(pool.out_of_fold_scores_)
         self.pools_.append(pool)
         self.scales_.append(scale)
         scores = pool.score_samples(X)
-        scores[rows] = pool.honest_scores_
+        scores[rows] = pool.out_of_fold_scores_
         return scale.transform(scores)[:, 0]
 
     def _score(self, X: FloatArray) -> FloatArray:

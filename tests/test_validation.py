@@ -1,4 +1,4 @@
-"""Checks at the public door that the fusions share."""
+"""Checks of arguments: tables, numbers, weights and labels."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.validation import check_number, check_sample_weight, check_table
+from ocfuse.validation import check_number, check_sample_weight, check_table, check_training_labels
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -40,3 +40,39 @@ def test_intervals():
             check_number(value, "a", 0, 1, "")
     with pytest.raises(InvalidInputError, match=r"in \(0, 1\]"):
         check_number(0, "a", 0, 1, "", open_low=True)
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        (None, [0, 0, 0]),
+        ([1, -1, 0], [1, -1, 0]),
+        ([1.0, -1.0, np.nan], [1, -1, 0]),
+        ([1.0, np.nan, 1.0], [1, 0, 1]),
+        ([True, False, True], [1, -1, 1]),
+        ([1, 1, 1], [1, 1, 1]),
+        ([0, 0, 0], [0, 0, 0]),
+        ([-1, 0, -1], [-1, 0, -1]),
+        (np.array([1, -1, None], dtype=object), [1, -1, 0]),
+        (pd.array([True, None, False], dtype="boolean"), [1, 0, -1]),
+        (pd.array([1, None, -1], dtype="Int64"), [1, 0, -1]),
+    ],
+)
+def test_accepted(y, expected):
+    np.testing.assert_array_equal(check_training_labels(y, 3), expected)
+
+
+@pytest.mark.parametrize(
+    ("y", "advice"),
+    [
+        ([0, 1, 1], "1 - 2 \\* y"),
+        ([1, 2, 1], "np.where\\(y == the_normal_value"),
+        (["a", "b", "a"], "np.where\\(y == 'the normal class'"),
+        (np.array(["a", 1, None], dtype=object), "dtype object"),
+        ([1, 1], r"shape \(3,\). Got shape \(2,\)"),
+        ([[1], [1], [1]], "one label per row"),
+    ],
+)
+def test_refused_with_advice(y, advice):
+    with pytest.raises(InvalidInputError, match=advice):
+        check_training_labels(y, 3)

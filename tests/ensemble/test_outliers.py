@@ -74,7 +74,7 @@ def test_equal_scores():
 def test_gaussian_rows_stay(pool, n, m):
     for seed in range(2):
         X = np.random.default_rng(seed).normal(size=(n, m))
-        S = Pool(pool).fit(X, random_state=0).honest_scores_
+        S = Pool(pool).fit(X, random_state=0).out_of_fold_scores_
         assert outlying_rows(S, X).sum() <= 1
 
 

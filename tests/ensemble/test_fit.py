@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocfuse.ensemble import rows
-from ocfuse.ensemble.rows import canonical_order, check_groups
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.ensemble.fit import canonical_order
 
 
 @settings(deadline=None, max_examples=50)
@@ -24,24 +22,16 @@ def test_any_order_of_the_rows_comes_out_the_same(seed, n, m):
 
 
 @pytest.mark.parametrize("n_equal", [0, 1, 8, 12])
-def test_the_first_columns_decide_as_all_do(n_equal, monkeypatch):
+def test_the_first_columns_decide_as_all_do(n_equal):
     X = np.random.default_rng(0).normal(size=(60, 12))
     X[:, :n_equal] = np.round(X[:, :n_equal])
     X[:30, 0] = 0.0
     y = np.arange(60) % 7
     order = canonical_order(X, y)
-    monkeypatch.setattr(rows, "FIRST_COLUMNS", ())
-    np.testing.assert_array_equal(canonical_order(X, y), order)
+    np.testing.assert_array_equal(canonical_order(X, y, first_columns=()), order)
 
 
 def test_negative_zero_is_zero():
     X = np.array([[0.0], [-0.0], [0.0]])
     y = np.array([3, 2, 1])
     np.testing.assert_array_equal(canonical_order(X, y), [2, 1, 0])
-
-
-def test_groups():
-    assert check_groups(None, 3) is None
-    np.testing.assert_array_equal(check_groups(["b", "a", "b"], 3).label, [1, 0, 1])
-    with pytest.raises(InvalidInputError, match=r"shape \(3,\). Got shape \(2,\)"):
-        check_groups([1, 2], 3)

@@ -1,0 +1,275 @@
+"""Trust learned from other data sets: weights from how members behave on normal rows."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ocfuse.arrays import FloatArray
+from ocfuse.cost import Cost, Shape
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.fusion.base import Evidence
+from ocfuse.fusion.competence import rank_correlations
+from ocfuse.fusion.local_scale import LocalScale, LocalScaleFusion, normal_rows
+from ocfuse.nearest.exact import representative_rows
+from ocfuse.system.packages import slow
+from ocfuse.validation import GroupsLike, check_number
+
+#: The comparisons that a member is described by, as `Evidence` labels them.
+KINDS = ("gauss", "pcshuffle", "mirror", "swap", "uniform", "seen")
+#: What is known of a member, column by column of `behaviour`.
+FEATURES = (
+    *(f"area, {kind}" for kind in KINDS),
+    *(f"rank, {kind}" for kind in KINDS[:-1]),
+    "agreement",
+)
+
+
+class TrustFusion(LocalScaleFusion):
+    """Trust a member as far as members that behaved like it deserved on other data sets.
+
+    What can be seen of member j without any anomaly is a vector x_j (see `behaviour`): how well
+    it tells normals from each kind of pseudo-anomaly, compared with the other members; how far it
+    remembers the rows that it has seen; how much it agrees with the others. The weights are
+    log-linear in it::
+
+        w_j = exp(b . x_j) / sum_i exp(b . x_i)
+
+    The coefficients b are the same for every table. They were learned on one-class tasks of many
+    public data sets, where the anomalies are known, so that the fused scores find those best. No
+    member is known by name, so that any detector can be one. ``make train-trust`` learns b anew;
+    the page "trust" of the documentation has the data, and the results on data sets that b was
+    not learned from.
+
+    The score is ``1 - sum_j w_j v_j(x)`` with v_j the negative logarithm of the probability that a
+    normal scores lower on the local scale (see `LocalScale` and `TailScale`). For normals v_j is 1
+    on average: a typical row has the score 0, stranger ones less. All normals count alike: of
+    `sample_weight` only the zeros matter. Rows with y = -1 are not learned from.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Factor of b: 0 weighs all members equally, more than 1 trusts fewer of them.
+    n_neighbors : int, default=20
+        Normals that the local scale is taken from, at most one in 15; 0 for one
+        scale everywhere.
+    shift_prior : float, default=60.0
+        Weight of the global mean against the n of the neighbours; with context, at most.
+    scale_prior : float, default=3.0
+        Weight of the global spread.
+    context_weight : float, optional
+        How far rows are apart in context, if there is one, against all features
+        together. By default 1 if context helps normals to predict the scores of others,
+        of other groups if there are groups, and else 0 (see `learned_scale`).
+    coefficients : str, optional
+        JSON file of other coefficients, as ``make train-trust`` writes it. By default those that
+        come with the package.
+
+    Attributes
+    ----------
+    trust_ : ndarray of shape (d,)
+        The weights w, which add up to 1.
+    behaviour_ : ndarray of shape (d, 12)
+        The vectors x_j.
+    parts_ : ndarray of shape (d, 12)
+        ``strength * b * x_j``: what each of them adds to the logarithm of the weight.
+    scale_ : LocalScale
+        Local mean and spread of the scores.
+    tail_ : TailScale
+        From local scores to v.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.fusion import TrustFusion
+    >>> from ocfuse.fusion.base import Evidence
+    >>> Z = np.random.default_rng(0).normal(size=(60, 2))
+    >>> evidence = Evidence(np.array([[0.9], [0.6]]), np.ones(1), ["pcshuffle"])
+    >>> fusion = TrustFusion().fit(Z, X=Z, evidence=evidence)
+    >>> bool(fusion.trust_[0] > fusion.trust_[1])
+    True
+    """
+
+    def __init__(
+        self,
+        strength: float = 1.0,
+        n_neighbors: int = 20,
+        shift_prior: float = 60.0,
+        scale_prior: float = 3.0,
+        context_weight: float | None = None,
+        coefficients: str | None = None,
+    ) -> None:
+        self.strength = strength
+        self.n_neighbors = n_neighbors
+        self.shift_prior = shift_prior
+        self.scale_prior = scale_prior
+        self.context_weight = context_weight
+        self.coefficients = coefficients
+
+    def cost(self, shape: Shape) -> Cost:
+        """Return what it takes to learn from rows, and to fuse one."""
+        return LocalScale.cost(shape, self.n_neighbors)
+
+    def reasons(self) -> list[str]:
+        """Return why each member is trusted more or less than the others, in words.
+
+        Returns
+        -------
+        list of str
+            One sentence for each member, the strongest reason first.
+        """
+        self._require_fitted()
+        n = len(KINDS) - 1
+        made_up = [*range(n), *range(n + 1, 2 * n + 1)]
+        return [
+            _in_words(
+                ("tells made-up anomalies {} surely", parts[made_up].sum(), parts[made_up].sum()),
+                ("remembers the rows it has seen {}", parts[n], x[n]),
+                ("agrees with the other members {}", parts[-1], x[-1]),
+            )
+            for parts, x in zip(self.parts_, self.behaviour_, strict=True)
+        ]
+
+    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        self._learn(Z, y, X, c, None, None)
+
+    def _learn(
+        self,
+        Z: FloatArray,
+        y: FloatArray,
+        X: FloatArray,
+        c: FloatArray,
+        evidence: Evidence | None,
+        groups: GroupsLike | None,
+    ) -> None:
+        self._check_scale()
+        check_number(self.strength, "strength", 0.0, 100.0, "0 weighs all members equally.")
+        chosen = normal_rows(y)
+        of_normals = None if groups is None else groups.take(np.flatnonzero(y > 0))
+        standard = self._fit_scale(Z[chosen], X[chosen], of_normals)
+        self.tail_ = TailScale(self.scale_.out_of_fold(of_normals))
+        self.behaviour_ = behaviour(standard, evidence)
+        b = read_coefficients(self.coefficients)
+        self.parts_ = float(self.strength) * b * self.behaviour_
+        w = np.exp(self.parts_.sum(axis=1) - self.parts_.sum(axis=1).max())
+        self.trust_ = np.asarray(w / w.sum())
+
+    def _trust(self) -> FloatArray:
+        return self.trust_
+
+    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        return np.asarray(self._shares(Z, X).sum(axis=1))
+
+    def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(Z)), self._shares(Z, X)
+
+    def _shares(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        return np.asarray(self.trust_ * (1.0 - self.tail_.at(self._local(Z, X))))
+
+
+class TailScale:
+    """Negative logarithm of the probability that a normal scores lower, for each member.
+
+    Linear between the scores of normals that it is learned from. Below the lowest tenth of them
+    it goes on with the slope of an exponential tail, 1 over the mean distance of that tenth to
+    its upper end: far anomalies stay apart, and every member counts in the same unit.
+
+    Parameters
+    ----------
+    L : ndarray of shape (n, d)
+        Scores of normals that nothing was learned from, on the local scale.
+    """
+
+    def __init__(self, L: FloatArray) -> None:
+        n = len(L)
+        ordered = np.sort(L, axis=0)
+        # a member that gives many rows one score has one level for all of them
+        ranks = slow("scipy.stats").rankdata(ordered, axis=0)
+        kept = representative_rows(n, 1000)
+        self.values, self.levels = ordered[kept], -np.log(ranks[kept] / (n + 1))
+        k = max(-(-n // 10), min(5, n - 1), 1)
+        self.end, self.end_level = ordered[k - 1], float(-np.log(k / (n + 1)))
+        excess = (self.end - ordered[:k]).sum(axis=0) / max(k - 1, 1)
+        self.slope = 1.0 / np.maximum(excess, 1e-3)  # a spread of 1 is that of all normals
+
+    def at(self, L: FloatArray) -> FloatArray:
+        """Return the value of every score."""
+        V = np.empty(L.shape)
+        for j, scores in enumerate(L.T):
+            V[:, j] = np.interp(scores, self.values[:, j], self.levels[:, j])
+        below = self.end - L
+        return np.where(below > 0, self.end_level + below * self.slope, V)
+
+
+def behaviour(Z: FloatArray, evidence: Evidence | None) -> FloatArray:
+    """Return what is known of every member without an anomaly.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Out-of-fold scores of normals.
+    evidence : Evidence or None
+        Areas under the ROC curve against pseudo-anomalies, and of rows seen against rows unseen.
+
+    Returns
+    -------
+    ndarray of shape (d, 12)
+        In the order of `FEATURES`: the log-odds of each area minus the mean over the members, the
+        rank of the member from -0.5 to 0.5, and the mean rank correlation with the other members
+        minus its mean. A comparison that was not made is 0, the same for all members.
+    """
+    d = Z.shape[1]
+    X = np.zeros((d, len(FEATURES)))
+    if d == 1:
+        return X
+    R = rank_correlations(Z[representative_rows(len(Z), 5000)]).sum(axis=1) / (d - 1)
+    X[:, -1] = R - R.mean()
+    if evidence is None:
+        return X
+    if len(evidence.auc) != d:
+        raise InvalidInputError(
+            f"evidence must have one row per member: {d}. Got {len(evidence.auc)}."
+        )
+    for i, kind in enumerate(KINDS):
+        if kind not in evidence.labels:
+            continue
+        area = np.clip(evidence.auc[:, evidence.labels.index(kind)], 0.005, 0.995)
+        odds = np.log(area / (1.0 - area))
+        X[:, i] = odds - odds.mean()
+        if kind != "seen":
+            ranks = slow("scipy.stats").rankdata(evidence.auc[:, evidence.labels.index(kind)])
+            X[:, len(KINDS) + i] = (ranks - 0.5) / d - 0.5
+    return X
+
+
+def read_coefficients(path: str | None = None) -> FloatArray:
+    """Return the coefficients b of a file, in the order of `FEATURES`."""
+    if path is None:
+        return _shipped()
+    try:
+        stored: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = np.array([float(stored["coefficients"][name]) for name in FEATURES])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInputError(
+            f"coefficients must name a JSON file with a number for each of {', '.join(FEATURES)}, "
+            f"as `make train-trust` writes it. Got {path!r}: {error!r}."
+        ) from None
+    return found
+
+
+@cache
+def _shipped() -> FloatArray:
+    return read_coefficients(str(Path(__file__).with_name("trust.json")))
+
+
+def _in_words(*parts: tuple[str, float, float]) -> str:
+    """Return what speaks for and against a member: phrases, their effects and directions."""
+    found: dict[str, list[str]] = {"for": [], "against": []}
+    for phrase, effect, direction in sorted(parts, key=lambda part: -abs(part[1])):
+        if abs(effect) >= 0.1:  # a tenth of its weight
+            words = phrase.format("more" if direction > 0 else "less")
+            found["for" if effect > 0 else "against"].append(f"{words} than most")
+    said = [f"{side} it: {', '.join(reasons)}" for side, reasons in found.items() if reasons]
+    return "; ".join(said) or "like most members in all that is known of it"
