@@ -1,8 +1,9 @@
 """The demo in Python tells its story, and what it says agrees with itself."""
 
 import re
-import subprocess
-import sys
+import runpy
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,10 @@ DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
 
 @pytest.fixture(scope="module")
 def printed():
-    result = subprocess.run(
-        [sys.executable, "-W", "error", str(DEMO)], capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
-    return result.stdout
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        runpy.run_path(str(DEMO), run_name="__main__")
+    assert err.getvalue() == ""
+    return out.getvalue()
 
 
 def test_alarms_are_where_they_should_be(printed):

@@ -1,7 +1,6 @@
 """One thread inside, and the limit is always taken back."""
 
 import threading
-import time
 
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
@@ -36,18 +35,26 @@ def test_one_thread_inside_and_as_before_after():
 
 def test_overlapping_callers_leave_the_limit_as_it_was():
     before = counts()
+    is_inside, is_next, is_over = threading.Event(), threading.Event(), threading.Event()
 
-    def work(seconds):
+    def first():
         with one_thread():
-            time.sleep(seconds)
+            is_inside.set()
+            assert is_next.wait(60)
+        is_over.set()
 
-    # The second would begin inside the first and end after it.
-    callers = [threading.Thread(target=work, args=(s,)) for s in (0.02, 0.05)]
+    def second():
+        assert is_inside.wait(60)
+        is_next.set()
+        with one_thread():  # it would begin inside the first and end after it
+            assert is_over.wait(60)
+
+    callers = [threading.Thread(target=work) for work in (first, second)]
     for caller in callers:
         caller.start()
-        time.sleep(0.005)
     for caller in callers:
         caller.join()
+    assert is_over.is_set()
     assert counts() == before
 
 
@@ -98,7 +105,7 @@ def test_other_threads_leave_the_limit_alone():
 
 def test_where_all_have_one_thread_nobody_waits_for_it():
     """In a service a stream would wait for the explanation of a stranger."""
-    before, is_inside = counts(), threading.Barrier(2, timeout=20)
+    before, is_inside = counts(), threading.Barrier(2, timeout=60)
     found = []
 
     def work():

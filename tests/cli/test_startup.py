@@ -53,12 +53,8 @@ def test_a_command_starts_without_what_it_does_not_need(plant_folder, tmp_path, 
     assert "ocfuse.tables" in modules
     assert not (NOT_NEEDED | FOR_LEARNING) & modules
     assert (name == "inspect") is not bool(FOR_ROWS & modules)
-
-
-@pytest.mark.slow
-def test_scores_are_written_without_tables_for_the_terminal(plant_folder, tmp_path):
-    files = plant_folder / "model.ocf", plant_folder / "new.csv", "-o", tmp_path / "s.csv"
-    assert "rich.table" not in imported("score", *files)
+    if command == "score":  # it prints no table for the terminal
+        assert "rich.table" not in modules
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import gc
 import socket
 import sys
-import time
 
 import pytest
 
@@ -21,7 +20,8 @@ def test_what_cannot_be_connected(monkeypatch):
         pass
     with pytest.raises(InvalidInputError, match="at least 1"), connected(workers=0):
         pass
-    start = time.monotonic()
+    # a client of Dask would wait for longer than its patience, some for ever
+    monkeypatch.setattr(module, "dask", lambda name: pytest.fail("a client was made"))
     for address in ("tcp://127.0.0.1:9", "tcp://nowhere", ""):
         with (
             pytest.raises(ClusterError, match=rf"no scheduler at {address}\. Expected"),
@@ -29,7 +29,6 @@ def test_what_cannot_be_connected(monkeypatch):
         ):
             pass
     gc.collect()  # nobody may wait for an answer now
-    assert time.monotonic() - start < 60  # three times dask's own patience is more
 
 
 @pytest.fixture(scope="module")

@@ -250,19 +250,28 @@ def be_apart():
 
 def full_disk(folder):
     """Let a folder be a disk of 16 KB."""
+    be_apart()
     mount("tmpfs", folder, "tmpfs", 0, b"size=16k")
 
 
 def read_only(folder):
     """Let a folder take nothing more."""
+    be_apart()
     mount(folder, folder, None, MS_BIND)
     mount(None, folder, None, MS_REMOUNT | MS_BIND | MS_RDONLY)
+
+
+def unwritable(folder):
+    """Let a folder take no file: by its permissions, or where these do not bind, by a mount."""
+    if os.geteuid() == 0:
+        read_only(folder)
+    else:
+        folder.chmod(0o555)
 
 
 def try_on_disk(disk, function, folder, pipe):
     """Call a function with a folder on such a disk; send its error, and all files then."""
     try:
-        be_apart()
         disk(folder)
     except OSError as error:
         pipe.send((f"nothing can be mounted here: {error}", None, None))
@@ -270,7 +279,7 @@ def try_on_disk(disk, function, folder, pipe):
     error = None
     try:
         function(folder)
-    except Exception as caught:
+    except (Exception, SystemExit) as caught:
         error = caught
     files = {str(path.relative_to(folder)): path.read_bytes() for path in _files(folder)}
     pipe.send((None, error, files))

@@ -3,6 +3,7 @@
 import errno
 import json
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from ocfuse.system.files import LineFile
 from ocfuse.vision import FeatureStore
 from ocfuse.vision.frames import Frame
 from ocfuse.vision.watch import FrameWatch
-from tests.faults.cases import full_disk, on_disk, read_only
+from tests.faults.cases import full_disk, on_disk, read_only, run_told, unwritable
 from tests.lab.paper.cases import run_toy
 from tests.lab.robot_cell.cases import PLAN
 from tests.vision.cases import Blocks, needs, scene
@@ -34,6 +35,51 @@ def tried(disk, function, folder):
 def fill(folder, n_bytes=12_288):
     """Leave a page of memory on the disk."""
     (folder / "ballast").write_bytes(b"x" * n_bytes)
+
+
+#: Commands and the file that each writes; names of files are those of `plant_folder`.
+WRITING = {
+    "m.ocf": ("fit", "normal.csv", "--members", "light", "--force"),
+    "s.csv": ("score", "model.ocf", "new.csv"),
+}
+
+
+def run_beside(old, arguments, name, told, folder):
+    """Be a command that writes a file into the folder, where there may be an old one."""
+    if old is not None:
+        fill(folder, 8_192)
+        (folder / name).write_text(old)
+    run_told([*arguments, "-o", folder / name], told)
+
+
+def refused(disk, old, name, plant_folder, tmp_path):
+    """Return the one line that a command prints, and the files of the disk then."""
+    folder, told = tmp_path / "disk", tmp_path / "told"
+    folder.mkdir()
+    told.mkdir()
+    words = [plant_folder / word if "." in word else word for word in WRITING[name]]
+    error, files = tried(disk, partial(run_beside, old, words, name, told), folder)
+    assert isinstance(error, SystemExit)
+    assert (error.args, (told / "out").read_text()) == ((3,), "")
+    err = (told / "err").read_text()
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
+    return err, files
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_a_command_on_a_full_disk_leaves_the_old_file(plant_folder, tmp_path, name):
+    err, files = refused(full_disk, "of yesterday", name, plant_folder, tmp_path)
+    assert f"{name}: No space left on device" in err
+    assert set(files) == {"ballast", name}
+    assert files[name] == b"of yesterday"
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_a_command_names_a_folder_that_takes_no_file(plant_folder, tmp_path, name):
+    err, files = refused(unwritable, None, name, plant_folder, tmp_path)
+    assert str(tmp_path / "disk") in err
+    assert files == {}
 
 
 def write_events(folder):

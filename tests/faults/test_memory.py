@@ -45,7 +45,7 @@ class Hungry(IsolationForest):
     def score_samples(self, X):
         if self.n_bytes > 2**40 or is_worker():
             taken = np.ones(self.n_bytes, dtype=np.int8)
-            time.sleep(60)  # the worker is ended long before
+            time.sleep(600)  # the worker is ended long before
             del taken
         return super().score_samples(X)
 

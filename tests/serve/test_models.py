@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import operator
 import shutil
 import sys
 import weakref
@@ -103,33 +104,38 @@ def test_a_bad_file_leaves_the_model_as_it_is(changing, other_file, content):
 def test_no_request_is_dropped_while_models_change(changing, model_files, other_file):
     service, path = changing
     offsets = {load(file).detector_.offset_ for file in (model_files["plant"], other_file)}
-    seen = set()
+    seen, counts, tasks = set(), [0] * 8, []
 
     async def clients():
         done = asyncio.Event()
 
-        async def ask_on(client):
-            n = 0
+        async def ask_on(client, number):
             while not done.is_set():
                 answer = await client.post("/v1/score", json={"rows": rows(1)})
                 assert answer.status_code == 200, answer.text
                 told = answer.json()
                 seen.add((told["version"], told["offset"]))
-                n += 1
-            return n
+                counts[number] += 1
+
+        async def answered():
+            """Wait until every client has had two more answers."""
+            enough = [count + 2 for count in counts]
+            while any(map(operator.lt, counts, enough)):
+                await asyncio.sleep(0.01)
+                assert not any(task.done() for task in tasks)
 
         async with client_of(service) as client:
-            tasks = [asyncio.create_task(ask_on(client)) for _ in range(8)]
+            tasks.extend(asyncio.create_task(ask_on(client, i)) for i in range(8))
             for source in (other_file, model_files["plant"], other_file):
-                await asyncio.sleep(0.15)
+                await answered()
                 replace(path, source)
                 assert await service.registry.reload() == ["plant"]
-            await asyncio.sleep(0.15)
+            await answered()
             done.set()
-            return await asyncio.gather(*tasks)
+            await asyncio.gather(*tasks)
 
-    counts = asyncio.run(clients())
-    assert min(counts) > 1
+    asyncio.run(clients())
+    assert min(counts) >= 8
     # a version always comes with its own threshold
     assert len(seen) == 2
     assert {offset for _, offset in seen} == offsets

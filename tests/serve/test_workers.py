@@ -98,7 +98,7 @@ def test_explanations_whose_clients_have_left_make_room_for_others(make_service,
 
 
 def _waits_for(service, n_explanations):
-    for _ in range(300):
+    for _ in range(600):
         if len(service.workers.explanations._under_way) == n_explanations:
             return True
         time.sleep(0.1)

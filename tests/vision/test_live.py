@@ -58,7 +58,7 @@ def test_of_a_file_every_frame_is_taken_however_slowly():
     taken = []
     for frame in queue:
         taken.append(frame.index)
-        time.sleep(0.001)
+        time.sleep(0.001)  # the reader has time to run ahead
     assert taken == list(range(40))
     assert queue.n_dropped == 0
 
