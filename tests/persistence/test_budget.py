@@ -17,7 +17,7 @@ from ocfuse import load
 from ocfuse.encoder import FeatureEncoder
 from ocfuse.exceptions import ModelFileError
 from ocfuse.persistence import read_header, save
-from ocfuse.persistence.archive import FEWEST_BYTES, SCHEMA, Archive, Budget
+from ocfuse.persistence.archive import SCHEMA, Archive, Budget
 
 #: What the child has for all files together: seconds of a processor, and bytes beyond its start.
 SECONDS, BYTES = 40, 2**29
@@ -292,7 +292,7 @@ def test_seeds_that_users_give_are_kept(tmp_path):
 
 def test_a_budget_of_bytes_and_seconds(monkeypatch):
     budget = Budget(10)
-    budget.spend(FEWEST_BYTES)
+    budget.spend(2**28)
     with pytest.raises(ValueError, match="far more memory"):
         budget.spend(1000)
     budget.check_time()
