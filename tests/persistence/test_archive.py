@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.hardening.parts import Parts, seal, to_npy, zipped
+from benchmarks.hardening.parts import Parts, directory, seal, to_npy, zipped
 from ocfuse import load
 from ocfuse.encoder import FeatureEncoder
 from ocfuse.exceptions import ModelFileError
@@ -205,8 +205,8 @@ def with_schema(parts, text):
 
 
 def empty_lists(parts):
-    """Return a description of 40 MB that would be a gigabyte."""
-    return with_schema(parts, b"[" + b"[]," * 13_000_000 + b"[]]")
+    """Return a description of 18 MB whose lists would take over half a gigabyte."""
+    return with_schema(parts, b"[" + b"[]," * 6_000_000 + b"[]]")
 
 
 def deep(parts):
@@ -218,8 +218,7 @@ def overlapping(parts):
     content = bytearray(
         zipped([("0" * 8, bytes(2**20))] + [(f"{i:08}", b"") for i in range(1, 50)])
     )
-    starts = [i for i in range(len(content) - 46) if content[i : i + 4] == b"PK\x01\x02"]
-    for start in starts:
+    for start in directory(content):
         content[start + 42 : start + 46] = struct.pack("<I", 0)
     return bytes(content)
 
@@ -227,8 +226,7 @@ def overlapping(parts):
 def longer_when_read(parts):
     """Let entries have no bytes, but take the whole file to be read."""
     content = bytearray(parts.archive())
-    starts = [i for i in range(len(content) - 46) if content[i : i + 4] == b"PK\x01\x02"]
-    for start in starts:
+    for start in directory(content):
         content[start + 20 : start + 28] = struct.pack("<II", len(content), 0)
     return bytes(content)
 
