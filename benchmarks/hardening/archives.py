@@ -6,8 +6,9 @@ import struct
 import zipfile
 from collections.abc import Callable
 
-from benchmarks.hardening.parts import SCHEMA, Parts, Random, pick, zipped
+from benchmarks.hardening.parts import Parts, Random, directory, pick, zipped
 from benchmarks.hardening.words import Bomb
+from ocfuse.persistence.archive import SCHEMA
 
 
 def _entries(parts: Parts) -> list[tuple[str, bytes]]:
@@ -59,8 +60,9 @@ def _missing(rng: Random, parts: Parts) -> bytes:
 def _field(rng: Random, parts: Parts) -> bytes:
     """Change a field of the directory: flags, method, checksum, sizes, offsets, attributes."""
     archive = bytearray(parts.archive())
-    starts = [i for i in range(len(archive) - 46) if archive[i : i + 4] == b"PK\x01\x02"]
-    at = pick(rng, starts) + int(pick(rng, (6, 8, 10, 16, 20, 24, 28, 30, 32, 36, 38, 42)))
+    at = pick(rng, directory(archive)) + int(
+        pick(rng, (6, 8, 10, 16, 20, 24, 28, 30, 32, 36, 38, 42))
+    )
     value = int(pick(rng, (0, 1, 8, 12, 99, 0xFFFF, 0xFFFFFFFF, 0x7FFFFFFF, 10**6, 0xA1FF0000)))
     width = int(pick(rng, (2, 4)))
     archive[at : at + width] = (value % 256**width).to_bytes(width, "little")
@@ -81,7 +83,7 @@ def _end(rng: Random, parts: Parts) -> bytes:
 def _overlapping(rng: Random, parts: Parts) -> bytes:
     """Let two entries of the directory begin at the same place."""
     archive = bytearray(parts.archive())
-    starts = [i for i in range(len(archive) - 46) if archive[i : i + 4] == b"PK\x01\x02"]
+    starts = directory(archive)
     one, other = pick(rng, starts), pick(rng, starts)
     archive[one + 42 : one + 46] = archive[other + 42 : other + 46]
     if rng.random() < 0.5:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.hardening.parts import SCHEMA, Node, Parts, Random, pick
+from benchmarks.hardening.parts import Node, Parts, Random, pick
 from benchmarks.hardening.words import HOSTILE, JSON, KNOWN, LOADERS
+from ocfuse.persistence.archive import SCHEMA
 
 
 def _node(rng: Random, parts: Parts) -> Node:

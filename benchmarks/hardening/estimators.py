@@ -5,6 +5,7 @@ metric, are there more than once.
 """
 
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -147,50 +148,56 @@ def _transformers() -> dict[str, Any]:
     }
 
 
-def _others() -> dict[str, Any]:
+def _others() -> dict[str, tuple[Any, ...]]:
+    """Return estimators with the rows of their own that they are fitted to."""
     words = np.take(["red", "green", "blue"], np.arange(N_ROWS * 2) % 3).reshape(-1, 2)
     table = np.abs(np.round(X))
+    hot = preprocessing.OneHotEncoder
+    members = [
+        ("gmm", GMM(1)),
+        ("machine", svm.OneClassSVM()),
+        ("lof", neighbors.LocalOutlierFactor(5, novelty=True)),
+        ("envelope", covariance.EllipticEnvelope(random_state=0)),
+    ]
     return {
         # A metric that nobody filled is one of a single column.
-        "LOF, one column": neighbors.LocalOutlierFactor(
-            5, novelty=True, algorithm="ball_tree", leaf_size=4
-        ).fit(X[:, :1]),
-        "neighbours, one column": neighbors.NearestNeighbors(algorithm="brute").fit(X[:, :1]),
-        "envelope, one column": covariance.EllipticEnvelope(random_state=0).fit(X[:, :1]),
-        "centring": preprocessing.KernelCenterer().fit(X @ X.T),
-        "isotonic": isotonic.IsotonicRegression(out_of_bounds="clip").fit(X[:, 0], X[:, 1]),
-        "labels": preprocessing.LabelEncoder().fit(Y),
-        "labels as columns": preprocessing.LabelBinarizer().fit(np.arange(9) % 3),
-        "imputer": impute.SimpleImputer().fit(GAPS),
-        "categories": preprocessing.OneHotEncoder(handle_unknown="ignore").fit(table),
-        "categories, first dropped": preprocessing.OneHotEncoder(
-            drop="first", handle_unknown="ignore", sparse_output=False
-        ).fit(table),
-        "categories, words": preprocessing.OneHotEncoder(handle_unknown="ignore").fit(
-            words.astype(object)
+        "LOF, one column": (
+            neighbors.LocalOutlierFactor(5, novelty=True, algorithm="ball_tree", leaf_size=4),
+            X[:, :1],
         ),
-        "ordinal": preprocessing.OrdinalEncoder(
-            handle_unknown="use_encoded_value", unknown_value=-1
-        ).fit(table),
-        "standard, gaps": preprocessing.StandardScaler().fit(GAPS),
-        "quarter precision": preprocessing.StandardScaler().fit(X.astype("f4")),
-        "fused": FusedDetector(
-            [
-                ("gmm", GMM(1)),
-                ("machine", svm.OneClassSVM()),
-                ("lof", neighbors.LocalOutlierFactor(5, novelty=True)),
-                ("envelope", covariance.EllipticEnvelope(random_state=0)),
-            ],
-            random_state=0,
-        ).fit(X),
+        "neighbours, one column": (neighbors.NearestNeighbors(algorithm="brute"), X[:, :1]),
+        "envelope, one column": (covariance.EllipticEnvelope(random_state=0), X[:, :1]),
+        "centring": (preprocessing.KernelCenterer(), X @ X.T),
+        "isotonic": (isotonic.IsotonicRegression(out_of_bounds="clip"), X[:, 0], X[:, 1]),
+        "labels": (preprocessing.LabelEncoder(), Y),
+        "labels as columns": (preprocessing.LabelBinarizer(), np.arange(9) % 3),
+        "imputer": (impute.SimpleImputer(), GAPS),
+        "categories": (hot(handle_unknown="ignore"), table),
+        "categories, first dropped": (
+            hot(drop="first", handle_unknown="ignore", sparse_output=False),
+            table,
+        ),
+        "categories, words": (hot(handle_unknown="ignore"), words.astype(object)),
+        "ordinal": (
+            preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+            table,
+        ),
+        "standard, gaps": (preprocessing.StandardScaler(), GAPS),
+        "quarter precision": (preprocessing.StandardScaler(), X.astype("f4")),
+        "fused": (FusedDetector(members, random_state=0), X),
     }
 
 
+def estimators() -> dict[str, tuple[Any, ...]]:
+    """Return the estimators by their names, each with what it is fitted to."""
+    usual = _neighbours() | _detectors() | _supervised() | _transformers()
+    rows = {name: np.abs(X) if "chi2" in name else X for name in usual}
+    return {name: (model, rows[name], Y) for name, model in usual.items()} | _others()
+
+
+@cache
 def fitted() -> dict[str, Any]:
-    """Return the models by their names."""
+    """Return the models by their names, fitted once in a process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # there are few rows, on purpose
-        waiting = _neighbours() | _detectors() | _supervised() | _transformers()
-        for name, model in waiting.items():
-            model.fit(np.abs(X) if "chi2" in name else X, Y)
-        return waiting | _others()
+        return {name: model.fit(*given) for name, (model, *given) in estimators().items()}

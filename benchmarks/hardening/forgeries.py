@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,7 @@ class Forger:
         self._parts = parts
         self.places = list(_places(parts.schema))
         self._arrays = [node["__id__"] for node in parts.nodes() if _is_array(node)]
+        self._read = cache(lambda file: from_npy(parts.entries[file]))
 
     def all(self) -> Iterator[tuple[Place, str]]:
         """Give the places and what can be done to each."""
@@ -203,7 +205,7 @@ class Forger:
         before = self._parts.entries[node["file"]]
         try:
             with np.errstate(all="ignore"):
-                after = to_npy(ARRAYS[how](from_npy(before)))
+                after = to_npy(ARRAYS[how](self._read(node["file"])))
         except Exception:  # one that cannot be made of this array
             return None
         return None if after == before else after

@@ -57,9 +57,14 @@ def limit() -> None:
     """Limit the time and the memory of this process, and have a crash tell where it was."""
     faulthandler.enable()
     signal.signal(signal.SIGALRM, _end)
+    limit_memory(BYTES)
+
+
+def limit_memory(n_bytes: int) -> None:
+    """Let this process take no more than so many bytes from now on, nor leave a dump of them."""
     with open("/proc/self/statm") as file:
         now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, now + BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (now + n_bytes, now + n_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,6 @@ from benchmarks.hardening.mutations import KINDS
 from benchmarks.report import Report, Table, Target, number
 
 ROOT = Path(__file__).parents[2]
-N_MUTANTS, N_QUICK = 12_000, 500
-#: Mutants of one process.
-AT_ONCE = 2000
 GOOD = (
     "refused",
     "loaded, scores as before",
@@ -31,9 +28,12 @@ def run(quick: bool) -> Report:
     """Load mutants of every kind and count what became of them."""
     with tempfile.TemporaryDirectory() as folder:
         write_models(Path(folder))
-        n = N_QUICK if quick else N_MUTANTS
-        found = [one for first in range(0, n, AT_ONCE)
-                 for one in hunted(Path(folder), first, min(n, first + AT_ONCE))]  # fmt: skip
+        n, step = 500 if quick else 12_000, 2000  # mutants of one process
+        found = [
+            one
+            for first in range(0, n, step)
+            for one in hunted(Path(folder), first, min(n, first + step))
+        ]
     return report(found)
 
 
@@ -92,8 +92,8 @@ def report(found: list[dict[str, Any]]) -> Report:
             ),
         ],
         [
-            _counts("By kind of mutation", by_kind, list(KINDS)),
-            _counts("By model", by_model, list(WEIGHTS)),
+            outcomes("By kind of mutation", by_kind, KINDS, GOOD),
+            outcomes("By model", by_model, WEIGHTS, GOOD),
             Table(
                 "Errors of models that load and cannot score",
                 ["error", "files"],
@@ -105,6 +105,9 @@ def report(found: list[dict[str, Any]]) -> Report:
     )
 
 
-def _counts(title: str, counts: Counter[tuple[str, str]], names: list[str]) -> Table:
-    rows = [[name, *(str(counts[name, ended]) for ended in GOOD)] for name in names]
-    return Table(title, ["", *GOOD], rows)
+def outcomes(
+    title: str, counts: Counter[tuple[str, str]], names: Iterable[str], ends: Sequence[str]
+) -> Table:
+    """Return how often the files of each name ended in each way."""
+    rows = [[name, *(str(counts[name, ended]) for ended in ends)] for name in names]
+    return Table(title, ["", *ends], rows)

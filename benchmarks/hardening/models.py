@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +74,17 @@ def ask(name: str) -> Callable[[Any], Any]:
 
 
 def write_models(folder: Path) -> None:
-    """Fit the models and save each under its name."""
+    """Save each model under its name."""
+    for name, model in fitted_models().items():
+        save(model, folder / f"{name}.ocf")
+
+
+@cache
+def fitted_models() -> dict[str, Any]:
+    """Return the models by their names, fitted once in a process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # there are few rows, on purpose
-        for name, model in _fused().items() | _patches().items() | _parts().items():
-            save(model, folder / f"{name}.ocf")
+        return _fused() | _patches() | _parts()
 
 
 def _fused() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import struct
 import warnings
 import zipfile
@@ -11,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ocfuse.persistence.archive import SCHEMA
 from ocfuse.persistence.header import sealed, split
 
 Node = dict[str, Any]
 Random = np.random.Generator
-SCHEMA = "schema.json"
 
 
 @dataclass
@@ -64,6 +65,11 @@ def zipped(entries: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STOR
         for name, content in entries:
             archive.writestr(zipfile.ZipInfo(name), content, compression)
     return buffer.getvalue()
+
+
+def directory(archive: bytes | bytearray) -> list[int]:
+    """Return where the entries of the directory of an archive begin."""
+    return [found.start() for found in re.finditer(rb"PK\x01\x02", archive)]
 
 
 def seal(payload: bytes) -> bytes:

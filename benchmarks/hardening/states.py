@@ -7,21 +7,18 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
+from benchmarks.hardening.model_files import ROOT, outcomes
 from benchmarks.hardening.trials import BYTES, SECONDS
-from benchmarks.report import Report, Table, Target
+from benchmarks.report import Report, Target
 
-ROOT = Path(__file__).parents[2]
 GOOD = ("refused", "loaded, scores", "loaded, cannot score")
-#: Forgeries of a quick run.
-N_QUICK = 500
 
 
 def run(quick: bool) -> Report:
     """Try forged states and count what became of them: ``FORGERIES`` of them, or all."""
-    n = N_QUICK if quick else int(os.environ.get("FORGERIES", "0"))
+    n = 500 if quick else int(os.environ.get("FORGERIES", "0"))
     how = f"`FORGERIES={n}` were drawn, every fourth of two places." if n else "All were tried."
     return report(tried(0, n), how)
 
@@ -69,8 +66,8 @@ def report(found: list[dict[str, Any]], how: str) -> Report:
             ),
         ],
         [
-            _counts("By class", by_class),
-            _counts("By what was done", by_way),
+            outcomes("By class", by_class, sorted({name for name, _ in by_class}), GOOD),
+            outcomes("By what was done", by_way, sorted({name for name, _ in by_way}), GOOD),
         ],
         {"bad": wrong, "outcomes": dict(Counter(one["ended"] for one in found))},
     )
@@ -87,9 +84,3 @@ def _way(one: dict[str, Any]) -> str:
         return "two places"
     way = text.partition(": ")[2]
     return way if way.startswith("array") else way.split(" ")[0]
-
-
-def _counts(title: str, counts: Counter[tuple[str, str]]) -> Table:
-    names = sorted({name for name, _ in counts})
-    rows = [[name, *(str(counts[name, ended]) for ended in GOOD)] for name in names]
-    return Table(title, ["", *GOOD], rows)

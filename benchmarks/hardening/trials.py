@@ -10,7 +10,6 @@ import gc
 import hashlib
 import json
 import os
-import resource
 import signal
 import sys
 import warnings
@@ -23,6 +22,7 @@ import numpy as np
 
 from benchmarks.hardening.estimators import QUERY, fitted
 from benchmarks.hardening.forgeries import Forger, Place
+from benchmarks.hardening.guard import limit_memory
 from benchmarks.hardening.parts import Parts, seal
 from ocfuse import load
 from ocfuse.exceptions import OcfuseError
@@ -36,9 +36,6 @@ QUESTIONS = (
     "score_samples", "decision_function", "predict", "predict_proba", "transform", "kneighbors",
     "mahalanobis", "apply", "inverse_transform",
 )  # fmt: skip
-OF_NO_COLUMNS = ("IsotonicRegression", "LabelBinarizer", "LabelEncoder")
-#: How malloc is told, in glibc, to fill what it gives: memory of others looks otherwise then.
-M_PERTURB = -6
 Forgery = list[tuple[Place, str]]
 
 
@@ -140,9 +137,11 @@ def tried(path: Path, width: int) -> tuple[str, str]:
     """Load a file twice, have it score rows of some width, and return what became of it."""
     found = []
     for fill in (0x11, 0x7F):
-        ctypes.CDLL(None).mallopt(M_PERTURB, fill)
+        # M_PERTURB of glibc: malloc fills what it gives, so that memory of others looks otherwise
+        ctypes.CDLL(None).mallopt(-6, fill)
         # Memory that NumPy will use again, or that lies beside what it uses.
-        _ = [np.full(n, float(fill)) for n in range(1, 256) for _ in range(8)]
+        filled = np.full(255, float(fill))
+        _ = [filled[:n].copy() for n in range(1, 256) for _ in range(8)]
         try:
             model = load(path)
         except OcfuseError as error:
@@ -158,7 +157,8 @@ def tried(path: Path, width: int) -> tuple[str, str]:
 def answers(model: Any, width: int) -> dict[str, str]:
     """Return a digest of every answer of a model, or the error in its place."""
     given = {}
-    rows = QUERY[:, 0] if type(model).__name__ in OF_NO_COLUMNS else QUERY[:, :width]
+    of_no_columns = ("IsotonicRegression", "LabelBinarizer", "LabelEncoder")
+    rows = QUERY[:, 0] if type(model).__name__ in of_no_columns else QUERY[:, :width]
     for name in QUESTIONS:
         # Trees that are asked without their estimator take rows of this type only.
         for kind in ("f8", "f4") if name in ("predict", "apply") else ("f8",):
@@ -179,19 +179,11 @@ def _digest(answer: Any) -> str:
     return f"{dense.dtype}{dense.shape}{hashlib.sha256(dense.tobytes()).hexdigest()}"
 
 
-def limit() -> None:
-    """Let no forgery take much memory, nor leave a dump of it."""
-    with open("/proc/self/statm") as file:
-        now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, now + BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def run(folder: Path, seed: int, n: int) -> None:
     """Tell what becomes of n forgeries, or of all if n is zero."""
     warnings.simplefilter("ignore")
     trials = Trials(folder)
-    limit()
+    limit_memory(BYTES)
     gc.freeze()
     for one in trials.outcomes(trials.drawn(seed, n)):
         sys.stdout.write(json.dumps(one) + "\n")

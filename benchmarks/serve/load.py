@@ -156,11 +156,8 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.0, help="requests per second; 0: no limit")
     given = parser.parse_args()
     requests = made(given.bodies.read_bytes().splitlines())
-    print(json.dumps(asyncio.run(load(given.port, requests, *vars_of(given)))))
-
-
-def vars_of(given: argparse.Namespace) -> tuple[int, float, float]:
-    return given.clients, given.seconds, given.rate
+    loading = load(given.port, requests, given.clients, given.seconds, given.rate)
+    print(json.dumps(asyncio.run(loading)))
 
 
 if __name__ == "__main__":

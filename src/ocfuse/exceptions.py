@@ -41,11 +41,6 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-#: Names that are listed where none is close to the one given.
-MOST_NAMES = 12
-#: Lines of a table of odd cells, and values of each, that are shown; the others are counted.
-MOST_LINES, MOST_VALUES = 20, 5
-
 
 class OcfuseError(Exception):
     """Base of every error that ocfuse raises on purpose."""
@@ -170,31 +165,17 @@ class CellsWarning(TableWarning):
     """
 
     class Change(NamedTuple):
-        """Cells of one column that are unlike those of training.
-
-        Attributes
-        ----------
-        column : str
-            Name of the column.
-        what : str
-            What they hold.
-        values : tuple of str
-            Their values, if they have any.
-        n_rows : int
-            How many cells.
-        first : str
-            Row of the first of them.
-        """
+        """Cells of one column that are unlike those of training, and what they hold."""
 
         column: str
         what: str
         values: tuple[str, ...]
         n_rows: int
-        first: str
+        first: str  # the row of the first of them
 
     def __init__(self, changes: Sequence["CellsWarning.Change"]) -> None:
         self.changes = tuple(CellsWarning.Change(*change) for change in changes)
-        lines = [_told(change) for change in self.changes[:MOST_LINES]]
+        lines = [_line(change) for change in self.changes[:20]]
         more = len(self.changes) - len(lines)
         lines += [f"and {more} more columns"] if more > 0 else []
         super().__init__("Cells unlike those of training:\n" + "\n".join(f"  {x}" for x in lines))
@@ -216,9 +197,9 @@ class CellsWarning(TableWarning):
         return cls(tuple(found.values()))
 
 
-def _told(change: CellsWarning.Change) -> str:
+def _line(change: CellsWarning.Change) -> str:
     """Return one line of the table."""
-    values = [repr(value) for value in change.values[:MOST_VALUES]]
+    values = [repr(value) for value in change.values[:5]]
     more = len(change.values) - len(values)
     shown = f" ({', '.join(values)}{f' and {more} more' if more > 0 else ''})" if values else ""
     name = change.column if change.column.isprintable() else repr(change.column)
@@ -268,15 +249,15 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 def unknown_name(what: str, name: str, known: Iterable[str], hint: str = "") -> InvalidInputError:
     """Return the error for a name that is not known, with suggestions and perhaps a hint."""
-    choices = list(known)
-    more = f" and {len(choices) - MOST_NAMES} more" if len(choices) > MOST_NAMES else ""
-    listed = f"Known are {', '.join(choices[:MOST_NAMES])}{more}." if choices else ""
+    choices, most = list(known), 12
+    more = f" and {len(choices) - most} more" if len(choices) > most else ""
+    listed = f"Known are {', '.join(choices[:most])}{more}." if choices else ""
     advice = did_you_mean(name, choices) or listed or "None is known here."
     return InvalidInputError(f"{what} must be a known name. Got {name!r}. {advice} {hint}".rstrip())
 
 
 def not_one_of(what: str, given: object, known: Iterable[str], other: str = "") -> str:
-    """Return what to say of a name that is none of a few, all of which are listed."""
+    """Return the message for a name that is none of a few, all of which are listed."""
     choices = list(known)
     names = ", ".join(map(repr, choices))
     text = f"{what} must be one of {names}{other}. Got {given!r}."

@@ -6,17 +6,16 @@ from importlib.metadata import PackageNotFoundError, version
 from ocfuse import kernels as rows
 from ocfuse.solvers import native
 
-PACKAGES = ("ocfuse", "numpy", "scipy", "scikit-learn")
-
 
 def show_versions() -> None:
     """Print the versions of Python, ocfuse and its dependencies.
 
-    Quote them in a bug report. The last line tells whether the C++ kernel was
+    Quote them in a bug report. The last line says whether the C++ kernel was
     built at installation.
     """
     lines = {"Python": platform.python_version(), "platform": platform.platform()}
-    lines |= {name: installed_version(name) for name in PACKAGES}
+    for name in ("ocfuse", "numpy", "scipy", "scikit-learn"):
+        lines[name] = installed_version(name)
     lines["kernel of rows"] = rows.describe()
     lines["C++ kernel"] = native.describe()
     width = max(map(len, lines))

@@ -65,7 +65,9 @@ def test_a_process_that_takes_too_long_or_fails_is_told(monkeypatch, tmp_path):
     assert child.run_task(Task("LocalOutlierFactor", "planted", 30_000, cpu=1))["failure"] == (
         "more than 1 CPU s"
     )
-    assert "KeyError" in child.run_task(Task("unheard of", "planted", 100))["failure"]
+    assert "No module named" in child.run_child("benchmarks.scale.unheard_of", [])["failure"]
+    with pytest.raises(KeyError, match="unheard of"):
+        system_of("unheard of")
 
 
 def test_rates_are_enough_in_bytes_and_in_the_middle_in_seconds():

@@ -11,7 +11,6 @@ import pytest
 
 from ocfuse import load
 from ocfuse.persistence import save
-from ocfuse.system.files import UNFINISHED
 from tests.cli.cases import plant
 from tests.distributed.cases import process, run_command_line
 from tests.faults.cases import WRITERS, Big, last_told, run_fed
@@ -35,7 +34,7 @@ def test_a_writer_killed_at_any_moment(tmp_path, name):
         first = found + 1
     writer.write(tmp_path, first)
     assert writer.read(tmp_path) == first
-    assert not list(tmp_path.rglob(UNFINISHED))
+    assert not list(tmp_path.rglob(".ocfuse-*.part"))
     if writer.names is not None:
         assert set(listing(tmp_path)) == writer.names
 
@@ -75,7 +74,7 @@ def test_a_save_killed_in_the_midst_of_its_file(tmp_path):
     with process(save_until_killed, target) as child:
         child.join()
         assert child.exitcode == -signal.SIGXFSZ
-    (part,) = tmp_path.glob(UNFINISHED)
+    (part,) = tmp_path.glob(".ocfuse-*.part")
     assert 0 < part.stat().st_size <= 2**20
     assert target.read_bytes() == before
     save(Big(3), target)
@@ -92,7 +91,7 @@ def test_what_somebody_still_writes_is_left_alone(tmp_path):
     with process(save_with_a_pause, tmp_path / "model.ocf") as child:
         wait_for(lambda: is_stopped(child), child)
         save(Big(3), tmp_path / "other.ocf")
-        assert len(list(tmp_path.glob(UNFINISHED))) == 1
+        assert len(list(tmp_path.glob(".ocfuse-*.part"))) == 1
         os.kill(child.pid, signal.SIGCONT)
         child.join()
         assert child.exitcode == 0
@@ -152,7 +151,7 @@ def test_score_killed_amid_its_rows(plant_folder, tmp_path, name):
 
 
 def parts(folder):
-    return list(folder.glob(UNFINISHED))
+    return list(folder.glob(".ocfuse-*.part"))
 
 
 def _csv_rows(path):

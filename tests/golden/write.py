@@ -23,7 +23,7 @@ from benchmarks.hardening.parts import Parts
 from ocfuse import load
 from ocfuse.persistence import Header, save
 from ocfuse.persistence.archive import with_schema
-from ocfuse.persistence.header import FORMAT, MAGIC, PACKAGE, running, split
+from ocfuse.persistence.header import FORMAT, MAGIC, running, split
 from ocfuse.persistence.registry import CLASSES, PATHS_OF_FORMAT_1
 from tests.golden.cases import CASES, TRUSTED, asked, fitted
 from tests.golden.record import (
@@ -71,13 +71,13 @@ def as_format_1(content: bytes) -> bytes:
 
     def change(schema: Any) -> None:
         for node in Parts({}, schema).nodes():
-            if node["__module__"] == PACKAGE:
-                path = f"{PACKAGE}.{paths[node['__class__']]}"
+            if node["__module__"] == "ocfuse":
+                path = f"ocfuse.{paths[node['__class__']]}"
                 assert path == CLASSES[node["__class__"]], f"{path} has moved: format 1 is history"
                 node["__module__"], _, node["__class__"] = path.rpartition(".")
 
     payload = with_schema(split(content, FOLDER)[1], change)
-    header = Header(1, running(PACKAGE), running("scikit-learn"), len(payload), "")
+    header = Header(1, running("ocfuse"), running("scikit-learn"), len(payload), "")
     header = replace(header, sha256=header.checksum(payload))
     return MAGIC + json.dumps(asdict(header)).encode() + b"\n" + payload
 

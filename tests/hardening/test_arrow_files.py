@@ -93,10 +93,6 @@ def read_elsewhere(paths):
     return ends
 
 
-def test_a_forged_feather_file_is_refused(forgeries):
-    assert set(read_elsewhere(list(forgeries.values()))) == {"refused"}
-
-
 def test_fit_and_score_refuse_a_forged_file(forgeries, plant_folder, tmp_path, run_command):
     for words in (
         ["fit", forgeries["far"], "-o", tmp_path / "m.ocf"],
@@ -139,8 +135,8 @@ def mutants(path, n, seed):
 
 
 @pytest.fixture(scope="module")
-def ends_of_mutants(tmp_path_factory):
-    """Return how reading the mutants of each file ended."""
+def ends(forgeries, tmp_path_factory):
+    """Return how reading the forgeries ended, and the mutants of each file: in one process."""
     table = pa.table(
         {
             "number": np.arange(60.0),
@@ -149,23 +145,26 @@ def ends_of_mutants(tmp_path_factory):
             "list": [[i, i] for i in range(60)],
         }
     )
-    paths = []
+    paths = {"forged": list(forgeries.values())}
     for name in MUTATED:
         path = tmp_path_factory.mktemp("mutants") / name
         if name.endswith("parquet"):
             pq.write_table(table, path, row_group_size=25)
         else:
             write_feather(table, path, "lz4" if name.startswith("z") else None)
-        paths += mutants(path, N_MUTANTS, seed=0)
-    ends = read_elsewhere(paths)
-    return {name: ends[i * N_MUTANTS :][:N_MUTANTS] for i, name in enumerate(MUTATED)}
+        paths[name] = list(mutants(path, N_MUTANTS, seed=0))
+    found = iter(read_elsewhere([path for some in paths.values() for path in some]))
+    return {name: [next(found) for _ in some] for name, some in paths.items()}
+
+
+def test_a_forged_feather_file_is_refused(ends):
+    assert set(ends["forged"]) == {"refused"}
 
 
 @pytest.mark.parametrize("name", MUTATED)
-def test_no_mutant_ends_the_process(ends_of_mutants, name):
-    ends = ends_of_mutants[name]
-    assert set(ends) <= {"refused", "memory", 60}
-    assert ends.count("refused") > 5
+def test_no_mutant_ends_the_process(ends, name):
+    assert set(ends[name]) <= {"refused", "memory", 60}
+    assert ends[name].count("refused") > 5
 
 
 def test_a_small_parquet_file_cannot_claim_a_large_page(tmp_path):

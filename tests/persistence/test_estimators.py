@@ -12,18 +12,17 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks.hardening.estimators import QUERY, X, Y, fitted
+from benchmarks.hardening.estimators import QUERY, X, Y, estimators, fitted
 from benchmarks.hardening.parts import to_npy
 from benchmarks.hardening.trials import answers, tried, tried_apart
-from ocfuse import FusedDetector, load
-from ocfuse.detectors import GMM
+from ocfuse import load
 from ocfuse.encoder import FeatureEncoder
 from ocfuse.exceptions import InvalidTypeError, UntrustedTypeError
 from ocfuse.persistence import save
 from ocfuse.persistence.estimators import FITTED
 from tests.persistence.forging import attribute, change_array, forged, node_of
 
-MODELS = fitted()
+NAMES = list(estimators())
 #: Attributes that any estimator may have, and what the base classes of forests repeat.
 COMMON = {
     "_sklearn_version", "n_features_in_", "feature_names_in_", "estimator", "estimator_params",
@@ -54,22 +53,24 @@ def listed(part):
     return f"{type(part).__module__.split('.')[1]}.{type(part).__name__}"
 
 
-PARTS = [
-    part
-    for model in MODELS.values()
-    for part in parts_of(model)
-    if type(part).__module__.startswith("sklearn.")
-]
+@pytest.fixture(scope="module")
+def fitted_parts():
+    return [
+        part
+        for model in fitted().values()
+        for part in parts_of(model)
+        if type(part).__module__.startswith("sklearn.")
+    ]
 
 
-def test_every_declared_class_has_an_instance():
-    assert {listed(part) for part in PARTS} == set(FITTED)
+def test_every_declared_class_has_an_instance(fitted_parts):
+    assert {listed(part) for part in fitted_parts} == set(FITTED)
 
 
 @pytest.mark.parametrize("name", sorted(FITTED))
-def test_every_attribute_is_declared(name):
+def test_every_attribute_is_declared(name, fitted_parts):
     """Fails for a version of scikit-learn that leaves others: look whether they are followed."""
-    for part in (part for part in PARTS if listed(part) == name):
+    for part in (part for part in fitted_parts if listed(part) == name):
         parameters = set()
         for kind in type(part).__mro__:
             parameters |= set(inspect.signature(kind.__init__).parameters)
@@ -77,9 +78,9 @@ def test_every_attribute_is_declared(name):
         assert set(part.__getstate__()) <= known
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_declared_is_saved_and_loaded(name, tmp_path):
-    model = MODELS[name]
+    model = fitted()[name]
     width = getattr(model, "n_features_in_", 3)
     loaded = load(save(model, tmp_path / "model.ocf"))
     assert answers(loaded, width) == answers(model, width)
@@ -143,10 +144,8 @@ def test_a_bare_metric_is_refused(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [lambda a: a[:1], lambda a: a[:0], lambda a: np.append(a, a)])
 @pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.filterwarnings("ignore")  # there are few rows, on purpose
 def test_a_machine_with_other_classes_is_refused(change, fused, tmp_path):
-    model = FusedDetector([("gmm", GMM(1)), ("machine", OneClassSVM())], random_state=0)
-    path = save((model if fused else OneClassSVM()).fit(X), tmp_path / "model.ocf")
+    path = save(fitted()["fused" if fused else "machine"], tmp_path / "model.ocf")
 
     def forge(parts):
         attributes = [
@@ -186,7 +185,7 @@ def test_options_of_metrics_that_fit_does_not_leave_are_refused(option, kind, tm
 @pytest.mark.parametrize("change", [np.ravel, lambda a: a[:1], lambda a: a[:0], lambda a: a[0, 0]])
 def test_an_envelope_with_another_matrix_is_refused(change, tmp_path):
     """It is the same distance, by SciPy, which does not look either."""
-    path = save(MODELS["envelope"], tmp_path / "model.ocf")
+    path = save(fitted()["envelope"], tmp_path / "model.ocf")
 
     def forge(parts):
         change_array(parts, attribute(parts, "EllipticEnvelope", "precision_"), change)
@@ -196,7 +195,7 @@ def test_an_envelope_with_another_matrix_is_refused(change, tmp_path):
 
 def test_a_mask_in_the_place_of_columns_is_refused(tmp_path):
     """It is as long as there are columns, and chooses fewer than a tree asks for."""
-    path = save(MODELS["isolation"], tmp_path / "model.ocf")
+    path = save(fitted()["isolation"], tmp_path / "model.ocf")
 
     def forge(parts):
         for node in attribute(parts, "IsolationForest", "estimators_features_")["content"]:

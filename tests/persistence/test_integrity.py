@@ -31,10 +31,46 @@ def set_field(field, at, value):
     return change
 
 
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    """Return model files as they should be."""
+    by_matrix = {"metric": "mahalanobis", "metric_params": {"VI": np.eye(3)}}
+    random = np.random.RandomState(0)
+    models = {
+        "forest": IsolationForest(n_estimators=2, max_features=2, random_state=0),
+        "drawn forest": IsolationForest(n_estimators=2, random_state=random),
+        "classifier": RandomForestClassifier(2),
+        "regressor": RandomForestRegressor(2),
+        "density": KernelDensity(leaf_size=4),
+        "machine": OneClassSVM(),
+        "factor": LocalOutlierFactor(novelty=True),
+        "factor by matrix": LocalOutlierFactor(5, novelty=True, algorithm="ball_tree", **by_matrix),
+        "neighbours": NearestNeighbors(algorithm="brute"),
+        "neighbours by matrix": NearestNeighbors(algorithm="brute", **by_matrix),
+    }
+    fitted = {name: model.fit(X, Y) for name, model in models.items()}
+    fitted["categories"] = OneHotEncoder(drop="first").fit(np.arange(4.0)[:, None])
+    fitted["generator"] = OneClassSVM().fit(X)
+    fitted["generator"].generator_ = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("saved") / "model.ocf"
+    return {name: save(model, path).read_bytes() for name, model in fitted.items()}
+
+
 @pytest.fixture
-def forest(tmp_path):
-    model = IsolationForest(n_estimators=2, max_features=2, random_state=0).fit(X)
-    return save(model, tmp_path / "forest.ocf")
+def saved(contents, tmp_path):
+    """Return what writes one of the model files, to be forged."""
+
+    def written(name):
+        path = tmp_path / "model.ocf"
+        path.write_bytes(contents[name])
+        return path
+
+    return written
+
+
+@pytest.fixture
+def forest(saved):
+    return saved("forest")
 
 
 @pytest.mark.parametrize(
@@ -131,22 +167,19 @@ def test_columns_of_forests(forest, name, value):
         ("n_outputs_", 10**8, "other classes"),
     ],
 )
-@pytest.mark.parametrize("model", [RandomForestClassifier(2), RandomForestRegressor(2)])
-def test_numbers_of_other_forests(model, key, value, why, tmp_path):
-    path = save(model.fit(X, Y), tmp_path / "model.ocf")
-
+@pytest.mark.parametrize("model", ["classifier", "regressor"])
+def test_numbers_of_other_forests(model, key, value, why, saved):
     def change(parts):
         content = parts.schema["content"]
         if key not in content["content"]:
             content["key_types"]["content"].append(content["key_types"]["content"][0])
         content["content"][key] = told(value)
 
-    refuse(forged(path, change), why)
+    refuse(forged(saved(model), change), why)
 
 
-def test_arrays_that_many_trees_share(tmp_path):
+def test_arrays_that_many_trees_share(saved):
     """A tree copies its arrays: many small parts could make much of a large one."""
-    path = save(KernelDensity(leaf_size=4).fit(X), tmp_path / "model.ocf")
 
     def change(parts):
         tree = attribute(parts, "KernelDensity", "tree_")
@@ -160,17 +193,15 @@ def test_arrays_that_many_trees_share(tmp_path):
         tree.update({"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"})
         tree["content"] = copies
 
-    refuse(forged(path, change), "used more often than there are")
+    refuse(forged(saved("density"), change), "used more often than there are")
 
 
-def test_rows_of_trees_that_would_be_copied(tmp_path):
-    path = save(KernelDensity(leaf_size=4).fit(X), tmp_path / "model.ocf")
-
+def test_rows_of_trees_that_would_be_copied(saved):
     def change(parts):
         rows = node_of(parts, "KDTree")["content"]["content"][0]
         change_array(parts, rows, lambda rows: rows.astype("f4"))
 
-    refuse(forged(path, change), "other rows")
+    refuse(forged(saved("density"), change), "other rows")
 
 
 @pytest.mark.parametrize(
@@ -188,51 +219,42 @@ def test_rows_of_trees_that_would_be_copied(tmp_path):
         ("_probA", lambda a: np.zeros(2)),
     ],
 )
-def test_support_vector_machines(key, change, tmp_path):
-    path = save(OneClassSVM().fit(X), tmp_path / "model.ocf")
+def test_support_vector_machines(key, change, saved):
     forge = lambda p: change_array(p, attribute(p, "OneClassSVM", key), change)  # noqa: E731
-    refuse(forged(path, forge), "machine")
+    refuse(forged(saved("machine"), forge), "machine")
 
 
 @pytest.mark.parametrize("kernel", ["precomputed", None])
-def test_kernels_of_support_vector_machines(kernel, tmp_path):
-    path = save(OneClassSVM().fit(X), tmp_path / "model.ocf")
-
+def test_kernels_of_support_vector_machines(kernel, saved):
     def change(parts):
         node_of(parts, "OneClassSVM")["content"]["content"]["kernel"] = told(kernel)
 
-    refuse(forged(path, change), "its own kernel")
+    refuse(forged(saved("machine"), change), "its own kernel")
 
 
 @pytest.mark.parametrize("name", ["decision_function", "n_support_", "_validate_for_predict"])
-def test_attributes_that_hide_methods(name, tmp_path):
-    path = save(OneClassSVM().fit(X), tmp_path / "model.ocf")
-
+def test_attributes_that_hide_methods(name, saved):
     def change(parts):
         content = node_of(parts, "OneClassSVM")["content"]
         content["key_types"]["content"].append(content["key_types"]["content"][0])
         content["content"][name] = told(1)
 
-    refuse(forged(path, change), f"'{name}' would take the place of a method")
+    refuse(forged(saved("machine"), change), f"'{name}' would take the place of a method")
 
 
 @pytest.mark.parametrize(("n_jobs", "expected"), [(10**5, -1), (1.5, -1), (1, 1), (-2, -2)])
-def test_more_processors_than_there_are(n_jobs, expected, tmp_path):
-    path = save(LocalOutlierFactor(novelty=True).fit(X), tmp_path / "model.ocf")
-
+def test_more_processors_than_there_are(n_jobs, expected, saved):
     def change(parts):
         node_of(parts, "LocalOutlierFactor")["content"]["content"]["n_jobs"] = told(n_jobs)
 
-    assert load(forged(path, change)).n_jobs == expected
+    assert load(forged(saved("factor"), change)).n_jobs == expected
 
 
-def test_other_versions_are_told_by_the_header_alone(tmp_path):
-    path = save(OneClassSVM().fit(X), tmp_path / "model.ocf")
-
+def test_other_versions_are_told_by_the_header_alone(saved):
     def change(parts):
         node_of(parts, "OneClassSVM")["content"]["content"]["_sklearn_version"] = told("\x1b[2J")
 
-    load(forged(path, change))  # without a warning, which would be an error here
+    load(forged(saved("machine"), change))  # without a warning, which would be an error here
 
 
 @pytest.mark.parametrize(
@@ -247,44 +269,38 @@ def test_other_versions_are_told_by_the_header_alone(tmp_path):
         ("_drop_idx_after_grouping", lambda parts, node: node["content"][0].update(told(4))),
     ],
 )
-def test_categories(key, forge, tmp_path):
-    model = OneHotEncoder(drop="first").fit(np.arange(4.0)[:, None])
-    path = save(model, tmp_path / "model.ocf")
-    refuse(forged(path, lambda p: forge(p, attribute(p, "OneHotEncoder", key))), "categories")
+def test_categories(key, forge, saved):
+    refuse(
+        forged(saved("categories"), lambda p: forge(p, attribute(p, "OneHotEncoder", key))),
+        "categories",
+    )
 
 
-def test_matrices_of_metrics(tmp_path):
-    options = {"metric": "mahalanobis", "metric_params": {"VI": np.eye(3)}, "algorithm": "brute"}
-    path = save(NearestNeighbors(**options).fit(X), tmp_path / "model.ocf")
-
+def test_matrices_of_metrics(saved):
     def change(parts):
         matrix = attribute(parts, "NearestNeighbors", "metric_params")["content"]["VI"]
         change_array(parts, matrix, lambda matrix: matrix[:1, :1])
 
-    refuse(forged(path, change), "not one of these columns")
+    refuse(forged(saved("neighbours by matrix"), change), "not one of these columns")
 
 
 @pytest.mark.parametrize("extra", ["_impl", "_sparse"])
-def test_support_vector_machines_that_say_what_they_are(extra, tmp_path):
-    path = save(OneClassSVM().fit(X), tmp_path / "model.ocf")
-
+def test_support_vector_machines_that_say_what_they_are(extra, saved):
     def change(parts):
         content = node_of(parts, "OneClassSVM")["content"]
         if extra not in content["content"]:
             content["key_types"]["content"].append(content["key_types"]["content"][0])
         content["content"][extra] = told("c_svc")
 
-    refuse(forged(path, change), "machine")
+    refuse(forged(saved("machine"), change), "machine")
 
 
 @pytest.mark.parametrize("key", ["_fit_X", "n_samples_fit_", "n_features_in_"])
-def test_rows_of_neighbours(key, tmp_path):
-    path = save(NearestNeighbors(algorithm="brute").fit(X), tmp_path / "model.ocf")
-
+def test_rows_of_neighbours(key, saved):
     def change(parts):
         parts.schema["content"]["content"][key] = told(7)
 
-    refuse(forged(path, change), "neighbours")
+    refuse(forged(saved("neighbours"), change), "neighbours")
 
 
 @pytest.mark.parametrize("kind", [KDTree, BallTree])
@@ -306,49 +322,34 @@ def test_trees_of_neighbours_are_grown_again(kind, tmp_path):
 
 
 @pytest.mark.parametrize("at", [0, 4, 11, 12])
-def test_what_trees_of_neighbours_grow_from(at, tmp_path):
-    path = save(KernelDensity(leaf_size=4).fit(X), tmp_path / "model.ocf")
-
+def test_what_trees_of_neighbours_grow_from(at, saved):
     def change(parts):
         node_of(parts, "KDTree")["content"]["content"][at] = told([1.0])
 
-    refuse(forged(path, change), "")
+    refuse(forged(saved("density"), change), "")
 
 
-def test_metrics(tmp_path):
-    options = {
-        "metric": "mahalanobis",
-        "metric_params": {"VI": np.eye(3)},
-        "algorithm": "ball_tree",
-    }
-    path = save(LocalOutlierFactor(5, novelty=True, **options).fit(X), tmp_path / "model.ocf")
-
+def test_metrics(saved):
     def change(parts):
         state = node_of(parts, "MahalanobisDistance64")["content"]["content"]
         change_array(parts, state[2], lambda matrix: matrix[:, :1])
 
-    refuse(forged(path, change), "not square")
+    refuse(forged(saved("factor by matrix"), change), "not square")
 
 
 @pytest.mark.parametrize("value", [625, -1, 10**9, True, 1.0])
-def test_random_states(value, tmp_path):
-    model = IsolationForest(n_estimators=2, random_state=np.random.RandomState(0)).fit(X)
-    path = save(model, tmp_path / "model.ocf")
-
+def test_random_states(value, saved):
     def change(parts):
         node_of(parts, "RandomState")["content"]["content"]["state"]["content"]["pos"] = told(value)
 
-    refuse(forged(path, change), "random state is out of bounds")
+    refuse(forged(saved("drawn forest"), change), "random state is out of bounds")
 
 
 @pytest.mark.parametrize("key", ["bit_generator", "seed_seq"])
-def test_generators(key, tmp_path):
-    model = OneClassSVM().fit(X)
-    model.generator_ = np.random.default_rng(0)
-    path = save(model, tmp_path / "model.ocf")
+def test_generators(key, saved):
     change = {"bit_generator": ("bit_generator", "Philox"), "seed_seq": ("pool_size", 10**5)}[key]
 
     def forge(parts):
         node_of(parts, "Generator")["content"][key]["content"][change[0]] = told(change[1])
 
-    refuse(forged(path, forge), "default_rng")
+    refuse(forged(saved("generator"), forge), "default_rng")

@@ -6,7 +6,6 @@ A new one that is not made like the others of its package fails here until it ha
 import inspect
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
@@ -19,7 +18,7 @@ import ocfuse.streaming
 import ocfuse.tables
 import ocfuse.tuning
 import ocfuse.vision
-from benchmarks.hardening.models import FEW, MEMBERS, kinds, pictures, plant
+from benchmarks.hardening.models import FEW, MEMBERS, fitted_models, kinds, pictures, plant
 from ocfuse import FusedDetector, detectors, load, scores, streaming, tables, vision
 from ocfuse.groups import Groups
 from ocfuse.persistence import save
@@ -50,6 +49,10 @@ PUBLIC = {
 }
 
 
+def few(**options):
+    return FusedDetector(FEW, random_state=0, **options)
+
+
 def detected(model):
     return model.fit(X), lambda model: model.score_samples(X)
 
@@ -66,22 +69,17 @@ def calibrated(calibrator):
     return calibrator.fit(S, Y), lambda calibrator: calibrator.predict_proba(S)
 
 
-def on_patches(member):
-    seen, folds = pictures(12), Groups(np.arange(12) % 3)
-    member.fit(seen, folds)
-    return member, lambda member: member.score(seen)
+def on_patches(name):
+    seen = pictures(12)
+    return fitted_models()[name], lambda member: member.score(seen)
 
 
-def whole(*fit, few=FEW, **options):
-    return FusedDetector(few, random_state=0, **options).fit(*fit), _all_answers(fit[0])
-
-
-def _all_answers(rows):
+def whole(model, rows=X):
     def answers(model):
         found = model.explain(rows[:3])
         return model.score_samples(rows), model.p_values(rows), model.weights(rows), repr(found)
 
-    return answers
+    return model, answers
 
 
 def conformal():
@@ -95,29 +93,23 @@ def course():
 
 def stream():
     rows, run = np.concatenate([plant(30, i) for i in range(4)]), np.repeat(np.arange(4), 30)
-    model = streaming.StreamDetector(FusedDetector(FEW, random_state=0), windows=(3,))
+    model = streaming.StreamDetector(few(), windows=(3,))
     return model.fit(rows, runs=run), lambda model: model.score_samples(rows, run)
 
 
-def stream_table():
-    files = pd.concat([plant(30, i).assign(file=f"{i}.csv") for i in range(4)], ignore_index=True)
-    few = streaming.StreamDetector(FusedDetector(FEW, random_state=0), windows=(3,))
-    return streaming.StreamTable(few).fit(files), lambda model: model.score(plant(8, 9))
-
-
 def table():
-    model = tables.TableDetector(FusedDetector(FEW, random_state=0)).fit(kinds(40))
+    model = tables.TableDetector(few()).fit(kinds(40))
     return model, lambda model: model.score(kinds(8))
 
 
 def search():
-    model = FusedDetector(FEW, tune=Search(grid={"p": [2, 4]}), random_state=0).fit(X)
+    model = few(tune=Search(grid={"p": [2, 4]})).fit(X)
     return model.search_, lambda search: repr(search.results_)
 
 
 def pooled():
     seen = pictures(30)
-    member = vision.PooledMembers(FusedDetector(FEW, random_state=0))
+    member = vision.PooledMembers(few())
     return member.learn(seen, Groups(np.arange(30) % 3)), lambda member: member.score(seen)
 
 
@@ -135,28 +127,31 @@ CASES = {
     detectors.GMM: lambda: detected(detectors.GMM(2, random_state=0)),
     detectors.Pool: lambda: detected(detectors.Pool(MEMBERS)),
     detectors.Whitened: lambda: detected(detectors.Whitened(detectors.KNN())),
-    FusedDetector: lambda: whole(X, few=MEMBERS),
+    FusedDetector: lambda: whole(fitted_models()["members"]),
     scores.ConformalCalibrator: conformal,
     scores.LabelCalibrator: lambda: calibrated(scores.LabelCalibrator("isotonic")),
     scores.TailCalibrator: lambda: calibrated(scores.TailCalibrator()),
     streaming.Course: course,
     streaming.StreamDetector: stream,
-    streaming.StreamTable: stream_table,
+    streaming.StreamTable: lambda: (
+        fitted_models()["stream"],
+        lambda model: model.score(plant(8, 9)),
+    ),
     tables.TableDetector: table,
     Search: search,
-    vision.PatchGaussian: lambda: on_patches(vision.PatchGaussian(strides=(16,))),
-    vision.PatchKNN: lambda: on_patches(vision.PatchKNN(strides=(16,))),
+    vision.PatchGaussian: lambda: on_patches("patches"),
+    vision.PatchKNN: lambda: on_patches("nearest patches"),
     vision.PictureDetector: of_pictures,
     vision.PooledMembers: pooled,
 }
 #: And by the package, for those that can be made without arguments.
 USUAL = {"detectors": detected, "fusion": fused, "scores": normalised}
 WHOLE = {
-    "labels": lambda: whole(X, Y),
-    "groups": lambda: whole(X, None, np.arange(40) % 8),
-    "tuned": lambda: whole(X, tune="pseudo-negatives"),
-    "categories": lambda: whole(kinds(40)),
-    "default pool": lambda: whole(X, few="default"),
+    "labels": lambda: whole(fitted_models()["labelled"]),
+    "groups": lambda: whole(few().fit(X, None, np.arange(40) % 8)),
+    "tuned": lambda: whole(few(tune="pseudo-negatives").fit(X)),
+    "categories": lambda: whole(fitted_models()["categories"], kinds(40)),
+    "default pool": lambda: whole(fitted_models()["default"]),
 }
 
 

@@ -223,9 +223,10 @@ def test_a_model_that_would_kill_the_service_is_not_loaded(
     service, path = changing
     first = version(service)
     monkeypatch.setattr(
-        models, "try_load", lambda path, use, stop: try_load(path, what, seconds=1, stop=stop)
+        models,
+        "try_load",
+        lambda path, use, stop: try_load(path, what, seconds=1, patience=600, stop=stop),
     )
-    monkeypatch.setattr("ocfuse.persistence.trial.PATIENCE", 600)
     replace(path, other_file)
     assert asyncio.run(service.registry.reload()) == []
     told = ask(service, "/v1/model").json()

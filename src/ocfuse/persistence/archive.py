@@ -26,23 +26,8 @@ from numpy.typing import NDArray
 from ocfuse.exceptions import ModelFileError
 
 SCHEMA = "schema.json"
-#: What stands before an entry: its length, and the lengths of name and extra field at its end.
-LOCAL_HEADER = struct.Struct("<26xHH")
-
-#: What any file may take, whatever its size.
-FEWEST_BYTES, FEWEST_SECONDS = 2**28, 30.0
-#: And beyond that for every byte, and every million bytes, of the file.
-BYTES_PER_BYTE, SECONDS_PER_MEGABYTE = 12, 1.0
-#: Nested lists and dictionaries of a description.
-DEEPEST = 1000
-#: What Python takes for a dictionary, a list and a value of JSON, and for a letter.
-DICT_BYTES, LIST_BYTES, VALUE_BYTES, LETTER_BYTES = 304, 136, 64, 4
-#: Bytes of a description that are looked at together.
-AT_ONCE = 2**20
-QUOTE = ord('"')
-#: What every sign adds to the depth.
-STEPS = np.zeros(256, dtype=np.int64)
-STEPS[list(b"[{")], STEPS[list(b"]}")] = 1, -1
+#: Bytes that Python takes for a letter, at most.
+LETTER_BYTES = 4
 
 
 class Archive:
@@ -130,19 +115,9 @@ class Archive:
 
 
 def with_schema(payload: bytes, change: Callable[[Any], None]) -> bytes:
-    """Return an archive with another description.
+    """Return an archive of ours with a description that a function has changed in place.
 
-    Parameters
-    ----------
-    payload : bytes
-        An archive that we wrote, not one of a stranger.
-    change : function
-        Changes the description in place.
-
-    Returns
-    -------
-    bytes
-        The archive, without the times at which its entries were written.
+    The times at which its entries were written are left out.
     """
     written = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(payload)) as old, zipfile.ZipFile(written, "w") as new:
@@ -164,30 +139,25 @@ def _leads_outside(name: str) -> bool:
 
 
 def _are_apart(entries: list[zipfile.ZipInfo], payload: bytes) -> bool:
-    """Tell whether every entry, with what stands before it, ends where the next one begins."""
+    """Return whether every entry, with what stands before it, ends where the next one begins."""
+    local_header = struct.Struct("<26xHH")  # its end: the lengths of name and extra field
     end = 0
     for entry in sorted(entries, key=lambda entry: entry.header_offset):
         begin = entry.header_offset
-        if not end <= begin <= len(payload) - LOCAL_HEADER.size:
+        if not end <= begin <= len(payload) - local_header.size:
             return False
-        end = begin + LOCAL_HEADER.size + sum(LOCAL_HEADER.unpack_from(payload, begin))
+        end = begin + local_header.size + sum(local_header.unpack_from(payload, begin))
         end += entry.file_size
     return end <= len(payload)
 
 
 class Budget:
-    """Seconds and bytes that are left.
-
-    Parameters
-    ----------
-    size : int
-        Bytes of the file.
-    """
+    """Seconds and bytes that are left to load a file of some bytes."""
 
     def __init__(self, size: int) -> None:
-        self._n_bytes = FEWEST_BYTES + BYTES_PER_BYTE * size
+        self._n_bytes = 2**28 + 12 * size
         # of this thread: what others do meanwhile is not the file's fault
-        self._end = time.thread_time() + FEWEST_SECONDS + SECONDS_PER_MEGABYTE * size / 1e6
+        self._end = time.thread_time() + 30.0 + size / 1e6
 
     def spend(self, n_bytes: int) -> None:
         """Count bytes that are about to be allocated."""
@@ -200,26 +170,29 @@ class Budget:
         if time.thread_time() > self._end:
             raise ValueError("it takes far too long for a file of its size")
 
-    def spend_json(self, text: bytes) -> None:
+    def spend_json(self, text: bytes, deepest: int = 1000) -> None:
         """Count what a text of JSON becomes, and refuse one that is nested too deep."""
         self.spend(LETTER_BYTES * len(text))
+        steps = np.zeros(256, dtype=np.int64)  # what every sign adds to the depth
+        steps[list(b"[{")], steps[list(b"]}")] = 1, -1
         depth = 0
         for bare in _without_text(text):
             n_dicts, n_lists, n_commas = (int((bare == sign).sum()) for sign in b"{[,")
-            self.spend(DICT_BYTES * n_dicts + LIST_BYTES * n_lists + VALUE_BYTES * n_commas)
-            levels = STEPS[bare].cumsum() + depth
+            # what Python takes for a dictionary, a list and a value
+            self.spend(304 * n_dicts + 136 * n_lists + 64 * n_commas)
+            levels = steps[bare].cumsum() + depth
             if levels.size:
                 depth = int(levels[-1])
-            if levels.max(initial=0) > DEEPEST:
-                raise ValueError(f"it is nested more than {DEEPEST} deep")
+            if levels.max(initial=0) > deepest:
+                raise ValueError(f"it is nested more than {deepest} deep")
 
 
-def _without_text(json: bytes) -> Iterator[NDArray[np.uint8]]:
+def _without_text(json: bytes, n_at_once: int = 2**20) -> Iterator[NDArray[np.uint8]]:
     """Yield what stands outside of the strings of JSON, a piece at a time."""
     signs = json.replace(b"\\\\", b"").replace(b'\\"', b"")
     n_quotes = 0
-    for begin in range(0, len(signs), AT_ONCE):
-        piece = np.frombuffer(signs[begin : begin + AT_ONCE], dtype=np.uint8)
-        quotes = (piece == QUOTE).cumsum() + n_quotes
+    for begin in range(0, len(signs), n_at_once):
+        piece = np.frombuffer(signs[begin : begin + n_at_once], dtype=np.uint8)
+        quotes = (piece == ord('"')).cumsum() + n_quotes
         yield piece[quotes % 2 == 0]
         n_quotes = int(quotes[-1])

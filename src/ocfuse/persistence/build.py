@@ -13,23 +13,21 @@ import json
 import math
 import os
 import sys
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import sklearn
 from scipy.sparse import load_npz
 from sklearn.base import BaseEstimator
-from sklearn.utils import Bunch
 
 from ocfuse.persistence import integrity
 from ocfuse.persistence.archive import LETTER_BYTES, Archive
-from ocfuse.persistence.estimators import FITTED, PACKAGES, check_fitted
-from ocfuse.persistence.header import PACKAGE
+from ocfuse.persistence.estimators import FITTED, check_fitted
 from ocfuse.persistence.registry import (
     class_of,
     name_in_files,
@@ -38,148 +36,73 @@ from ocfuse.persistence.registry import (
 )
 from ocfuse.system.packages import slow
 
-#: Version of the description.
-PROTOCOL = 2
-DICTIONARIES: dict[str, type] = {
-    "builtins.dict": dict,
-    "collections.OrderedDict": OrderedDict,
-    "sklearn.utils._bunch.Bunch": Bunch,
-}
-NEIGHBOUR_TREES = ("sklearn.neighbors._ball_tree.BallTree", "sklearn.neighbors._kd_tree.KDTree")
-METRICS = "sklearn.metrics._dist_metrics."
-#: Modules that scikit-learn before 1.7 called otherwise.
-OLD_MODULES = {"_loss": "sklearn._loss._loss"}
-#: Types of keys whose hashes hardly ever collide.
-KEY_TYPES = (bool, int, float, str, np.float16, np.float32, np.str_)
-#: Numbers of a seed, and what they are below.
-MOST_WORDS, LARGEST_WORD = 64, 2**8192
-#: Different names in a description, and letters of a name.
-MOST_NAMES, LONGEST_NAME = 2000, 300
-#: Bytes of an object, of a random state, and of a tree of neighbours for every byte of its rows.
-OBJECT_BYTES, RANDOM_BYTES, TREE_FACTOR = 400, 8192, 5
-
 Node = Mapping[str, Any]
 
-#: Parts of module names of scikit-learn that no model needs; importing them may do anything.
-NEVER_IMPORTED = frozenset({"tests", "conftest"})
-DISTANCES = (
-    "BrayCurtis Canberra Chebyshev Dice Euclidean Hamming Haversine Jaccard Kulsinski Mahalanobis "
-    "Manhattan Matching Minkowski RogersTanimoto RussellRao SEuclidean SokalMichener SokalSneath"
-)
-PARTS = {
-    "metrics._dist_metrics": " ".join(f"{m}Distance64" for m in DISTANCES.split()),
-    "neighbors._ball_tree": "BallTree",
-    "neighbors._kd_tree": "KDTree",
-    "tree._tree": "Tree",
-}
-LOSSES = {"linear_model._sgd_fast": "Hinge"}
+#: Types of keys whose hashes hardly ever collide.
+KEY_TYPES = (bool, int, float, str, np.float16, np.float32, np.str_)
 #: Types of NumPy's numbers and texts.
 SCALARS = {
     f"numpy.{kind.__name__}": kind
     for kind in set(np.sctypeDict.values())
     if not issubclass(kind, np.void | np.object_)
 }
-#: Types that may stand in a model as themselves.
-PLAIN_TYPES: dict[str, type] = SCALARS | {
-    f"builtins.{kind.__name__}": kind for kind in (bool, dict, float, int, list, set, str, tuple)
-}
-
-
-def _full_names(names: dict[str, str]) -> frozenset[str]:
-    return frozenset(
-        f"sklearn.{module}.{name}" for module in names for name in names[module].split()
-    )
-
-
 #: Compiled objects that fitted estimators of scikit-learn hold.
-SKLEARN_PARTS = _full_names(PARTS)
-#: Compiled losses, made from numbers.
-SKLEARN_LOSSES = _full_names(LOSSES)
+SKLEARN_PARTS = {
+    "sklearn.neighbors._ball_tree.BallTree",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.tree._tree.Tree",
+} | {
+    f"sklearn.metrics._dist_metrics.{name}Distance64"
+    for name in [
+        *("BrayCurtis", "Canberra", "Chebyshev", "Dice", "Euclidean", "Hamming", "Haversine"),
+        *("Jaccard", "Kulsinski", "Mahalanobis", "Manhattan", "Matching", "Minkowski"),
+        *("RogersTanimoto", "RussellRao", "SEuclidean", "SokalMichener", "SokalSneath"),
+    ]
+}
 
 
 def is_known_class(name: str) -> bool:
-    """Tell whether a name is a registered class of ours, or a listed one of scikit-learn."""
+    """Return whether a name is a registered class of ours, or a listed one of scikit-learn."""
     if name in SKLEARN_PARTS or registered(name) is not None:
         return True
     module_name, _, class_name = name.rpartition(".")
-    if not _may_be_imported(module_name):
+    parts = module_name.split(".")
+    if (
+        len(parts) < 2
+        or parts[0] != "sklearn"
+        or f"{parts[1]}.{class_name}" not in FITTED
+        or not all(part.isidentifier() and not part.startswith("__") for part in parts)
+        or not {"tests", "conftest"}.isdisjoint(parts)  # importing them may do anything
+    ):
         return False
     try:
-        module = importlib.import_module(module_name)
+        found = vars(importlib.import_module(module_name)).get(class_name)
     except Exception:  # whatever a module does when it is imported, we do not know it
         return False
-    found = vars(module).get(class_name)
-    if not inspect.isclass(found) or found.__module__ != module_name:
-        return False
-    package = module_name.split(".")[1]
-    return issubclass(found, BaseEstimator) and f"{package}.{class_name}" in FITTED
-
-
-def is_ufunc(name: str) -> bool:
-    """Tell whether a name is an elementary function of NumPy or SciPy, such as log1p."""
-    module_name, _, function = name.rpartition(".")
-    ours = module_name.split(".")[0] in ("numpy", "scipy")
-    found = vars(sys.modules.get(module_name, sys)).get(function)
-    return ours and isinstance(found, np.ufunc)
-
-
-def _may_be_imported(module_name: str) -> bool:
-    parts = module_name.split(".")
     return (
-        parts[0] == "sklearn"
-        and not PACKAGES.isdisjoint(parts[1:2])
-        and all(part.isidentifier() and not part.startswith("__") for part in parts)
-        and NEVER_IMPORTED.isdisjoint(parts)
+        inspect.isclass(found)
+        and found.__module__ == module_name
+        and issubclass(found, BaseEstimator)
     )
-
-
-#: Names that a part of some kind has always, or may have without being vouched for.
-USUAL: dict[str, Set[str]] = {
-    "BytearrayNode": {"builtins.bytearray"},
-    "BytesNode": {"builtins.bytes"},
-    "DefaultDictNode": {"collections.defaultdict"},
-    "DictNode": DICTIONARIES.keys(),
-    "DTypeNode": {"numpy.dtype"},
-    "JsonNode": {"builtins.str"},
-    "ListNode": {"builtins.list"},
-    "LossNode": SKLEARN_LOSSES,
-    "MaskedArrayNode": {"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"},
-    "NdArrayNode": SCALARS.keys() | {"numpy.ndarray"},
-    "RandomGeneratorNode": {"numpy.random._generator.Generator"},
-    "RandomStateNode": {"numpy.random.mtrand.RandomState"},
-    "SetNode": {"builtins.set"},
-    "SliceNode": {"builtins.slice"},
-    "TreeNode": {"sklearn.tree._tree.Tree"},
-    "TupleNode": {"builtins.tuple"},
-    "TypeNode": PLAIN_TYPES.keys(),
-}
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a description holds, found without building anything.
-
-    Parameters
-    ----------
-    n_nodes : int
-        Number of parts.
-    strangers : list of str
-        Names that somebody must vouch for, in order.
-    """
+    """The number of parts of a description, and the names that somebody must vouch for."""
 
     n_nodes: int
     strangers: list[str]
 
     @classmethod
-    def of(cls, schema: Any) -> "Survey":
-        """Look at every part."""
+    def of(cls, schema: Any, most_names: int = 2000) -> "Survey":
+        """Look at every part, without building anything."""
         n_nodes = 0
         seen: set[tuple[str, str]] = set()
         for node in _nodes(schema):
             n_nodes += 1
             seen.add((str(node["__loader__"]), _name(node)))
-            if len(seen) > MOST_NAMES:
-                raise ValueError(f"it names more than {MOST_NAMES} types")
+            if len(seen) > most_names:
+                raise ValueError(f"it names more than {most_names} types")
         strangers = {name for loader, name in seen if not _is_usual(loader, name)}
         return cls(n_nodes, sorted(strangers))
 
@@ -205,6 +128,10 @@ class Builder:
         The only place where parts may look for files; None leaves them as they are.
     """
 
+    #: Bytes that are counted for an object, and for a random state.
+    object_bytes: ClassVar[int] = 400
+    random_bytes: ClassVar[int] = 8192
+
     def __init__(self, archive: Archive, n_nodes: int, folder: Path | None = None) -> None:
         self._archive = archive
         self._folder = folder
@@ -218,19 +145,17 @@ class Builder:
         """Return the object that a part describes."""
         number = node.get("__id__")
         if number in self._built:
-            return self._again(number)
+            self._spend(self._sizes[number])
+            return self._built[number]
         left = self._n_left
         self._spend(1)
-        self._budget.spend(OBJECT_BYTES)
+        self._budget.spend(self.object_bytes)
         self._budget.check_time()
-        made = MAKERS[node["__loader__"]](self, node)
+        make, _ = LOADERS[node["__loader__"]]
+        made = make(self, node)
         if number is not None:
             self._built[number], self._sizes[number] = made, left - self._n_left
         return made
-
-    def _again(self, number: int) -> Any:
-        self._spend(self._sizes[number])
-        return self._built[number]
 
     def _spend(self, n_nodes: int) -> None:
         self._n_left -= n_nodes
@@ -250,24 +175,24 @@ class Builder:
         return items
 
     def _list(self, node: Node) -> Any:
-        return _called(node, {"builtins.list": list}, self._all(node["content"]))
+        return _found(node)(self._all(node["content"]))
 
     def _set(self, node: Node) -> Any:
         items = self._all(node["content"])
         if not all(_is_key(item) for item in items):
             raise ValueError("a set holds something else than text or numbers")
-        self._budget.spend(OBJECT_BYTES * len(items))
-        return _called(node, {"builtins.set": set}, items)
+        self._budget.spend(self.object_bytes * len(items))
+        return _found(node)(items)
 
     def _tuple(self, node: Node) -> Any:
         items = self._all(node["content"])
-        kind: Any = tuple if _name(node) == "builtins.tuple" else _found(node)
+        kind = _found(node)
         if kind is not tuple and len(kind._fields) != len(items):
             raise ValueError(f"{_name(node)} has other fields")
         return tuple.__new__(kind, items)
 
     def _dict(self, node: Node) -> Any:
-        made = _called(node, DICTIONARIES)
+        made = _found(node)()
         kinds = self.build(node["key_types"])
         for kind, (text, value) in zip(kinds, node["content"].items(), strict=True):
             made[_to_key(kind, text)] = self.build(value)
@@ -293,10 +218,7 @@ class Builder:
     def _bytearray(self, node: Node) -> Any:
         return bytearray(self._bytes(node))
 
-    def _type(self, node: Node) -> Any:
-        return PLAIN_TYPES.get(_name(node)) or _found(node)
-
-    def _function(self, node: Node) -> Any:
+    def _type_or_function(self, node: Node) -> Any:
         return _found(node)
 
     def _array(self, node: Node) -> Any:
@@ -342,7 +264,7 @@ class Builder:
         key = state["state"]["key"]
         if not isinstance(key, np.ndarray) or key.dtype.kind not in "iu":
             raise ValueError("a random state is not of whole numbers")  # texts would grow
-        self._budget.spend(RANDOM_BYTES)
+        self._budget.spend(self.random_bytes)
         made = np.random.RandomState(0)
         made.set_state(state)
         return made
@@ -350,10 +272,10 @@ class Builder:
     def _generator(self, node: Node) -> Any:
         state = self.build(node["content"]["bit_generator"])
         seed = self.build(node["content"]["seed_seq"])
-        if state["bit_generator"] != "PCG64" or seed["pool_size"] != integrity.POOL:
+        if state["bit_generator"] != "PCG64" or seed["pool_size"] != 4:  # more takes long to mix
             raise ValueError("a generator is not one of numpy.random.default_rng")
         _check_seed(seed)
-        self._budget.spend(RANDOM_BYTES)
+        self._budget.spend(self.random_bytes)
         bits = np.random.PCG64(np.random.SeedSequence(**seed))
         bits.state = state
         return np.random.Generator(bits)
@@ -378,10 +300,14 @@ class Builder:
         state = None if node.get("content") is None else self.build(node["content"])
         if getattr(kind, "__setstate__", None) not in (None, BaseEstimator.__setstate__) and state:
             self._spend_arrays(state)
-        if name in NEIGHBOUR_TREES:
+        if name in ("sklearn.neighbors._ball_tree.BallTree", "sklearn.neighbors._kd_tree.KDTree"):
             return self._grown_again(kind, state)
-        if name.startswith(METRICS):
-            return integrity.Unplaced(_metric(kind, name, state))
+        if name.startswith("sklearn.metrics._dist_metrics."):
+            if is_known_class(name):
+                return integrity.Unplaced(integrity.made_metric(kind, state))
+            made = kind.__new__(kind)  # one of a function that somebody vouched for
+            made.__setstate__(state)
+            return integrity.Unplaced(made)
         if isinstance(state, dict):
             state = with_names_of_today(name, state)
             self._check_attributes(kind, name, state)
@@ -398,7 +324,7 @@ class Builder:
 
     @staticmethod
     def _check_attributes(kind: Any, name: str, state: dict[str, Any]) -> None:
-        """Check the attributes of an object, and make of them what it can use."""
+        """Check the attributes of an object, and make of them what it can use here."""
         integrity.check_attributes(kind, state)
         if name.startswith("ocfuse."):
             integrity.check_none_unplaced(state.values())
@@ -406,7 +332,12 @@ class Builder:
             state.update((key, integrity.placed(value)) for key, value in state.items())
         if name.startswith("sklearn.") and is_known_class(name):
             check_fitted(kind, state)
-        _adapt(state)
+        if "_sklearn_version" in state:
+            # `load` has compared versions; scikit-learn would warn again, in words of the file
+            state["_sklearn_version"] = sklearn.__version__
+        n_jobs = state.get("n_jobs")
+        if n_jobs is not None and not (type(n_jobs) is int and n_jobs <= (os.cpu_count() or 1)):
+            state["n_jobs"] = -1
 
     def _grown_again(self, kind: Any, state: Any) -> Any:
         """Return a tree of neighbours made from its rows; what a file says of nodes is not used."""
@@ -414,7 +345,7 @@ class Builder:
         if type(leaf_size) is not int or not isinstance(weights, np.ndarray | None):
             raise ValueError("a tree of neighbours is not made from arrays")
         integrity.check_neighbour_tree(rows, metric, weights)
-        self._budget.spend(TREE_FACTOR * rows.nbytes)
+        self._budget.spend(5 * rows.nbytes)  # nodes, bounds and copies
         return kind(rows, leaf_size=leaf_size, metric=metric, sample_weight=weights)
 
     # What follows only somebody who vouched for the names gets.
@@ -431,29 +362,40 @@ class Builder:
         return load_npz(io.BytesIO(self._bytes(node)))
 
 
-MAKERS: dict[str, Callable[[Builder, Node], Any]] = {
-    "BytearrayNode": Builder._bytearray,
-    "BytesNode": Builder._bytes,
-    "ConstructorFromReduceNode": Builder._constructed,
-    "DefaultDictNode": Builder._defaultdict,
-    "DictNode": Builder._dict,
-    "DTypeNode": Builder._dtype,
-    "FunctionNode": Builder._function,
-    "JsonNode": Builder._json,
-    "ListNode": Builder._list,
-    "LossNode": Builder._loss,
-    "MaskedArrayNode": Builder._masked_array,
-    "NdArrayNode": Builder._array,
-    "ObjectNode": Builder._object,
-    "PartialNode": Builder._partial,
-    "RandomGeneratorNode": Builder._generator,
-    "RandomStateNode": Builder._random_state,
-    "SetNode": Builder._set,
-    "SliceNode": Builder._slice,
-    "SparseMatrixNode": Builder._sparse,
-    "TreeNode": Builder._tree,
-    "TupleNode": Builder._tuple,
-    "TypeNode": Builder._type,
+#: How to build a part of every kind, and the names that it may have without being vouched for.
+LOADERS: dict[str, tuple[Callable[[Builder, Node], Any], Set[str]]] = {
+    "BytearrayNode": (Builder._bytearray, {"builtins.bytearray"}),
+    "BytesNode": (Builder._bytes, {"builtins.bytes"}),
+    "ConstructorFromReduceNode": (Builder._constructed, set()),
+    "DefaultDictNode": (Builder._defaultdict, {"collections.defaultdict"}),
+    "DictNode": (
+        Builder._dict,
+        {"builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"},
+    ),
+    "DTypeNode": (Builder._dtype, {"numpy.dtype"}),
+    "FunctionNode": (Builder._type_or_function, set()),  # and elementary ones of NumPy
+    "JsonNode": (Builder._json, {"builtins.str"}),
+    "ListNode": (Builder._list, {"builtins.list"}),
+    "LossNode": (Builder._loss, {"sklearn.linear_model._sgd_fast.Hinge"}),
+    "MaskedArrayNode": (
+        Builder._masked_array,
+        {"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"},
+    ),
+    "NdArrayNode": (Builder._array, SCALARS.keys() | {"numpy.ndarray"}),
+    "ObjectNode": (Builder._object, set()),  # and those of `is_known_class`
+    "PartialNode": (Builder._partial, set()),
+    "RandomGeneratorNode": (Builder._generator, {"numpy.random._generator.Generator"}),
+    "RandomStateNode": (Builder._random_state, {"numpy.random.mtrand.RandomState"}),
+    "SetNode": (Builder._set, {"builtins.set"}),
+    "SliceNode": (Builder._slice, {"builtins.slice"}),
+    "SparseMatrixNode": (Builder._sparse, set()),
+    "TreeNode": (Builder._tree, {"sklearn.tree._tree.Tree"}),
+    "TupleNode": (Builder._tuple, {"builtins.tuple"}),  # and those of `is_known_class`
+    "TypeNode": (
+        Builder._type_or_function,
+        SCALARS.keys()
+        | {f"builtins.{kind.__name__}" for kind in (bool, dict, float, int, list, set, str, tuple)},
+    ),
 }
 
 
@@ -462,7 +404,7 @@ def name_classes(schema: Any) -> None:
     for node in _nodes(schema):
         key = name_in_files(f"{node['__module__']}.{node['__class__']}")
         if key is not None:
-            node.update(__module__=PACKAGE, __class__=key)
+            node.update(__module__="ocfuse", __class__=key)
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
@@ -471,38 +413,40 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):
-            waiting.extend(_parts(item))
+            for name, value in item.items():
+                # keys of a dictionary are a user's words, whatever they are
+                is_dictionary = item.get("__loader__") == "DictNode" and name == "content"
+                waiting.extend(value.values() if is_dictionary else (value,))
             if "__loader__" in item:
                 yield item
         elif isinstance(item, list):
             waiting.extend(item)
 
 
-def _parts(item: Node) -> Iterator[Any]:
-    """Yield what a part holds; keys of a dictionary are a user's words, whatever they are."""
-    for name, value in item.items():
-        is_dictionary = item.get("__loader__") == "DictNode" and name == "content"
-        yield from value.values() if is_dictionary else (value,)
-
-
 def _module(node: Node) -> str:
+    """Return where a type is; scikit-learn before 1.7 called one module otherwise."""
     module: str = node["__module__"]
-    return OLD_MODULES.get(module, module)
+    return "sklearn._loss._loss" if module == "_loss" else module
 
 
 def _name(node: Node) -> str:
     """Return the full name of a type; of a class of ours as files have it since format 2."""
     name = f"{_module(node)}.{node['__class__']}"
     key = registered(name)
-    return name if key is None else f"{PACKAGE}.{key}"
+    return name if key is None else f"ocfuse.{key}"
 
 
 def _is_usual(loader: str, name: str) -> bool:
-    if len(name) > LONGEST_NAME:
+    """Return whether nobody needs to vouch for a name in a part of some kind."""
+    if len(name) > 300:
         return False
     if loader in ("ObjectNode", "TupleNode") and is_known_class(name):
         return True
-    return name in USUAL.get(loader, ()) or (loader == "FunctionNode" and is_ufunc(name))
+    if loader == "FunctionNode":  # an elementary one of NumPy or SciPy, such as log1p
+        module, _, function = name.rpartition(".")
+        found = vars(sys.modules.get(module, sys)).get(function)
+        return module.split(".")[0] in ("numpy", "scipy") and isinstance(found, np.ufunc)
+    return loader in LOADERS and name in LOADERS[loader][1]
 
 
 def _to_key(kind: Any, text: str) -> Any:
@@ -515,28 +459,24 @@ def _to_key(kind: Any, text: str) -> Any:
 
 
 def _is_key(value: Any) -> bool:
-    """Tell whether a value may be a key: text, or a number that few others have the hash of."""
+    """Return whether a value may be a key: text, or a number that few others have the hash of."""
     if isinstance(value, int):
         return abs(value) < 2**64
     return isinstance(value, (*KEY_TYPES, np.integer)) and not isinstance(value, np.timedelta64)
 
 
-def _check_seed(seed: Mapping[str, Any]) -> None:
+def _check_seed(seed: Mapping[str, Any], most: int = 64) -> None:
     """Refuse a seed that would take long to mix: many numbers, or text that stands for one."""
     entropy, spawned = seed["entropy"], seed["spawn_key"]
     if isinstance(entropy, np.ndarray):
-        entropy = entropy[: MOST_WORDS + 1].tolist() if entropy.ndim == 1 else None
-    words = entropy if isinstance(entropy, list | tuple) else [entropy]
-    if not _are_words(words) or not _are_words(spawned):
-        raise ValueError("the seed of a generator is not of a few whole numbers")
-
-
-def _are_words(numbers: Any) -> bool:
-    return (
-        isinstance(numbers, list | tuple)
-        and len(numbers) <= MOST_WORDS
-        and all(isinstance(n, int | np.integer) and 0 <= int(n) < LARGEST_WORD for n in numbers)
-    )
+        entropy = entropy[: most + 1].tolist() if entropy.ndim == 1 else None
+    for numbers in (entropy if isinstance(entropy, list | tuple) else [entropy], spawned):
+        if not (
+            isinstance(numbers, list | tuple)
+            and len(numbers) <= most
+            and all(isinstance(n, int | np.integer) and 0 <= int(n) < 2**8192 for n in numbers)
+        ):
+            raise ValueError("the seed of a generator is not of a few whole numbers")
 
 
 def _found(node: Node) -> Any:
@@ -544,29 +484,3 @@ def _found(node: Node) -> Any:
     if key is not None:
         return class_of(key)
     return getattr(importlib.import_module(_module(node)), node["__class__"])
-
-
-def _called(node: Node, usual: Mapping[str, type], *arguments: Any) -> Any:
-    """Make one of the usual types, or one that somebody vouched for."""
-    return (usual.get(_name(node)) or _found(node))(*arguments)
-
-
-def _adapt(attributes: dict[str, Any]) -> None:
-    """Have an estimator use no more processors than there are, and be of this version.
-
-    Whether it is has been told from the header; scikit-learn would tell it again, in words
-    of the file.
-    """
-    if "_sklearn_version" in attributes:
-        attributes["_sklearn_version"] = sklearn.__version__
-    n_jobs = attributes.get("n_jobs")
-    if n_jobs is not None and not (type(n_jobs) is int and n_jobs <= (os.cpu_count() or 1)):
-        attributes["n_jobs"] = -1
-
-
-def _metric(kind: Any, name: str, state: Any) -> Any:
-    if is_known_class(name):
-        return integrity.made_metric(kind, state)
-    made = kind.__new__(kind)  # one of a function that somebody vouched for
-    made.__setstate__(state)
-    return made

@@ -20,13 +20,10 @@ from ocfuse.exceptions import (
     UntrustedTypeError,
 )
 from ocfuse.persistence.archive import Archive, with_schema
-from ocfuse.persistence.build import PROTOCOL, Builder, Survey, name_classes
-from ocfuse.persistence.header import PACKAGE, Header, check_payload, running, sealed, split
+from ocfuse.persistence.build import Builder, Survey, name_classes
+from ocfuse.persistence.header import Header, check_payload, running, sealed, split
 from ocfuse.system.files import read_whole, write_atomically
 from ocfuse.system.packages import slow
-
-#: Names of types that a message shows at most, and characters of a stranger's text.
-MOST_NAMES, LONGEST_TEXT = 20, 200
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
@@ -46,7 +43,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         The file written.
     """
     target = Path(path)
-    _check_target(target)
+    if target.is_dir():
+        raise IsADirectoryError(
+            f"{target} is a folder. Give the name of a file in it, such as {target / 'model.ocf'}."
+        )
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {target.parent}. Create it first.")
     payload = _to_payload(model, target)
     write_atomically(target, sealed(payload) + payload)
     return target
@@ -106,39 +108,29 @@ def load(
     source = Path(path)
     vouched_for = _to_names(trusted)
     folder = source.parent if networks is None else Path(networks)
-    header, payload = split(_content(source), source)
+    try:
+        content = read_whole(source)
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a device or a pipe
+            raise ModelFileError(f"{source.name} cannot be read: {error.strerror}.") from None
+        raise
+    header, payload = split(content, source)
     check_payload(header, payload, source)
     with Archive(payload, source) as archive:
         _warn_of_versions(header, source)
         schema, survey = _described(archive, source)
-        _refuse_strangers(survey, vouched_for, source)
+        strangers = [name for name in survey.strangers if name not in vouched_for]
+        if strangers:
+            raise UntrustedTypeError(_refusal(strangers, source))
         try:
             return Builder(archive, survey.n_nodes, folder.absolute()).build(schema)
         except Exception as error:
             raise ModelFileError(
-                f"{source.name} cannot be rebuilt by ocfuse {running(PACKAGE)} and scikit-learn "
+                f"{source.name} cannot be rebuilt by ocfuse {running('ocfuse')} and scikit-learn "
                 f"{running('scikit-learn')}; it was written by ocfuse {header.ocfuse} and "
                 f"scikit-learn {header.sklearn}. Use those versions, or train again. "
                 f"({_reason(error)})"
             ) from error
-
-
-def _content(source: Path) -> bytes:
-    try:
-        return read_whole(source)
-    except OSError as error:
-        if error.errno == errno.EINVAL:
-            raise ModelFileError(f"{source.name} cannot be read: {error.strerror}.") from None
-        raise
-
-
-def _check_target(target: Path) -> None:
-    if target.is_dir():
-        raise IsADirectoryError(
-            f"{target} is a folder. Give the name of a file in it, such as {target / 'model.ocf'}."
-        )
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {target.parent}. Create it first.")
 
 
 def _to_payload(model: Any, target: Path) -> bytes:
@@ -160,11 +152,9 @@ def _to_payload(model: Any, target: Path) -> bytes:
 
 
 def _warn_of_versions(header: Header, source: Path) -> None:
-    for package, written, now in (
-        (PACKAGE, header.ocfuse, running(PACKAGE)),
-        ("scikit-learn", header.sklearn, running("scikit-learn")),
-    ):
-        if _minor(written) != _minor(now):
+    for package, written in (("ocfuse", header.ocfuse), ("scikit-learn", header.sklearn)):
+        now = running(package)
+        if written.split(".")[:2] != now.split(".")[:2]:
             warnings.warn(
                 f"{source.name} was written with {package} {written}; this is {now}. "
                 f"What {package} computes may score differently.",
@@ -173,22 +163,17 @@ def _warn_of_versions(header: Header, source: Path) -> None:
             )
 
 
-def _minor(number: str) -> list[str]:
-    return number.split(".")[:2]
-
-
 def _to_names(trusted: Iterable[str] | None) -> set[str]:
-    names = () if trusted is None else trusted
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InvalidTypeError(f"trusted must be a list of names. Got trusted={trusted!r}.")
-    listed = list(names)
-    if not all(isinstance(name, str) for name in listed):
-        raise InvalidTypeError(f"trusted must be a list of names. Got trusted={listed!r}.")
-    return set(listed)
+    names: Any = () if trusted is None else trusted
+    if isinstance(names, Iterable) and not isinstance(names, str):
+        names = list(names)
+        if all(isinstance(name, str) for name in names):
+            return set(names)
+    raise InvalidTypeError(f"trusted must be a list of names. Got trusted={names!r}.")
 
 
-def _described(archive: Archive, source: Path) -> tuple[Any, Survey]:
-    """Return the description of a model, and what it holds."""
+def _described(archive: Archive, source: Path, known: int = 2) -> tuple[Any, Survey]:
+    """Return the description of a model by a known protocol of skops, and what it holds."""
     try:
         schema = archive.schema()
         protocol, loader = schema["protocol"], schema["__loader__"]
@@ -197,33 +182,31 @@ def _described(archive: Archive, source: Path) -> tuple[Any, Survey]:
         raise ModelFileError(
             f"{source.name} is damaged: it describes no model. ({_reason(error)})"
         ) from error
-    if type(protocol) is not int or protocol != PROTOCOL:
+    if type(protocol) is not int or protocol != known:
         raise ModelFileError(
             f"{source.name} is described by protocol {_harmless(repr(protocol))} of skops. "
-            f"This version of ocfuse reads protocol {PROTOCOL}."
+            f"This version of ocfuse reads protocol {known}."
         )
     if loader != "ObjectNode":
         raise ModelFileError(f"{source.name} holds no model. Expected a fitted estimator.")
     return schema, survey
 
 
-def _refuse_strangers(survey: Survey, vouched_for: set[str], source: Path) -> None:
-    strangers = [name for name in survey.strangers if name not in vouched_for]
-    if strangers:
-        names = [_harmless(name) for name in strangers[:MOST_NAMES]]
-        more = f" and {len(strangers) - MOST_NAMES} more" if len(strangers) > MOST_NAMES else ""
-        raise UntrustedTypeError(
-            f"{source.name} holds types that are neither ours nor known parts of scikit-learn's "
-            f"estimators: {', '.join(names)}{more}. Nothing was loaded. If you trust where the "
-            f"file comes from, use load(path, trusted={names!r})."
-        )
+def _refusal(strangers: list[str], source: Path, most: int = 20) -> str:
+    names = [_harmless(name) for name in strangers[:most]]
+    more = f" and {len(strangers) - most} more" if len(strangers) > most else ""
+    return (
+        f"{source.name} holds types that are neither ours nor known parts of scikit-learn's "
+        f"estimators: {', '.join(names)}{more}. Nothing was loaded. If you trust where the "
+        f"file comes from, use load(path, trusted={names!r})."
+    )
 
 
 def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {_harmless(str(error))}"
 
 
-def _harmless(text: str) -> str:
+def _harmless(text: str, longest: int = 200) -> str:
     """Return what may be shown of a stranger's text, which must not fill, or steer, a terminal."""
-    shown = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "..."
+    shown = text if len(text) <= longest else text[:longest] + "..."
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown)

@@ -21,8 +21,6 @@ MAGIC = b"ocfuse model\n"
 FORMAT = 2
 #: Longest header line that is read.
 LONGEST_HEADER = 65_536
-LONGEST_VERSION = 100
-PACKAGE = "ocfuse"
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def sealed(payload: bytes) -> bytes:
     """Return the two lines to write before a payload."""
     unsealed = Header(
         format=FORMAT,
-        ocfuse=running(PACKAGE),
+        ocfuse=running("ocfuse"),
         sklearn=running("scikit-learn"),
         size=len(payload),
         sha256="",
@@ -87,14 +85,39 @@ def sealed(payload: bytes) -> bytes:
 def split(content: bytes, source: Path) -> tuple[Header, bytes]:
     """Return the header and what follows it."""
     if not content.startswith(MAGIC):
+        looks_like = ""
+        if not content:
+            looks_like = ": it is empty"
+        elif content[:1] == b"\x80":
+            looks_like = ": it looks like a pickle, which ocfuse never opens"
+        elif content[:2] == b"PK":
+            looks_like = ": it looks like a zip archive"
         raise ModelFileError(
-            f"{source.name} is not an ocfuse model file{_looks_like(content)}. "
+            f"{source.name} is not an ocfuse model file{looks_like}. "
             "Expected a file that FusedDetector.save wrote."
         )
     line, newline, payload = content[len(MAGIC) :].partition(b"\n")
     if not newline or len(line) > LONGEST_HEADER:
         raise ModelFileError(f"{source.name} is cut off or damaged: its header is not complete.")
-    return _parse(line, source), payload
+    try:
+        fields = json.loads(line)
+        number = fields["format"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ModelFileError(f"{source.name} is damaged: its header cannot be read.") from None
+    if type(number) is not int or number < 1:
+        raise ModelFileError(f"{source.name} is damaged: its format is not a number from 1 on.")
+    if number > FORMAT:
+        written = fields.get("ocfuse") if _is_version(fields.get("ocfuse")) else "?"
+        raise ModelFileError(
+            f"{source.name} has format {number}, written by ocfuse {written}. "
+            f"This is ocfuse {running('ocfuse')}, which reads formats up to {FORMAT}. "
+            "Upgrade ocfuse."
+        )
+    expected = Header.__annotations__
+    complete = {name: type(value) for name, value in fields.items()} == expected
+    if not complete or not all(_is_version(fields[name]) for name in ("ocfuse", "sklearn")):
+        raise ModelFileError(f"{source.name} is damaged: its header is not complete.")
+    return Header(**fields), payload
 
 
 def check_payload(header: Header, payload: bytes, source: Path) -> None:
@@ -110,38 +133,6 @@ def check_payload(header: Header, payload: bytes, source: Path) -> None:
         )
 
 
-def _parse(line: bytes, source: Path) -> Header:
-    try:
-        fields = json.loads(line)
-        number = fields["format"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise ModelFileError(f"{source.name} is damaged: its header cannot be read.") from None
-    if type(number) is not int or number < 1:
-        raise ModelFileError(f"{source.name} is damaged: its format is not a number from 1 on.")
-    if number > FORMAT:
-        written = fields.get("ocfuse") if _is_version(fields.get("ocfuse")) else "?"
-        raise ModelFileError(
-            f"{source.name} has format {number}, written by ocfuse {written}. "
-            f"This is ocfuse {running(PACKAGE)}, which reads formats up to {FORMAT}. "
-            "Upgrade ocfuse."
-        )
-    expected = Header.__annotations__
-    complete = {name: type(value) for name, value in fields.items()} == expected
-    if not complete or not all(_is_version(fields[name]) for name in ("ocfuse", "sklearn")):
-        raise ModelFileError(f"{source.name} is damaged: its header is not complete.")
-    return Header(**fields)
-
-
 def _is_version(text: Any) -> bool:
-    """Tell whether a text is short, and steers no terminal: it is shown to the user."""
-    return isinstance(text, str) and len(text) <= LONGEST_VERSION and text.isprintable()
-
-
-def _looks_like(content: bytes) -> str:
-    if not content:
-        return ": it is empty"
-    if content[:1] == b"\x80":
-        return ": it looks like a pickle, which ocfuse never opens"
-    if content[:2] == b"PK":
-        return ": it looks like a zip archive"
-    return ""
+    """Return whether a text is short, and steers no terminal: it is shown to the user."""
+    return isinstance(text, str) and len(text) <= 100 and text.isprintable()

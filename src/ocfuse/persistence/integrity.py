@@ -15,22 +15,12 @@ from numpy.typing import NDArray
 
 from ocfuse.system.packages import slow
 
-#: Numbers in the state of the Mersenne twister.
-TWISTER = 624
-#: Numbers in the pool of a seed; more would take long to mix.
-POOL = 4
-
 
 @dataclass(frozen=True)
 class Unplaced:
     """A compiled object that nobody can call until it stands where `fit` would put it.
 
     It follows what it is given without looking: only what holds it does look.
-
-    Parameters
-    ----------
-    made : object
-        The object.
     """
 
     made: Any
@@ -48,7 +38,7 @@ def check_none_unplaced(values: Iterable[Any]) -> None:
 
 
 def is_tree(value: Any) -> bool:
-    """Tell whether a value is the compiled part of a decision tree."""
+    """Return whether a value is the compiled part of a decision tree."""
     return isinstance(value, slow("sklearn.tree._tree").Tree)
 
 
@@ -108,13 +98,12 @@ def check_neighbour_tree(rows: Any, metric: Any, weights: Any) -> None:
 
 def check_twister(state: Mapping[str, Any]) -> None:
     """Refuse a random state that would go on beyond its numbers."""
-    inner = state["state"]
-    position = inner["pos"]
+    key, position = state["state"]["key"], state["state"]["pos"]
     require(
         state["bit_generator"] == "MT19937"
-        and len(inner["key"]) == TWISTER
+        and len(key) == 624
         and _is_count(position)
-        and position <= TWISTER,
+        and position <= 624,
         "a random state is out of bounds",
     )
 
@@ -127,33 +116,6 @@ def check_attributes(kind: type, attributes: Mapping[str, Any]) -> None:
             isinstance(found, cached_property) or not hasattr(found, "__get__"),
             f"the attribute {name!r} would take the place of a method",
         )
-
-
-def check_categories(attributes: Mapping[str, Any]) -> None:
-    """Refuse codes of categories that would be written beyond their columns."""
-    categories, dropped = attributes["categories_"], attributes["_drop_idx_after_grouping"]
-    if dropped is None:
-        dropped = [None] * len(categories)
-    widths = [len(c) - (d is not None) for c, d in zip(categories, dropped, strict=True)]
-    require(
-        not attributes["_infrequent_enabled"]
-        and attributes["_n_features_outs"] == widths
-        and all(d is None or 0 <= d < len(c) for c, d in zip(categories, dropped, strict=True))
-        and all(_are_rising(some) for some in categories),
-        "categories are not those of their columns, or rare ones are joined",
-    )
-
-
-def _are_rising(categories: NDArray[Any]) -> bool:
-    """Tell whether a search by halves finds every category; objects are not looked for so.
-
-    A gap is a category too, NaN: a search takes it for the largest.
-    """
-    if categories.dtype == object:
-        return True
-    last = categories[-1:]
-    present = categories[:-1] if bool((last != last).any()) else categories
-    return bool((present == present).all() and (present[:-1] < present[1:]).all())
 
 
 def _depth(left: NDArray[Any], right: NDArray[Any], inner: NDArray[np.bool_]) -> int:
@@ -173,7 +135,7 @@ def _depth(left: NDArray[Any], right: NDArray[Any], inner: NDArray[np.bool_]) ->
 
 
 def are_below(numbers: NDArray[Any], n: int) -> bool:
-    """Tell whether all are in [0, n)."""
+    """Return whether all are in [0, n)."""
     return bool(((numbers >= 0) & (numbers < n)).all())
 
 

@@ -13,8 +13,6 @@ import importlib
 from functools import cache
 from typing import Any
 
-from ocfuse.persistence.header import PACKAGE
-
 #: Where the class of each name is, imported when a file needs it.
 CLASSES: dict[str, str] = {
     "ALP": "ocfuse.detectors.neighbours.ALP",
@@ -216,7 +214,6 @@ PATHS_OF_FORMAT_1: dict[str, str] = {
 RENAMED_ATTRIBUTES: dict[str, dict[str, str]] = {
     "Pool": {"honest_scores_": "out_of_fold_scores_"},
 }
-_PREFIX = f"{PACKAGE}."
 _NAMES = {path: name for name, path in CLASSES.items()}
 
 
@@ -226,21 +223,13 @@ def name_in_files(path: str) -> str | None:
 
 
 def registered(name: str) -> str | None:
-    """Return the key of a full name that stands in a file, of any format.
+    """Return the key of a full name that stands in a file, or None if it is not registered.
 
-    Parameters
-    ----------
-    name : str
-        The package and a key of `CLASSES` or, in format 1, of `PATHS_OF_FORMAT_1`.
-
-    Returns
-    -------
-    str or None
-        Such as "LocalScale"; None for what is not registered.
+    The name is "ocfuse." and a key of `CLASSES` or, in format 1, of `PATHS_OF_FORMAT_1`.
     """
-    if not name.startswith(_PREFIX):
+    package, _, rest = name.partition(".")
+    if package != "ocfuse":
         return None
-    rest = name.removeprefix(_PREFIX)
     return rest if rest in CLASSES else PATHS_OF_FORMAT_1.get(rest)
 
 

@@ -25,33 +25,13 @@ from ocfuse.persistence.header import read_header
 if sys.platform != "win32":
     import resource
 
-#: Seconds of a processor that a trial may take, and how much longer it may take by the clock.
-SECONDS, PATIENCE = 60.0, 4.0
-#: Seconds between looks at whether a trial is to be stopped.
-LOOK_SECONDS = 0.1
-#: Addresses that a trial may take beyond what it begins with: some, and per byte of the file.
-#: Packages reserve gigabytes of them when they are first used, of which they fill little.
-FEWEST_BYTES, BYTES_PER_BYTE = 2**32, 16
-#: What the process runs: it leaves processors to those who need them now.
-BEGIN = (
-    f"import os, sys; getattr(os, 'nice', abs)(10); from {__name__} import run; run(*sys.argv[1:])"
-)
-#: One thread is enough to see whether a model works.
-ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "PYTHONSAFEPATH": "1",  # nothing is imported from the folder where it runs
-}
-#: Killed first where the machine runs out of memory.
-FIRST_VICTIM = Path("/proc/self/oom_score_adj")
-
 
 def try_load(
     path: str | os.PathLike[str],
     use: Callable[[Any], object] | None = None,
     *,
-    seconds: float = SECONDS,
+    seconds: float = 60.0,
+    patience: float = 4.0,
     n_bytes: int | None = None,
     stop: threading.Event | None = None,
 ) -> str:
@@ -66,6 +46,8 @@ def try_load(
         instance. Errors of ocfuse in it are about the rows, and pass.
     seconds : float, default=60
         Seconds of a processor that all this may take.
+    patience : float, default=4
+        How many times longer it may take by the clock, as on a busy machine.
     n_bytes : int, default=None
         Bytes of addresses that it may take. None is 4 GiB, and 16 for every byte of the file.
     stop : threading.Event, default=None
@@ -78,25 +60,35 @@ def try_load(
     """
     source = Path(path)
     if n_bytes is None:
-        n_bytes = FEWEST_BYTES + BYTES_PER_BYTE * source.stat().st_size
+        # packages reserve gigabytes of addresses when they are first used, and fill few of them
+        n_bytes = 2**32 + 16 * source.stat().st_size
     name = "" if use is None else f"{use.__module__}:{use.__qualname__}"
     process = _started([str(source.absolute()), name, str(seconds), str(n_bytes)])
-    told = _answer(source, process, PATIENCE * seconds, stop or threading.Event())
-    if "error" in told:
-        raise ModelFileError(str(told["error"]))
-    return str(told["sha256"])
+    answer = _answer(source, process, patience * seconds, stop or threading.Event())
+    if "error" in answer:
+        raise ModelFileError(str(answer["error"]))
+    return str(answer["sha256"])
 
 
 def _started(arguments: list[str]) -> "subprocess.Popen[bytes]":
-    known = [os.path.abspath(folder) for folder in sys.path if folder]
+    """Start a process that leaves processors to those who need them now."""
+    begin = f"import os, sys; getattr(os, 'nice', abs)(10); from {__name__} import run; "
     try:
         return subprocess.Popen(
-            [sys.executable, "-c", BEGIN, *arguments],
+            [sys.executable, "-c", f"{begin}run(*sys.argv[1:])", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=Path(__file__).parents[2],
-            env=os.environ | ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(known)},
+            env=os.environ
+            | {
+                # one thread is enough to see whether a model works
+                "OMP_NUM_THREADS": "1",
+                "OPENBLAS_NUM_THREADS": "1",
+                "MKL_NUM_THREADS": "1",
+                "PYTHONSAFEPATH": "1",  # nothing is imported from the folder where it runs
+                "PYTHONPATH": os.pathsep.join(os.path.abspath(f) for f in sys.path if f),
+            },
         )
     except OSError as error:  # the machine has no room for another process
         raise MemoryError(f"no process could be started: {error.strerror}") from error
@@ -111,45 +103,37 @@ def _answer(
     with process:
         while output is None and not stop.is_set() and time.monotonic() < end:
             with suppress(subprocess.TimeoutExpired):
-                output, _ = process.communicate(timeout=LOOK_SECONDS)
+                output, _ = process.communicate(timeout=0.1)
         if output is None:
             process.kill()
     if output is None:
         why = "the trial was stopped" if stop.is_set() else f"a trial took over {patience:g} s"
         raise ModelFileError(f"{source.name} was not loaded: {why}.")
     try:
-        told: dict[str, Any] = json.loads(output)
+        answer: dict[str, Any] = json.loads(output)
     except ValueError:
+        code = process.returncode
+        ending = f"signal {-code}" if code < 0 else f"exit code {code}"
         raise ModelFileError(
             f"{source.name} was not loaded: a trial in a process of its own ended without an "
-            f"answer ({_end(process.returncode)})."
+            f"answer ({ending})."
         ) from None
-    return told
-
-
-def _end(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
+    return answer
 
 
 def run(path: str, use: str, seconds: str, n_bytes: str) -> None:
-    """Be the process: load and use a model within limits, and tell on standard output."""
+    """Be the process: load and use a model within limits, and print what came of it."""
     warnings.simplefilter("ignore")
-    function = _function(use)
+    module, _, name = use.partition(":")
+    function = getattr(importlib.import_module(module), name) if use else lambda model: None
     _limit(float(seconds), int(n_bytes))
     sys.stdout.write(json.dumps(_outcome(Path(path), function)))
 
 
-def _function(name: str) -> Callable[[Any], object]:
-    if not name:
-        return lambda model: None
-    module, _, function = name.partition(":")
-    found: Callable[[Any], object] = getattr(importlib.import_module(module), function)
-    return found
-
-
 def _limit(seconds: float, n_bytes: int) -> None:
-    if FIRST_VICTIM.exists():
-        FIRST_VICTIM.write_text("1000")
+    victim = Path("/proc/self/oom_score_adj")
+    if victim.exists():  # killed first where the machine runs out of memory
+        victim.write_text("1000")
     if sys.platform == "win32":
         return
     used = resource.getrusage(resource.RUSAGE_SELF)

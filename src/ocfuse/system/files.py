@@ -24,12 +24,8 @@ if sys.platform != "win32":
 
 #: Endings of names of pictures.
 PICTURE_ENDINGS = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
-#: Bytes of a line beyond which it is not looked for its beginning.
-LONGEST_LINE = 2**20
-#: Names of files that are not complete yet, and how those of this machine begin.
-UNFINISHED = ".ocfuse-*.part"
+#: How names of files begin that this machine has not completed yet; they end in ".part".
 BEGUN_HERE = f".ocfuse-{zlib.crc32(platform.node().encode()):08x}-"
-
 #: Name of the file that says who writes.
 LOCK = ".ocfuse.lock"
 
@@ -47,7 +43,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def is_unicode(text: str) -> bool:
-    """Tell whether a text can be written to a file: half of a surrogate pair cannot."""
+    """Return whether a text can be written to a file: half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -56,21 +52,9 @@ def is_unicode(text: str) -> bool:
 
 
 def read_whole(path: Path, most: int | None = None) -> bytes:
-    """Return the content of a regular file.
+    """Return the content of a regular file of at most so many bytes, as it was when opened.
 
     A device or a pipe, which may never end, is refused before it is opened.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    most : int, default=None
-        Bytes that it may have; None is any number.
-
-    Returns
-    -------
-    bytes
-        What was there when it was opened: what is added meanwhile is not waited for.
     """
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder says what it is
@@ -92,21 +76,10 @@ def write_atomically(target: Path, content: bytes) -> None:
 def replacing(
     target: Path, shown: Path | None = None, within: Path | None = None
 ) -> Iterator[IO[bytes]]:
-    """Give a file that takes the place of the target when it is complete, and only then.
+    """Yield a file that takes the place of the target when it is complete, and only then.
 
-    Parameters
-    ----------
-    target : Path
-        Where the file will be.
-    shown : Path, default=None
-        How errors name it; None is the target.
-    within : Path, default=None
-        Folder for it until then, of the same file system; None is that of the target.
-
-    Yields
-    ------
-    binary file
-        Open for writing.
+    Errors name it as `shown`. Until then it is in the folder `within`, which must be of the same
+    file system as the target.
     """
     name = target if shown is None else shown
     with unfinished(target.parent if within is None else within, name) as file:
@@ -118,22 +91,10 @@ def replacing(
 
 @contextmanager
 def unfinished(folder: Path, shown: Path) -> Iterator[IO[bytes]]:
-    """Give a new file to write to, which is gone in the end unless it got another name.
+    """Yield a new hidden file, which is removed in the end unless it got another name.
 
-    A program that is killed leaves it behind. The next one that writes into the folder on
-    the same machine removes it: it sees that nobody has it locked.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the file is; its name is hidden.
-    shown : Path
-        How errors name it.
-
-    Yields
-    ------
-    binary file
-        Open for writing; its `name` is where it is.
+    Errors name it as `shown`. A program that is killed leaves it behind. The next one that writes
+    into the folder on the same machine removes it: it sees that nobody has it locked.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder}. Create it first.")
@@ -143,7 +104,7 @@ def unfinished(folder: Path, shown: Path) -> Iterator[IO[bytes]]:
     try:
         yield file
     finally:
-        # what could not be written fails again, and has been told; where nothing can be
+        # what could not be written fails again, and has been reported; where nothing can be
         # written, nothing can be removed either
         with suppress(OSError):
             file.close()
@@ -234,7 +195,11 @@ class LineFile:
         with naming(path):
             # without a buffer: what is written is there when the program is killed
             self._file = path.open("ab", buffering=0)
-        self._mend()
+        rest = _last_line(path)
+        if rest.startswith(b"{") and not _is_json(rest):
+            self._file.truncate(self._file.tell() - len(rest))
+        elif rest:
+            self.write(b"\n")
 
     def write(self, line: bytes) -> None:
         """Write a line, or raise and leave the file as it was."""
@@ -244,33 +209,23 @@ class LineFile:
                 while n_written < len(line):
                     n_written += self._file.write(line[n_written:])
             except OSError:
-                self._take_back(n_written)
+                with suppress(OSError):  # what went into a pipe has gone
+                    end = self._file.tell()
+                    if end == os.fstat(self._file.fileno()).st_size:  # nobody else has written
+                        self._file.truncate(end - n_written)
                 raise
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _mend(self) -> None:
-        rest = _last_line(self.path)
-        if rest.startswith(b"{") and not _is_json(rest):
-            self._file.truncate(self._file.tell() - len(rest))
-        elif rest:
-            self.write(b"\n")
 
-    def _take_back(self, n_written: int) -> None:
-        with suppress(OSError):  # what went into a pipe has gone
-            end = self._file.tell()
-            if end == os.fstat(self._file.fileno()).st_size:  # nobody else has written since
-                self._file.truncate(end - n_written)
-
-
-def _last_line(path: Path) -> bytes:
-    """Return the last line if it has no end, or what stands for one that is very long."""
+def _last_line(path: Path, longest: int = 2**20) -> bytes:
+    """Return the last line if it has no end, or dots for one that is very long."""
     with suppress(OSError):  # who may write may not always read
         if stat.S_ISREG(path.stat().st_mode):
             with path.open("rb") as file:
-                start = file.seek(max(0, path.stat().st_size - LONGEST_LINE))
+                start = file.seek(max(0, path.stat().st_size - longest))
                 _, newline, rest = file.read().rpartition(b"\n")
                 return rest if newline or start == 0 else b"..."
     return b""
@@ -286,7 +241,7 @@ def _is_json(text: bytes) -> bool:
 
 @contextmanager
 def opened(place: Path, mode: str, shown: Path) -> Iterator[IO[bytes]]:
-    """Give an open file, whose failures are told of the file that is shown."""
+    """Yield an open file, whose errors name the file that is shown."""
     with naming(shown):
         file = place.open(mode)
     try:
@@ -294,14 +249,14 @@ def opened(place: Path, mode: str, shown: Path) -> Iterator[IO[bytes]]:
         with naming(shown):
             file.close()
     finally:
-        # what could not be written fails again: it has been told
+        # what could not be written fails again: it has been reported
         with suppress(OSError):
             file.close()
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Say of a failure inside which file it was, as the user knows it."""
+    """Have errors inside name a file as the user knows it."""
     try:
         yield
     except OSError as error:
@@ -310,21 +265,9 @@ def naming(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has a folder to itself.
+    """The process that has a folder to itself, on some machine since some time."""
 
-    Attributes
-    ----------
-    token : str
-        A name that nobody else has.
-    host : str
-        The machine.
-    pid : int
-        The process there.
-    since : str
-        When it began.
-    """
-
-    token: str
+    token: str  # a name that no other process has
     host: str
     pid: int
     since: str
@@ -349,21 +292,11 @@ class Holder:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[Holder]:
-    """Have a folder to oneself inside, or say who else has it.
+    """Lock a folder that is there, or raise an error that names the process that has locked it.
 
     A file there names the process, and appears with its content at once. The system locks it
     while that process lives: what a process of this machine left when it was killed is taken
-    over. Of other machines that cannot be told everywhere, and the error says what to do.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder, which is there.
-
-    Yields
-    ------
-    Holder
-        This process.
+    over. Whether one of another machine lives is not known everywhere; the error says what to do.
     """
     mine, path = Holder.here(), folder / LOCK
     with naming(path):
@@ -429,7 +362,7 @@ def _taken_over(part: Path, path: Path, mine: Holder) -> bool:
 
 
 def _is_at(file: int, path: Path) -> bool:
-    """Tell whether an open file still has this name."""
+    """Return whether an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:

@@ -13,38 +13,19 @@ if sys.platform != "win32":
 
 #: A limit this large is none.
 UNLIMITED = 2**60
-#: Where control groups of version 2 and 1 are, and what they call their limit and its use.
-VERSION_2 = ("sys/fs/cgroup", "memory.max", "memory.current")
-VERSION_1 = ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes")
-#: Of what a group uses, files that were read are given back when memory is needed.
-GIVEN_BACK = ("inactive_file", "active_file")
 
 
 def available_bytes(root: Path = Path("/")) -> int | None:
     """Return the bytes that can still be had: the least of what the system and limits leave.
 
-    The free memory of the machine, the limits of the control groups (as of a
-    container or a service) and that of the address space are looked at.
-
-    Parameters
-    ----------
-    root : Path
-        Folder in which the system's ``proc`` and ``sys`` are.
-
-    Returns
-    -------
-    int or None
-        The bytes, at least 0; None where none of these can be read, as on other systems
-        than Linux.
+    These are the free memory of the machine, the limits of the control groups (as of a
+    container or a service) and that of the address space, read in ``proc`` and ``sys`` below the
+    root. None where none of these can be read, as on other systems than Linux.
     """
-    found = [_of_machine(root), *_of_groups(root), _of_address_space(root)]
+    free = _value(root / "proc/meminfo", "MemAvailable:")
+    found = [None if free is None else 1024 * free, *_of_groups(root), _of_address_space(root)]
     known = [left for left in found if left is not None]
     return max(0, min(known)) if known else None
-
-
-def _of_machine(root: Path) -> int | None:
-    free = _value(root / "proc/meminfo", "MemAvailable:")
-    return None if free is None else 1024 * free
 
 
 def _of_groups(root: Path) -> Iterator[int | None]:
@@ -56,33 +37,29 @@ def _of_groups(root: Path) -> Iterator[int | None]:
     with suppress(OSError, ValueError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             number, controllers, name = line.split(":", 2)
-            if number == "0":
-                place, *files = VERSION_2
-            elif "memory" in controllers.split(","):
-                place, *files = VERSION_1
+            if number == "0":  # control groups of version 2
+                place, limit, used = "", "memory.max", "memory.current"
+            elif "memory" in controllers.split(","):  # and of version 1
+                place, limit, used = "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
             else:
                 continue
             inner = Path(name.strip("/"))
             for group in [inner, *inner.parents]:
-                yield _of_group(root / place / group, *files)
+                yield _of_group(root / "sys/fs/cgroup" / place / group, limit, used)
 
 
 def _of_group(group: Path, limit: str, used: str) -> int | None:
     with suppress(OSError, ValueError):  # "max" is no number: there is no limit
-        most = int((group / limit).read_text())
-        if most >= UNLIMITED:
+        left = int((group / limit).read_text())
+        if left >= UNLIMITED:
             return None
-        return most - int((group / used).read_text()) + _given_back(group / "memory.stat")
+        left -= int((group / used).read_text())
+        for name in ("inactive_file", "active_file"):  # given back when memory is needed
+            # version 1 counts files of groups within as a total
+            total = _value(group / "memory.stat", f"total_{name}")
+            left += (_value(group / "memory.stat", name) or 0) if total is None else total
+        return left
     return None
-
-
-def _given_back(stat: Path) -> int:
-    """Return the bytes of files; version 1 counts those of groups within as a total."""
-    found = 0
-    for name in GIVEN_BACK:
-        total = _value(stat, f"total_{name}")
-        found += (_value(stat, name) or 0) if total is None else total
-    return found
 
 
 def _of_address_space(root: Path) -> int | None:

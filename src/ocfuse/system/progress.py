@@ -1,4 +1,4 @@
-"""What a fit is doing, told to whoever wants to know."""
+"""Progress of a fit: a bar, or calls of a function."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,8 +8,6 @@ from typing import TextIO, TypeAlias
 
 #: Called with the stage, the member, and how many of how many steps are done.
 Progress: TypeAlias = Callable[[str, str, int, int], None]
-
-WIDTH = 24
 
 
 class ProgressBar:
@@ -33,19 +31,17 @@ class ProgressBar:
     def __call__(self, stage: str, member: str, done: int, total: int) -> None:
         """Redraw the line, or begin one for a new stage."""
         if self._rewrites:
-            self._redraw(stage, member, done, total)
+            width = 24
+            filled = round(width * done / max(total, 1))
+            bar = "#" * filled + "." * (width - filled)
+            line = f"[{bar}] {stage}: {member} ({done}/{total})"
+            self._longest = max(self._longest, len(line))
+            self.stream.write("\r" + line.ljust(self._longest))
+            self.stream.flush()
         elif stage != self._stage:
             self.stream.write(f"{stage}: {total} steps\n")
             self.stream.flush()
         self._stage = stage
-
-    def _redraw(self, stage: str, member: str, done: int, total: int) -> None:
-        filled = round(WIDTH * done / max(total, 1))
-        bar = "#" * filled + "." * (WIDTH - filled)
-        line = f"[{bar}] {stage}: {member} ({done}/{total})"
-        self._longest = max(self._longest, len(line))
-        self.stream.write("\r" + line.ljust(self._longest))
-        self.stream.flush()
 
     def close(self) -> None:
         """End the line, if there is one."""
@@ -62,7 +58,7 @@ _progress: ContextVar[Progress] = ContextVar("progress", default=silent)
 
 
 def current_progress() -> Progress:
-    """Return whom to tell; ask before threads are started, which do not inherit it."""
+    """Return what to call at every step; ask before threads start, which do not inherit it."""
     return _progress.get()
 
 

@@ -35,9 +35,17 @@ class Holder(BaseEstimator):
 TRUSTED = [f"{__name__}.Holder"]
 
 
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    return save(FeatureEncoder().fit(X), tmp_path_factory.mktemp("saved") / "a").read_bytes()
+
+
 @pytest.fixture
-def path(tmp_path):
-    return save(FeatureEncoder().fit(X), tmp_path / "model.ocf")
+def path(tmp_path, content):
+    """Return a model file to be forged."""
+    path = tmp_path / "model.ocf"
+    path.write_bytes(content)
+    return path
 
 
 def put(node):

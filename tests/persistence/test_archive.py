@@ -12,12 +12,12 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.hardening.parts import Parts, seal, to_npy, zipped
+from benchmarks.hardening.parts import Parts, directory, seal, to_npy, zipped
 from ocfuse import load
 from ocfuse.encoder import FeatureEncoder
 from ocfuse.exceptions import ModelFileError
 from ocfuse.persistence import read_header, save
-from ocfuse.persistence.archive import FEWEST_BYTES, SCHEMA, Archive, Budget
+from ocfuse.persistence.archive import SCHEMA, Archive, Budget
 
 #: What the child has for all files together: seconds of a processor, and bytes beyond its start.
 SECONDS, BYTES = 40, 2**29
@@ -205,8 +205,8 @@ def with_schema(parts, text):
 
 
 def empty_lists(parts):
-    """Return a description of 40 MB that would be a gigabyte."""
-    return with_schema(parts, b"[" + b"[]," * 13_000_000 + b"[]]")
+    """Return a description of 18 MB whose lists would take over half a gigabyte."""
+    return with_schema(parts, b"[" + b"[]," * 6_000_000 + b"[]]")
 
 
 def deep(parts):
@@ -218,8 +218,7 @@ def overlapping(parts):
     content = bytearray(
         zipped([("0" * 8, bytes(2**20))] + [(f"{i:08}", b"") for i in range(1, 50)])
     )
-    starts = [i for i in range(len(content) - 46) if content[i : i + 4] == b"PK\x01\x02"]
-    for start in starts:
+    for start in directory(content):
         content[start + 42 : start + 46] = struct.pack("<I", 0)
     return bytes(content)
 
@@ -227,8 +226,7 @@ def overlapping(parts):
 def longer_when_read(parts):
     """Let entries have no bytes, but take the whole file to be read."""
     content = bytearray(parts.archive())
-    starts = [i for i in range(len(content) - 46) if content[i : i + 4] == b"PK\x01\x02"]
-    for start in starts:
+    for start in directory(content):
         content[start + 20 : start + 28] = struct.pack("<II", len(content), 0)
     return bytes(content)
 
@@ -292,7 +290,7 @@ def test_seeds_that_users_give_are_kept(tmp_path):
 
 def test_a_budget_of_bytes_and_seconds(monkeypatch):
     budget = Budget(10)
-    budget.spend(FEWEST_BYTES)
+    budget.spend(2**28)
     with pytest.raises(ValueError, match="far more memory"):
         budget.spend(1000)
     budget.check_time()
