@@ -167,9 +167,9 @@ class Tally:
 
     def notes(self) -> list[str]:
         """Say what is odd about so many alarms."""
-        from ocfuse.report.words import MANY_ALARMS, MOST  # noqa: PLC0415
+        from ocfuse.report.words import MANY_ALARMS  # noqa: PLC0415
 
-        is_odd = self.rows >= FEWEST_ROWS and self.anomalies > MOST * self.rows
+        is_odd = self.rows >= FEWEST_ROWS and self.anomalies > self.rows / 2
         return [MANY_ALARMS] if is_odd else []
 
 
