@@ -428,6 +428,18 @@ def test_no_change_is_missed_while_others_wait(store, full):
     full()
 
 
+def test_events_are_written_though_one_failed_while_the_next_attempt_was_due(
+    store, full, monkeypatch
+):
+    monkeypatch.setattr(EventStore, "retry_seconds", 0.05)
+    fill(store, 30, thumbnail=PNG + 5000 * b"x")
+    assert "full" in store.trouble
+    with store._lock:
+        store._retry_at = time.monotonic() + 3600  # as of a failure while the timer was waiting
+        full()
+    wait_for(lambda: store.trouble is None)
+
+
 def test_memory_for_events_is_bounded(store, full, monkeypatch):
     monkeypatch.setattr(Unwritten, "most_events", 10)
     monkeypatch.setattr(Unwritten, "most_bytes", 4 * len(PNG))

@@ -490,7 +490,7 @@ class EventStore:
 
     def _retry(self) -> None:
         with self._lock:
-            self._timer = None
+            self._timer, self._retry_at = None, 0.0  # also if a write has failed meanwhile
             self._write()
         self._notify()
 
