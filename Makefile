@@ -53,7 +53,7 @@ test-torch: $(STAMP) .venv/.torch  ## install torch and timm, and run the tests 
 OLDEST := .venv-oldest/bin/python
 NEED_CORE := tests/solvers tests/kernels tests/nearest tests/detectors tests/scores tests/fusion \
     tests/negatives tests/stats tests/tuning tests/ensemble tests/streaming tests/tables tests/report \
-    $(addprefix tests/cli/test_,fit.py score.py watch.py streams.py) \
+    $(addprefix tests/cli/test_,fit.py score.py watch.py score_files.py) \
     tests/ordinary tests/persistence tests/system/test_files.py \
     $(addprefix tests/test_,explain.py encoder.py metrics.py)
 test-oldest: .venv-oldest/.stamp  ## run the tests of core and tool with the oldest supported versions

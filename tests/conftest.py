@@ -47,7 +47,7 @@ MARKS = {
     "tests/test_examples.py": "e2e",
     "tests/test_tutorials.py": "e2e",
     "tests/report/test_browser.py": "browser",
-    "tests/report/test_printing.py::test_a_real_browser_prints_pages": "browser",
+    "tests/report/test_page.py::test_a_real_browser_prints_pages": "browser",
     "tests/serve/test_dashboard_browser.py": "browser",
     "tests/distributed/": "slow",
     "tests/faults/": "slow",

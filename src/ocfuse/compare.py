@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import Any
 
@@ -45,43 +45,19 @@ __all__ = [
 DEFAULT = "FusedDetector()"
 RULES = ("sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom")
 FUSIONS = ("competence", "local-lp", "lp", "cascade", "stacking", "single-best")
-MEASURES = ("auc", "gmean", "false_alarms", "seconds")
-#: Columns of the table that is shown: heading, and how a figure is written.
-SHOWN = {
-    "auc": ("AUC", ".3f"),
-    "auc_sd": ("sd", ".3f"),
-    "rank": ("rank", ".1f"),
-    "gmean": ("G-mean", ".3f"),
-    "false_alarms": ("false alarms", ".3f"),
-    "seconds": ("seconds", ".2f"),
-}
-
 #: Shares of the normals to learn from and to set thresholds by; the others are tested.
 TRAIN, VALIDATION = 0.6, 0.2
-#: Below these a comparison says nothing.
-FEWEST_NORMALS, FEWEST_ANOMALIES, FEWEST_GROUPS = 30, 5, 5
-#: Below this an AUC is coarse.
-FEW_ANOMALIES = 20
+#: Normals below which a comparison says nothing.
+FEWEST_NORMALS = 30
 Results = dict[str, dict[str, Any]]
-
-#: Longest reason that is kept of a failure.
-LONGEST_REASON = 160
-#: What says nothing about a system: the measuring is wrong, or the machine is at its end.
-NOT_ITS_FAULT = (InconsistentMeasuresError, MemoryError, OSError)
 
 
 @dataclass(frozen=True)
 class Rows:
     """Row numbers of one split; no row is in two of them.
 
-    Parameters
-    ----------
-    train, validation : ndarray
-        Normals to learn from, and normals to set thresholds by.
-    test : ndarray
-        Rows to be told apart.
-    is_normal : ndarray of bool
-        The truth about the test.
+    Members learn from the normals of `train`, thresholds are set by those of `validation`;
+    `is_normal` is the truth about the rows of `test`.
     """
 
     train: IntArray
@@ -93,19 +69,8 @@ class Rows:
 class Draws:
     """Splits of the rows; tested ones with gaps that training has not are counted.
 
-    Parameters
-    ----------
-    X : array or data frame
-        All rows.
-    y : ndarray
-        +1, 0 or -1 for each.
-    max_rows : int
-        Most normals, and most anomalies, of a split.
-    seed : int
-        Of all splits.
-    groups : ndarray, default=None
-        Number of the group of each row; normals of one group are all learned from, all
-        for the thresholds, or all tested.
+    A split has at most `max_rows` normals, and as many anomalies. Normals of one group are all
+    learned from, all for the thresholds, or all tested.
     """
 
     def __init__(
@@ -117,19 +82,29 @@ class Draws:
         groups: NDArray[np.int64] | None = None,
     ) -> None:
         self.normals, self.anomalies = np.flatnonzero(y == NORMAL), np.flatnonzero(y == ANOMALY)
-        _require(len(self.normals), len(self.anomalies))
+        n_normals, n_anomalies, fewest = len(self.normals), len(self.anomalies), 5
+        if n_normals < FEWEST_NORMALS or n_anomalies < fewest:
+            raise InvalidInputError(
+                f"At least {FEWEST_NORMALS} rows labelled normal (+1) and {fewest} labelled "
+                f"anomaly (-1) are needed to compare systems. Got {n_normals} and {n_anomalies}."
+            )
+        n_groups = fewest if groups is None else len(np.unique(groups[self.normals]))
+        if n_groups < fewest:
+            raise InvalidInputError(
+                f"At least {fewest} groups with normal rows are needed to compare systems. "
+                f"Got {n_groups}. Compare without groups, knowing that it is too optimistic."
+            )
         self.groups = groups
-        if groups is not None:
-            _require_groups(len(np.unique(groups[self.normals])))
         self.n_normals = min(len(self.normals), max_rows)
         self.n_anomalies = min(len(self.anomalies), max_rows)
-        self.gaps = _gaps(X)
+        table = X.to_pandas() if hasattr(X, "to_pandas") else X  # of polars
+        self.gaps = np.asarray(table.isna() if hasattr(table, "isna") else np.isnan(table))
         self.seed, self.n_judged = seed, 0
         #: Normals and anomalies that each split has tested.
         self.tested: list[tuple[int, int]] = []
 
     def warn(self, rate: float) -> None:
-        """Tell if there are too few rows for the rate."""
+        """Warn if there are too few rows for the rate."""
         n = round(VALIDATION * self.n_normals)
         if n + 1 < 1 / rate:
             warnings.warn(
@@ -141,9 +116,9 @@ class Draws:
             )
 
     def warn_of_tests(self) -> None:
-        """Tell if too few anomalies were tested for differences to mean much."""
+        """Warn if too few anomalies were tested for differences to mean much."""
         fewest = min(n_anomalies for _, n_anomalies in self.tested)
-        if fewest < FEW_ANOMALIES:
+        if fewest < 20:  # an AUC is coarse
             warnings.warn(
                 f"{count(fewest, 'tested anomaly is', 'tested anomalies are')} few: each is worth "
                 f"{1 / fewest:.2f} of an AUC. Take smaller differences for nothing.",
@@ -167,38 +142,16 @@ class Draws:
     def _parts(self, normals: IntArray) -> list[IntArray]:
         """Cut normals into three parts, between groups if there are some."""
         if self.groups is None:
-            return np.split(normals, _cuts(len(normals)))
+            return np.split(normals, self._cuts(len(normals)))
         groups = self.groups[normals]
         _, first, code = np.unique(groups, return_index=True, return_inverse=True)
         place = np.argsort(np.argsort(first))[code]  # groups in the order in which they were drawn
-        part = np.searchsorted(_cuts(len(first)), place, side="right")
+        part = np.searchsorted(self._cuts(len(first)), place, side="right")
         return [normals[part == i] for i in range(3)]
 
-
-def _cuts(n: int) -> list[int]:
-    return [round(TRAIN * n), round((TRAIN + VALIDATION) * n)]
-
-
-def _require_groups(n: int) -> None:
-    if n < FEWEST_GROUPS:
-        raise InvalidInputError(
-            f"At least {FEWEST_GROUPS} groups with normal rows are needed to compare systems. "
-            f"Got {n}. Compare without groups, knowing that it is too optimistic."
-        )
-
-
-def _gaps(X: Any) -> NDArray[np.bool_]:
-    """Tell which values of an array, or of a data frame of pandas or polars, are missing."""
-    table = X.to_pandas() if hasattr(X, "to_pandas") else X
-    return np.asarray(table.isna() if hasattr(table, "isna") else np.isnan(table))
-
-
-def _require(n_normals: int, n_anomalies: int) -> None:
-    if n_normals < FEWEST_NORMALS or n_anomalies < FEWEST_ANOMALIES:
-        raise InvalidInputError(
-            f"At least {FEWEST_NORMALS} rows labelled normal (+1) and {FEWEST_ANOMALIES} labelled "
-            f"anomaly (-1) are needed to compare systems. Got {n_normals} and {n_anomalies}."
-        )
+    @staticmethod
+    def _cuts(n: int) -> list[int]:
+        return [round(TRAIN * n), round((TRAIN + VALIDATION) * n)]
 
 
 @dataclass(frozen=True)
@@ -213,16 +166,7 @@ class SplitScores:
 class SharedFit:
     """The members of a detector, fitted once on the training rows of a split.
 
-    Parameters
-    ----------
-    X : array or data frame
-        All rows.
-    rows : Rows
-        Which of them is for what.
-    detector : FusedDetector
-        Whose members, normaliser and pseudo-anomalies are used; it is not changed.
-    groups : Groups, default=None
-        Number of the group of each row.
+    Members, normaliser and pseudo-anomalies are those of the detector, which is not changed.
     """
 
     def __init__(
@@ -241,8 +185,19 @@ class SharedFit:
     def _members(self) -> tuple[Learned, FloatArray, FloatArray, float]:
         """Learned members, the encoded rows, what the members say of them, and seconds."""
         begin = time.process_time()
+        detector = self.detector
+        seed = int(check_random_state(detector.random_state).randint(np.iinfo(np.int32).max))
+        recipe = Recipe(
+            detector.members,
+            "sum",  # costs least; `fuse` replaces it
+            detector.normaliser,
+            detector.negatives,
+            seed,
+            detector.n_jobs,
+            silent,
+        )
         y = np.zeros(len(self.rows.train), dtype=np.int64)
-        learned = Learned(Table(self.train, y, self.groups), _recipe(self.detector))
+        learned = Learned(Table(self.train, y, self.groups), recipe)
         encoded = learned.encoder.transform(self.asked)
         S = learned.pool.score_samples(encoded)
         return learned, encoded, S, time.process_time() - begin
@@ -275,20 +230,6 @@ class SharedFit:
         return SplitScores(scores[:n], scores[n:], seconds)
 
 
-def _recipe(detector: FusedDetector) -> Recipe:
-    """Return how the detector would learn, with the rule that costs least in place of a fusion."""
-    seed = int(check_random_state(detector.random_state).randint(np.iinfo(np.int32).max))
-    return Recipe(
-        detector.members,
-        "sum",
-        detector.normaliser,
-        detector.negatives,
-        seed,
-        detector.n_jobs,
-        silent,
-    )
-
-
 @dataclass(frozen=True)
 class System:
     """What is run on a cell.
@@ -315,26 +256,21 @@ class System:
 def run_system(system: System, context: Any) -> Results:
     """Return the results; a failure is kept, not raised, if it is one of the system.
 
-    Warnings are not kept: what they would tell of a result belongs in it.
+    Warnings are not kept: what they would say of a result belongs in it.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return system.run(context)
         except Exception as error:
-            if _is_not_its_fault(error):
-                raise
-            reason = f"{type(error).__name__}: {error}".splitlines()[0][:LONGEST_REASON]
+            cause: BaseException | None = error
+            while cause is not None:  # a member that had no memory is a MemberError
+                # the measuring is wrong, or the machine is at its end: not the system's fault
+                if isinstance(cause, InconsistentMeasuresError | MemoryError | OSError):
+                    raise
+                cause = cause.__cause__
+            reason = f"{type(error).__name__}: {error}".splitlines()[0][:160]
             return {system.name: {"failure": reason}}
-
-
-def _is_not_its_fault(error: BaseException | None) -> bool:
-    """Look for the reasons of an error too: a member that had no memory is a MemberError."""
-    while error is not None:
-        if isinstance(error, NOT_ITS_FAULT):
-            return True
-        error = error.__cause__
-    return False
 
 
 @dataclass(frozen=True)
@@ -394,12 +330,13 @@ class Comparison:
         ranks = mean_ranks(areas)
         kinds = {record["system"]: record["kind"] for record in self.records}
         reasons = {r["system"]: r["failure"] for r in self.records if "failure" in r}
-        means = {measure: _mean(self.values(measure)) for measure in MEASURES}
+        measures = ("auc", "gmean", "false_alarms", "seconds")
+        means = {measure: _mean(self.values(measure)) for measure in measures}
         rows = [
             {
                 "system": name,
                 "kind": kinds[name],
-                **{measure: means[measure][j] for measure in MEASURES},
+                **{measure: means[measure][j] for measure in measures},
                 "auc_sd": _deviation(areas[:, j]),
                 "rank": float(ranks[j]),
                 "failed": int(np.isnan(areas[:, j]).sum()),
@@ -415,12 +352,20 @@ class Comparison:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return headings, and a row of text per system, the best mean AUC first."""
-        heads = ["system", "kind", *(heading for heading, _ in SHOWN.values())]
-        shown = [(key, form) for key, (_, form) in SHOWN.items()]
-        return heads, [
-            [row["system"], row["kind"], *(_figure(row[key], form) for key, form in shown)]
-            for row in self.summary()
-        ]
+        shown = {  # by heading: a measure, and how it is written
+            "AUC": ("auc", ".3f"),
+            "sd": ("auc_sd", ".3f"),
+            "rank": ("rank", ".1f"),
+            "G-mean": ("gmean", ".3f"),
+            "false alarms": ("false_alarms", ".3f"),
+            "seconds": ("seconds", ".2f"),
+        }
+        rows = []
+        for row in self.summary():
+            cells = [(row[key], form) for key, form in shown.values()]
+            texts = ["-" if value is None else format(value, form) for value, form in cells]
+            rows.append([row["system"], row["kind"], *texts])
+        return ["system", "kind", *shown], rows
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks, with what can be concluded from it."""
@@ -443,11 +388,15 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """Say what can be concluded, and what cannot."""
+        tested = "the other normals and the anomalies are"
+        if self.tested:
+            normals, anomalies = (_range(numbers) for numbers in zip(*self.tested, strict=True))
+            tested = f"{normals} other normals and {anomalies} of {self.n_anomalies} anomalies are"
         notes = [
             f"{count(self.n_splits, 'random split')} of the same rows: {TRAIN:.0%} of the "
             f"{'groups' if self.is_grouped else f'{self.n_normals} normals'} to learn from, "
             f"{VALIDATION:.0%} for the thresholds of members, rules and fusions; "
-            f"{self._tested()} tested. {DEFAULT} sets its own threshold. No label is learned from.",
+            f"{tested} tested. {DEFAULT} sets its own threshold. No label is learned from.",
             "The splits share rows, so they are no independent trials: no test of significance "
             "holds here. They say how much the split matters on this table, and nothing about "
             "other data or other kinds of anomalies.",
@@ -464,17 +413,6 @@ class Comparison:
                 "in a column that was complete in training, and were judged by the others."
             )
         return notes
-
-    def _tested(self) -> str:
-        """Say how many rows a split has tested."""
-        if not self.tested:
-            return "the other normals and the anomalies are"
-        normals, anomalies = (_range(numbers) for numbers in zip(*self.tested, strict=True))
-        return f"{normals} other normals and {anomalies} of {self.n_anomalies} anomalies are"
-
-
-def _figure(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
 
 
 def compare(
@@ -570,15 +508,13 @@ def _run(split: int, fit: SharedFit) -> list[dict[str, Any]]:
             results[name] = {"kind": "member", **_measured(fit, scored)}
     for kind, names in (("rule", RULES), ("fusion", FUSIONS)):
         for name in names:
-            results[name] = {"kind": kind, **run_system(_fused(name, kind), fit)[name]}
+            system = System(name, kind, "", partial(_run_fusion, name))
+            results[name] = {"kind": kind, **run_system(system, fit)[name]}
     return [{"split": split, "system": name, **found} for name, found in results.items()]
 
 
-def _fused(name: str, kind: str) -> System:
-    def run(fit: SharedFit) -> Results:
-        return {name: _measured(fit, fit.fuse(name))}
-
-    return System(name, kind, "", run)
+def _run_fusion(name: str, fit: SharedFit) -> Results:
+    return {name: _measured(fit, fit.fuse(name))}
 
 
 def _measured(fit: SharedFit, scored: SplitScores, offset: float | None = None) -> dict[str, float]:

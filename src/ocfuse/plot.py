@@ -23,8 +23,6 @@ Axes: TypeAlias = Any
 
 #: After Okabe and Ito: told apart by the colour-blind, and by their lightness.
 NORMAL, ALARM, QUIET, INK = "#0072B2", "#D55E00", "#8B98A5", "#222222"
-#: Members up to which figures are written into the map of agreement.
-MOST_WRITTEN = 12
 
 
 def scores(
@@ -178,7 +176,7 @@ def agreement(member_scores: ArrayLike, names: Sequence[str], *, ax: Axes | None
     ax = _axes(ax)
     R = rank_correlation(S)
     image = ax.imshow(R, cmap="RdBu", vmin=-1, vmax=1, interpolation="nearest")
-    for i, j in np.ndindex(*R.shape) if len(R) <= MOST_WRITTEN else ():
+    for i, j in np.ndindex(*R.shape) if len(R) <= 12 else ():  # of more, figures are too small
         colour = "white" if abs(R[i, j]) > 0.7 else INK
         ax.text(j, i, f"{R[i, j]:.2f}", ha="center", va="center", color=colour, fontsize="x-small")
     _name_ticks(ax.xaxis, names)

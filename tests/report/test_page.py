@@ -1,16 +1,18 @@
-"""The page is complete in itself, and what users write cannot become markup."""
+"""The page is complete in itself, texts of users cannot become markup, and browsers print it."""
 
 import base64
 import hashlib
 import json
 import re
+import shutil
+import stat
 from html.parser import HTMLParser
 
 import pytest
 
-from ocfuse.exceptions import MissingPackageError
+from ocfuse.exceptions import MissingPackageError, OcfuseError
 from ocfuse.report import make_report
-from ocfuse.report.page import Report
+from ocfuse.report.page import Report, find_browser, print_pdf
 from ocfuse.system import packages
 from tests.report import examples
 
@@ -126,3 +128,53 @@ def test_missing_jinja_names_the_extra(monkeypatch):
     monkeypatch.setattr(packages.importlib, "import_module", refuse)
     with pytest.raises(MissingPackageError, match=r"jinja2 .* pip install 'ocfuse\[tool\]'"):
         make_report(examples.bare_data())
+
+
+@pytest.fixture
+def make_browser(tmp_path, monkeypatch):
+    """Return a function that makes a script the only browser on the PATH."""
+
+    def make(script):
+        path = tmp_path / "bin" / "google-chrome"
+        path.parent.mkdir()
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", str(path.parent))
+        return path
+
+    return make
+
+
+def test_no_browser(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingPackageError, match=r"chromium.* is on the PATH\. Install"):
+        Report("").save(tmp_path / "r.pdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_browser_prints_is_written(tmp_path, make_browser):
+    browser = make_browser(
+        'for a; do case "$a" in --print-to-pdf=*) echo "%PDF" > "${a#*=}";; esac; done'
+    )
+    assert find_browser() == str(browser)
+    assert Report("").save(tmp_path / "r.PDF").read_bytes() == b"%PDF\n"
+
+
+def test_a_browser_that_fails_is_quoted(tmp_path, make_browser):
+    make_browser("echo no display >&2; exit 1")
+    with pytest.raises(OcfuseError, match=r"google-chrome printed no PDF\. It said: no display"):
+        Report("").save(tmp_path / "r.pdf")
+
+
+def test_a_browser_that_hangs_is_given_up(make_browser):
+    make_browser("exec /bin/sleep 30")
+    with pytest.raises(OcfuseError, match=r"nothing within 0\.2 s"):
+        print_pdf("", seconds=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_a_real_browser_prints_pages(tmp_path):
+    content = make_report(examples.full_data()).save(tmp_path / "r.pdf").read_bytes()
+    assert content.startswith(b"%PDF-")
+    assert len(content) > 50_000

@@ -14,6 +14,7 @@ import time
 import httpx
 import pytest
 
+from ocfuse.serve.database import Choice
 from ocfuse.serve.event_store import EventStore
 from tests.serve.asking import connect, get
 from tests.serve.looking import PNG, TOKEN, Running, Watched
@@ -366,7 +367,7 @@ def test_events_are_filtered_older_ones_fetched_and_saved(watched, visit, server
     with page.expect_download() as download:
         page.get_by_role("link", name="Export CSV").click()
     saved = download.value.path().read_bytes().decode()
-    assert saved == "".join(watched.events.csv(stream="line-0", acknowledged=False))
+    assert saved == "".join(watched.events.csv(Choice(stream="line-0", acknowledged=False)))
     page.locator("#show-state").select_option("all")
     page.locator("#show-source").select_option("all")
     with page.expect_download() as download:

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocfuse.serve.decoding import ARROW, CSV, JSON, _is_deep, decode
+from ocfuse.serve.decoding import _is_deep, decode
 from ocfuse.serve.errors import ServeError
 from ocfuse.serve.settings import Limits
 
+JSON, CSV = "application/json", "text/csv"
+ARROW = "application/vnd.apache.arrow.stream"
 LIMITS = Limits(rows=5, columns=4, nesting=4, body_bytes=2**20)
 
 

@@ -26,7 +26,7 @@ from ocfuse.serve import server as module
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.server import Server, open_socket
 from ocfuse.serve.settings import Settings
-from ocfuse.serve.telemetry import MOST_ALIKE, JsonLines, Sparing
+from ocfuse.serve.telemetry import JsonLines, Sparing
 from tests.cli.cases import process
 from tests.serve.asking import ASKED, connect, get, rows
 
@@ -201,7 +201,7 @@ def test_who_keeps_a_connection_for_nothing_is_closed(make_service, monkeypatch)
             wordy.settimeout(60)
             wordy.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 200_000)
             assert b" 400 " in wordy.recv(100)
-        monkeypatch.setattr(module, "MOST_UNREAD", 50_000)
+        monkeypatch.setattr(Server, "most_unread", 50_000)
         pings = (b"\x89\xfd" + bytes(4) + b"p" * 125) * 500
         with socket.create_connection((host, port)) as deaf:
             deaf.settimeout(60)
@@ -242,7 +242,7 @@ def served(service):
 )
 def test_a_crowd_of_half_open_connections_keeps_nobody_out(make_service, monkeypatch, half):
     """Every request is answered while they are there, and a stream goes on."""
-    monkeypatch.setattr(module, "MOST_SILENT", 100)
+    monkeypatch.setattr(module.Connections, "most_silent", 100)
     with (
         served(make_service({"requests": 100}, reload_seconds=0)) as (server, where),
         contextlib.ExitStack() as opened,
@@ -286,14 +286,14 @@ def test_few_files_are_shared_out():
             self.cycle = cycle
             self.transport = SimpleNamespace(abort=lambda: gone.append(self))
 
-    gone, crowd = [], module.Crowd(most=4)
+    gone, connections = [], module.Connections(most=4)
     busy = [Connected(SimpleNamespace(response_complete=False)) for _ in range(3)]
     known = Connected(SimpleNamespace(response_complete=True))
     silent = [Connected() for _ in range(3)]
     for one in (known, *busy, *silent):
-        crowd.add(one)
+        connections.add(one)
     assert gone == [known, silent[0], silent[1]]
-    assert set(crowd) == {*busy, silent[2]}
+    assert set(connections) == {*busy, silent[2]}
 
 
 def test_one_fault_many_times_is_a_few_lines():
@@ -311,11 +311,11 @@ def test_one_fault_many_times_is_a_few_lines():
         log(logging.WARNING, "Invalid HTTP request received.")
         log(logging.INFO, "request")
     assert Counter(line["event"] for line in lines) == {
-        "Invalid HTTP request received.": MOST_ALIKE, "request": 1000,
+        "Invalid HTTP request received.": 20, "request": 1000,
     }  # fmt: skip
     now[0] = 61.0
     log(logging.INFO, "request")
-    assert lines[-1]["left_out_before"] == {"Invalid HTTP request received.": 1000 - MOST_ALIKE}
+    assert lines[-1]["left_out_before"] == {"Invalid HTTP request received.": 980}
     log(logging.WARNING, "Invalid HTTP request received.")
     assert "left_out_before" not in lines[-1]
     assert lines[-1]["level"] == "warning"

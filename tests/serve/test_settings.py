@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve.database import Retention
-from ocfuse.serve.settings import Limits, Settings, is_loopback, named_models, read_token
+from ocfuse.serve.settings import Limits, Retention, Settings, is_loopback, named_models, read_token
 
 MODELS = {"m": Path("m.ocf")}
 TOKEN = "0123456789abcdef"

@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ocfuse import load
 from ocfuse.serve.app import create_app
+from ocfuse.serve.database import Choice
 from ocfuse.serve.settings import Limits, Settings
 from ocfuse.serve.stream import RunFeed, Streams
 from ocfuse.serve.telemetry import Metrics
@@ -68,7 +69,7 @@ def tell(stream, **message):
 
 
 def events_of(running, stream):
-    return running.service.events.list(stream=stream)
+    return running.service.events.list(choice=Choice(stream=stream))
 
 
 def test_scores_are_those_of_the_model(open_stream, model_files):

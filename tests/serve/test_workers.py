@@ -14,6 +14,7 @@ import pytest
 
 from ocfuse.exceptions import OcfuseWarning
 from ocfuse.serve.errors import ServeError
+from ocfuse.serve.routes import RequestHandler
 from ocfuse.serve.scoring import RowScorer, RunScorer
 from ocfuse.serve.telemetry import noted
 from ocfuse.serve.workers import Bounded
@@ -177,9 +178,9 @@ def test_an_explanation_is_bounded_by_rows_and_columns(make_service):
 
 def test_rows_are_explained_in_parts_as_at_once(make_service, monkeypatch):
     service = make_service()
-    monkeypatch.setattr("ocfuse.serve.routes.EXPLAINED_PART", 1000)
+    monkeypatch.setattr(RequestHandler, "explained_part", 1000)
     whole = ask(service, "/v1/explain", {"rows": rows(7)}).json()["results"]
-    monkeypatch.setattr("ocfuse.serve.routes.EXPLAINED_PART", 7)
+    monkeypatch.setattr(RequestHandler, "explained_part", 7)
     parts = ask(service, "/v1/explain", {"rows": rows(7)}).json()["results"]
     assert [one["words"] for one in parts] == [one["words"] for one in whole]
     assert [one["score"] for one in parts] == pytest.approx([one["score"] for one in whole])
@@ -187,7 +188,7 @@ def test_rows_are_explained_in_parts_as_at_once(make_service, monkeypatch):
 
 def test_an_explanation_that_nobody_waits_for_ends(make_service, monkeypatch):
     service = make_service({"seconds": 0.2})
-    monkeypatch.setattr("ocfuse.serve.routes.EXPLAINED_PART", 1)
+    monkeypatch.setattr(RequestHandler, "explained_part", 1)
     n_parts, go_on, explain = [], threading.Event(), RowScorer.explain
 
     def slowly(scorer, features):

@@ -165,9 +165,9 @@ class Tally:
 
     def notes(self) -> list[str]:
         """Return what is odd about so many alarms; of fewer than 10 rows nothing is."""
-        from ocfuse.report.words import MANY_ALARMS, MOST  # noqa: PLC0415
+        from ocfuse.report.words import MANY_ALARMS  # noqa: PLC0415
 
-        is_odd = self.rows >= 10 and self.anomalies > MOST * self.rows
+        is_odd = self.rows >= 10 and self.anomalies > self.rows / 2
         return [MANY_ALARMS] if is_odd else []
 
 

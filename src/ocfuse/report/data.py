@@ -11,19 +11,6 @@ from ocfuse.explain import Explanation, Reading
 from ocfuse.scores import ConformalCalibrator, conformal_threshold
 from ocfuse.system.packages import slow
 
-#: Positions of the slider above and below the lowest normal score.
-N_WITHIN, N_BELOW = 160, 40
-#: The slider ends where so many normal rows would raise an alarm.
-HIGHEST_RATE = 0.5
-
-#: Stated rates at which the others are shown.
-RATES = np.round(np.geomspace(0.005, 0.5, 25), 5)
-#: Fewest rows of each half by which the other is judged.
-FEWEST_HALF = 10
-#: Share of the draws of normal rows that the band covers.
-COVERED = 0.9
-N_P_BINS = 20
-
 
 @dataclass(frozen=True)
 class Embedding:
@@ -164,18 +151,10 @@ class ReportData:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Alarms at increasing thresholds, counted over all rows.
+    """Increasing thresholds, their false-alarm rates, and the rows that would raise an alarm.
 
-    Attributes
-    ----------
-    values, rates : ndarray of shape (k,)
-        Thresholds and their false-alarm rates.
-    alarms : ndarray of shape (k,)
-        Rows that would raise an alarm.
-    found, wrong : ndarray of shape (k,) or None
-        Those among them that are labelled anomalies, and normal; None without labels.
-    start : int
-        Position of the detector's own threshold.
+    Of these, `found` are labelled anomalies and `wrong` are labelled normal; None without
+    labels. `start` is the position of the detector's own threshold.
     """
 
     values: FloatArray
@@ -188,7 +167,14 @@ class Thresholds:
 
 def tabulate(data: ReportData) -> Thresholds:
     """Count the alarms at every position of the slider."""
-    values = _positions(data)
+    normal = data.normal_scores
+    # finer where alarms are rare, up to where half of the normal rows would raise one
+    last = max(len(normal) // 2, 1)
+    ranks = np.unique(np.geomspace(1, last, min(160, last)).round().astype(np.intp)) - 1
+    # below all normal rows, evenly in the logarithm of the distance from the lowest
+    lowest = min(normal[0], data.scores.min())
+    below = normal[0] - np.expm1(np.linspace(0, np.log1p(normal[0] - lowest), 40))
+    values = np.unique(np.concatenate([normal[ranks], below, [data.offset]]))
     found = wrong = None
     if data.labels is not None:
         found = _count_below(data.scores[data.labels < 0], values)
@@ -203,18 +189,6 @@ def tabulate(data: ReportData) -> Thresholds:
     )
 
 
-def _positions(data: ReportData) -> FloatArray:
-    """Return thresholds: finer where alarms are rare, and some below all normal rows."""
-    normal = data.normal_scores
-    n = len(normal)
-    last = max(int(HIGHEST_RATE * n), 1)
-    ranks = np.unique(np.geomspace(1, last, min(N_WITHIN, last)).round().astype(np.intp)) - 1
-    lowest = min(normal[0], data.scores.min())
-    # evenly in the logarithm of the distance from the lowest normal score
-    below = normal[0] - np.expm1(np.linspace(0, np.log1p(normal[0] - lowest), N_BELOW))
-    return np.unique(np.concatenate([normal[ranks], below, [data.offset]]))
-
-
 def _count_below(scores: FloatArray, values: FloatArray) -> IntArray:
     return np.searchsorted(np.sort(scores), values, side="left")
 
@@ -223,17 +197,10 @@ def _count_below(scores: FloatArray, values: FloatArray) -> IntArray:
 class Trust:
     """Stated rates beside those that were measured; NaN where nothing can be said.
 
-    Attributes
-    ----------
-    rates : ndarray of shape (k,)
-        Stated rates.
-    low, high : ndarray of shape (k,)
-        Where the true rate lies in 9 of 10 draws of as many normal rows, or groups of them.
-    held_out : ndarray of shape (k,)
-        Rate on each half of the training rows, by the threshold of the other.
-    fresh : ndarray of shape (k,)
-        Share of the rows of the report that would raise an alarm: of those that are
-        labelled normal, if there are some, and else of those not labelled anomaly.
+    Between `low` and `high` the true rate lies in 9 of 10 draws of as many normal rows, or
+    groups of them. `held_out` is the rate on each half of the training rows by the threshold of
+    the other, `fresh` the share of the rows of the report that would raise an alarm: of those
+    that are labelled normal, if there are some, and else of those not labelled anomaly.
     """
 
     rates: FloatArray
@@ -245,18 +212,22 @@ class Trust:
 
 def compare_rates(data: ReportData) -> Trust:
     """Compare stated rates with measured ones."""
+    rates = np.round(np.geomspace(0.005, 0.5, 25), 5)
     n = data.n_independent
-    k = np.clip(np.floor(RATES * (n + 1)), 1, n)
+    k = np.clip(np.floor(rates * (n + 1)), 1, n)
     # the true rate below the k-th smallest of n scores is a Beta variable
-    tails = [[(1 - COVERED) / 2], [(1 + COVERED) / 2]]
+    covered = 0.9
+    tails = [[(1 - covered) / 2], [(1 + covered) / 2]]
     low, high = slow("scipy.stats").beta.ppf(tails, k, n + 1 - k)
-    reached = n + 1 >= 1 / RATES
+    reached = n + 1 >= 1 / rates
+    p_values = judged_normal(data)
+    fresh = [np.mean(p_values <= rate) if len(p_values) else np.nan for rate in rates]
     return Trust(
-        rates=RATES,
+        rates=rates,
         low=np.where(reached, low, np.nan),
         high=np.where(reached, high, np.nan),
-        held_out=_halves(data.held_out_scores),
-        fresh=_shares(judged_normal(data)),
+        held_out=_halves(data.held_out_scores, rates),
+        fresh=np.array(fresh),
     )
 
 
@@ -267,13 +238,6 @@ def judged_normal(data: ReportData) -> FloatArray:
     return data.p_values[data.labels > 0]
 
 
-def _shares(p_values: FloatArray) -> FloatArray:
-    """Return the share of p-values up to each rate."""
-    if not len(p_values):
-        return np.full(len(RATES), np.nan)
-    return np.array([np.mean(p_values <= rate) for rate in RATES])
-
-
 def whose(data: ReportData) -> str:
     """Say which rows the measured rate is of."""
     if has_normals(data):
@@ -282,25 +246,25 @@ def whose(data: ReportData) -> str:
 
 
 def has_normals(data: ReportData) -> bool:
-    """Tell whether some rows are labelled normal."""
+    """Return whether some rows are labelled normal."""
     return data.labels is not None and bool((data.labels > 0).any())
 
 
-def count_p_values(p_values: FloatArray) -> list[int]:
+def count_p_values(p_values: FloatArray, n_bins: int = 20) -> list[int]:
     """Count p-values in bars of equal width; those of normal rows are even."""
-    counts, _ = np.histogram(p_values, bins=N_P_BINS, range=(0.0, 1.0))
+    counts, _ = np.histogram(p_values, bins=n_bins, range=(0.0, 1.0))
     return [int(count) for count in counts]
 
 
-def _halves(scores: FloatArray) -> FloatArray:
+def _halves(scores: FloatArray, rates: FloatArray, fewest: int = 10) -> FloatArray:
     """Judge the first half of the rows by the second, and the second by the first."""
     first, second = np.array_split(scores, 2)
-    fewest = min(len(first), len(second))
-    measured = np.full(len(RATES), np.nan)
-    if fewest < FEWEST_HALF:
+    n = min(len(first), len(second))
+    measured = np.full(len(rates), np.nan)
+    if n < fewest:
         return measured
-    for i in np.flatnonzero(fewest + 1 >= 1 / RATES):
-        by_first, _ = conformal_threshold(first, RATES[i])
-        by_second, _ = conformal_threshold(second, RATES[i])
+    for i in np.flatnonzero(n + 1 >= 1 / rates):
+        by_first, _ = conformal_threshold(first, rates[i])
+        by_second, _ = conformal_threshold(second, rates[i])
         measured[i] = (np.mean(second < by_first) + np.mean(first < by_second)) / 2
     return measured

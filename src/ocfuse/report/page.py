@@ -24,20 +24,6 @@ from ocfuse.system.packages import needed
 
 #: Parts of the script; the first draws for the others, the last starts them.
 SCRIPTS = ("tools", "scores", "time", "rows", "map", "members", "trust", "page")
-#: Events listed on the page; the others are only drawn.
-MOST_EVENTS = 50
-
-#: Programs that can print a page without a window, in the order in which they are tried.
-BROWSERS = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-    "msedge",
-)
-#: Seconds after which a browser that has not printed is given up.
-PATIENCE = 120
 
 
 @dataclass(frozen=True)
@@ -97,6 +83,7 @@ def make_report(data: ReportData) -> Report:
         The page.
     """
     jinja2 = needed("jinja2", "to make a report")
+    markup = jinja2.utils.markupsafe.Markup
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -110,21 +97,25 @@ def make_report(data: ReportData) -> Report:
         "counted": words.count,
         "reason_words": words.reason_words,
     }
-    style, script = _read("report.css"), _script()
+    style, parts = _read("report.css"), "\n".join(_read(f"{name}.js") for name in SCRIPTS)
+    script = f'"use strict";\n(() => {{\n{parts}}})();\n'  # leaves no names behind
     page = environment.get_template("report.html").render(
         **_texts(data),
         data=data,
-        style=jinja2.utils.markupsafe.Markup(style),
-        script=jinja2.utils.markupsafe.Markup(script),
-        policy=_policy(style, script),
-        payload=jinja2.utils.markupsafe.Markup(to_json(data)),
+        style=markup(style),
+        script=markup(script),
+        # lets this style and this script run, and nothing else
+        policy="default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'",
+        payload=markup(to_json(data)),
     )
     return Report(page)
 
 
 def _texts(data: ReportData) -> dict[str, Any]:
-    """Return what the page says."""
+    """Return the texts and counts of the page."""
     events = words.events(data)
+    n_timed = 0 if data.times is None else int(np.isfinite(data.times).sum())
     return {
         "headline": words.headline(data),
         "verdict": words.verdict(data),
@@ -135,19 +126,16 @@ def _texts(data: ReportData) -> dict[str, Any]:
         "notes": words.notes(data),
         "n_alarms": int(data.is_alarm.sum()),
         "ranked": _ranked(data),
-        "events": [_event(data, i, event) for i, event in enumerate(events[:MOST_EVENTS])],
+        # the others are only drawn
+        "events": [_event(data, i, event) for i, event in enumerate(events[:50])],
         "n_events": len(events),
         "n_known": int((~data.embedding.is_new).sum()),
         "n_drawn": int(data.embedding.is_new.sum()),
         "n_columns": 5 + (data.times is not None) + (data.labels is not None),
-        **_time_counts(data),
+        "n_untimed": len(data.scores) - n_timed,
+        "n_timed": n_timed,
+        "n_line": MOST_POINTS,
     }
-
-
-def _time_counts(data: ReportData) -> dict[str, int]:
-    """Return how many rows have no time, have one, and are drawn through at most."""
-    n = 0 if data.times is None else int(np.isfinite(data.times).sum())
-    return {"n_untimed": len(data.scores) - n, "n_timed": n, "n_line": MOST_POINTS}
 
 
 def _ranked(data: ReportData) -> list[dict[str, Any]]:
@@ -156,7 +144,7 @@ def _ranked(data: ReportData) -> list[dict[str, Any]]:
         {
             "id": data.ids[row],
             "time": 0.0 if data.times is None else float(data.times[row]),
-            "when": "" if data.times is None else _when(data, float(data.times[row])),
+            "when": "" if data.times is None else words.when(data, float(data.times[row])),
             "score": float(data.scores[row]),
             "p_value": float(data.p_values[row]),
             "label": 0 if data.labels is None else int(data.labels[row]),
@@ -168,7 +156,7 @@ def _ranked(data: ReportData) -> list[dict[str, Any]]:
 
 
 def _event(data: ReportData, i: int, event: TimelineEvent) -> dict[str, Any]:
-    start, end = _when(data, event.start), _when(data, event.end)
+    start, end = words.when(data, event.start), words.when(data, event.end)
     day, _, clock = end.partition(" ")
     return {
         "index": i,
@@ -180,26 +168,8 @@ def _event(data: ReportData, i: int, event: TimelineEvent) -> dict[str, Any]:
     }
 
 
-def _when(data: ReportData, time: float) -> str:
-    return words.time_text(time, data.is_date)
-
-
-def _policy(style: str, script: str) -> str:
-    """Return a policy that lets this style and this script run, and nothing else."""
-    return (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
-    )
-
-
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _script() -> str:
-    """Return the parts of the script as one that leaves no names behind."""
-    parts = "\n".join(_read(f"{name}.js") for name in SCRIPTS)
-    return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
 def _read(name: str) -> str:
@@ -209,53 +179,50 @@ def _read(name: str) -> str:
 
 def find_browser() -> str:
     """Return the path of a browser that can print, or say what to do without one."""
-    for name in BROWSERS:
+    names = (
+        *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
+        "msedge",
+    )
+    for name in names:
         path = shutil.which(name)
         if path is not None:
             return path
     raise MissingPackageError(
-        f"A browser is needed to write a report as PDF. None of {', '.join(BROWSERS)} is on the "
+        f"A browser is needed to write a report as PDF. None of {', '.join(names)} is on the "
         "PATH. Install Chromium, or write an .html file and print it from any browser."
     )
 
 
-def print_pdf(html: str) -> bytes:
-    """Return a page as the content of a PDF file."""
+def print_pdf(html: str, seconds: float = 120) -> bytes:
+    """Return a page as the content of a PDF file, or give up a browser that takes too long."""
     browser = find_browser()
     # a browser that closes late may still write into its folder
     with tempfile.TemporaryDirectory(prefix="ocfuse-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         page, printed = folder / "report.html", folder / "report.pdf"
         page.write_bytes(html.encode("utf-8", "replace"))
-        said = _run([browser, *_flags(folder / "profile", printed), page.as_uri()])
+        command = [
+            browser,
+            "--headless",
+            "--disable-gpu",
+            "--disable-background-networking",
+            "--no-first-run",
+            "--no-pdf-header-footer",
+            f"--user-data-dir={folder / 'profile'}",
+            f"--print-to-pdf={printed}",
+        ]
+        # it refuses to run in its sandbox as root; the page itself can load nothing
+        if getattr(os, "geteuid", lambda: 1)() == 0:
+            command.append("--no-sandbox")
+        command.append(page.as_uri())
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=seconds, check=False)
+            said = done.stderr.decode("utf-8", "replace").strip()[-300:]
+        except subprocess.TimeoutExpired:
+            said = f"nothing within {seconds} s"
         if not printed.is_file():
             raise OcfuseError(
                 f"{browser} printed no PDF. It said: {said or 'nothing'}. Write an .html file "
                 "and print it from any browser."
             )
         return printed.read_bytes()
-
-
-def _flags(profile: Path, printed: Path) -> list[str]:
-    flags = [
-        "--headless",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--no-first-run",
-        "--no-pdf-header-footer",
-        f"--user-data-dir={profile}",
-        f"--print-to-pdf={printed}",
-    ]
-    # it refuses to run in its sandbox as root; the page itself can load nothing
-    if getattr(os, "geteuid", lambda: 1)() == 0:
-        flags.append("--no-sandbox")
-    return flags
-
-
-def _run(command: list[str]) -> str:
-    """Run a browser; return the end of what it said."""
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
-    except subprocess.TimeoutExpired:
-        return f"nothing within {PATIENCE} s"
-    return done.stderr.decode("utf-8", "replace").strip()[-300:]

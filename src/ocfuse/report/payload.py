@@ -1,10 +1,10 @@
 """The data that the page's script draws, as JSON that is safe inside HTML."""
 
 import json
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ocfuse.arrays import FloatArray
 from ocfuse.explain import Reading
@@ -13,11 +13,6 @@ from ocfuse.report.timeline import find_runs, find_sections, thin_out
 from ocfuse.report.words import events
 from ocfuse.scores.axis import ScoreAxis
 from ocfuse.system.packages import slow
-
-#: Events, and runs of labelled anomalies, that are drawn.
-MOST_EVENTS = 3000
-#: Levels of a colour, one letter each.
-LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def to_json(data: ReportData) -> str:
@@ -31,11 +26,12 @@ def to_json(data: ReportData) -> str:
 def payload(data: ReportData) -> dict[str, Any]:
     """Return the drawn data as lists, texts and numbers."""
     axis = ScoreAxis.over(data.normal_scores, data.scores)
+    named = np.union1d(data.rows, data.embedding.rows[data.embedding.is_new])
     return {
         "n": len(data.scores),
         "nAnomalies": 0 if data.labels is None else int((data.labels < 0).sum()),
         "nNormals": 0 if data.labels is None else int((data.labels > 0).sum()),
-        "ids": {str(row): data.ids[row] for row in _named_rows(data)},
+        "ids": {str(row): data.ids[row] for row in named},
         "axis": {
             "centre": axis.centre,
             "unit": axis.unit,
@@ -56,11 +52,6 @@ def payload(data: ReportData) -> dict[str, Any]:
         "trust": _trust(data),
         "timeline": _timeline(data),
     }
-
-
-def _named_rows(data: ReportData) -> NDArray[np.intp]:
-    new = data.embedding.rows[data.embedding.is_new]
-    return np.union1d(data.rows, new)
 
 
 def _thresholds(data: ReportData) -> dict[str, Any]:
@@ -123,12 +114,13 @@ def _map(embedding: Embedding) -> dict[str, Any]:
 
 
 def _levels(values: FloatArray) -> dict[str, Any] | None:
-    """Return values as letters between two ends, None if they do not vary or are not there."""
+    """Return values as 64 letters between two ends; None if they do not vary or are not there."""
     if np.isnan(values).any() or np.ptp(values) < 1e-6:
         return None
     low, high = values.min(), values.max()
-    levels = np.round((values - low) / (high - low) * (len(LEVELS) - 1)).astype(int)
-    letters = "".join(LEVELS[level] for level in levels)
+    alphabet = f"{ascii_uppercase}{ascii_lowercase}{digits}-_"
+    levels = np.round((values - low) / (high - low) * (len(alphabet) - 1)).astype(int)
+    letters = "".join(alphabet[level] for level in levels)
     return {"low": _number(low, 4), "high": _number(high, 4), "levels": letters}
 
 
@@ -158,9 +150,13 @@ def _trust(data: ReportData) -> dict[str, Any]:
     }
 
 
-def _timeline(data: ReportData) -> dict[str, Any] | None:
+def _timeline(data: ReportData, most_events: int = 3000) -> dict[str, Any] | None:
     if data.times is None:
         return None
+    labelled = None
+    if data.labels is not None:  # labelled anomalies that follow each other, the longest runs
+        runs = sorted(find_runs(data.times, data.labels < 0), key=len, reverse=True)[:most_events]
+        labelled = [[float(data.times[run[0]]), float(data.times[run[-1]])] for run in runs]
     drawn = thin_out(data.times, data.scores)
     section = find_sections(data.times)[drawn]
     return {
@@ -169,17 +165,9 @@ def _timeline(data: ReportData) -> dict[str, Any] | None:
         "score": data.scores[drawn].tolist(),
         "breaks": (np.flatnonzero(np.diff(section)) + 1).tolist(),
         "isDate": data.is_date,
-        "labelled": _labelled(data),
-        "events": [[event.start, event.end] for event in events(data)[:MOST_EVENTS]],
+        "labelled": labelled,
+        "events": [[event.start, event.end] for event in events(data)[:most_events]],
     }
-
-
-def _labelled(data: ReportData) -> list[list[float]] | None:
-    """Return first and last time of labelled anomalies that follow each other, the longest."""
-    if data.times is None or data.labels is None:
-        return None
-    found = sorted(find_runs(data.times, data.labels < 0), key=len, reverse=True)
-    return [[float(data.times[run[0]]), float(data.times[run[-1]])] for run in found[:MOST_EVENTS]]
 
 
 def _rounded(values: FloatArray, digits: int) -> Any:

@@ -10,28 +10,13 @@ from numpy.typing import NDArray
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
-#: Alarms with at most so many quiet rows between them are one event.
-LARGEST_GAP = 3
-#: A step so many times the usual one is a pause of the recording; of irregular times, where
-#: more than this share of the steps are so long, none is.
-LONG, MOST_PAUSES = 20.0, 0.1
 #: Points that a line is drawn through.
 MOST_POINTS = 5000
 
 
 @dataclass(frozen=True)
 class TimelineEvent:
-    """Alarms that follow each other.
-
-    Attributes
-    ----------
-    start, end : float
-        Times of its first and last alarm.
-    n_alarms : int
-        Number of alarms.
-    row : int
-        Position of the row with the lowest score.
-    """
+    """Alarms that follow each other, and the position of the row with the lowest score."""
 
     start: float
     end: float
@@ -40,11 +25,11 @@ class TimelineEvent:
 
 
 def find_events(
-    times: FloatArray, scores: FloatArray, is_alarm: NDArray[np.bool_]
+    times: FloatArray, scores: FloatArray, is_alarm: NDArray[np.bool_], gap: int = 3
 ) -> list[TimelineEvent]:
-    """Merge alarms that follow each other in time, over at most 3 quiet rows and no pause."""
+    """Merge alarms that follow each other in time, over at most `gap` quiet rows and no pause."""
     events = []
-    for run in find_runs(times, is_alarm, LARGEST_GAP):
+    for run in find_runs(times, is_alarm, gap):
         lowest = int(run[np.argmin(scores[run])])
         events.append(TimelineEvent(float(times[run[0]]), float(times[run[-1]]), len(run), lowest))
     return events
@@ -65,8 +50,9 @@ def find_sections(times: FloatArray) -> IntArray:
     """Count the sections of the recording that pauses part, from 0; -1 for rows without a time."""
     order = in_time(times)
     steps = np.diff(times[order])
-    is_pause = steps > LONG * np.median(steps[steps > 0]) if steps.any() else steps > 0
-    if is_pause.sum() > MOST_PAUSES * len(steps):
+    # a pause is 20 times as long as the usual step
+    is_pause = steps > 20.0 * np.median(steps[steps > 0]) if steps.any() else steps > 0
+    if is_pause.sum() > 0.1 * len(steps):  # irregular times
         is_pause[:] = False
     section = np.full(len(times), -1)
     section[order[:1]] = 0
@@ -95,21 +81,8 @@ def in_time(times: FloatArray) -> IntArray:
 def to_times(time: Any, n: int) -> tuple[FloatArray, bool]:
     """Return times as numbers, and whether they are dates (then milliseconds since 1970).
 
-    Rows may have no time, all of them too: NaN, NaT or None.
-
-    Parameters
-    ----------
-    time : array-like of shape (n,)
-        Numbers, dates of Python, NumPy or pandas, or texts such as "2026-11-16 09:30".
-    n : int
-        Number of rows.
-
-    Returns
-    -------
-    times : ndarray of shape (n,)
-        The times, NaN for none.
-    is_date : bool
-        Whether they are dates.
+    The n times are numbers, dates of Python, NumPy or pandas, or texts such as
+    "2026-11-16 09:30". Rows may have none, all of them too: NaN, NaT or None become NaN.
     """
     values = np.asarray(time)
     if values.shape != (n,):

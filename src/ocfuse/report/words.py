@@ -7,19 +7,10 @@ from ocfuse.report.data import ReportData
 from ocfuse.report.timeline import TimelineEvent, find_events
 from ocfuse.system.packages import slow
 
-#: As many alarms that normal rows raise more rarely than this are no chance.
-RARE = 0.05
-#: A share of alarms from which on the rows, not their anomalies, are the news.
-MOST = 0.5
 MANY_ALARMS = (
     "More than half of the rows raise an alarm. Check that units, columns and operating state are "
     "those of the training rows."
 )
-#: Half of normal rows have a p-value above 0.5; half of these rows are below this.
-DRIFTED = 0.2
-#: Features of a row that are named in short.
-MOST_REASONS = 2
-MINUS = "\N{MINUS SIGN}"
 
 
 def headline(data: ReportData) -> str:
@@ -43,7 +34,7 @@ def verdict(data: ReportData) -> str:
     found = alarms - left
     sentences = [basis]
     if found:
-        is_chance = _chance(data, found, n - int(others.sum())) >= RARE
+        is_chance = _is_chance(data, found, n - int(others.sum()))
         whose = f"The {count(found, 'alarm')} of rows labelled anomaly {_are(found)}"
         sentences.append(f"{whose} {'no more than chance' if is_chance else 'not chance'}.")
     if left:
@@ -66,9 +57,9 @@ def rate_words(data: ReportData) -> str:
 def _of_all(data: ReportData, alarms: int, n: int) -> str:
     """Judge the alarms of rows that may all be normal."""
     expected = n * data.threshold_rate
-    if alarms > MOST * n:
+    if alarms > n / 2:
         return "So many suggest that these rows come from another source or state."
-    if _chance(data, alarms, n) >= RARE:
+    if _is_chance(data, alarms, n):
         whole = "the alarm" if alarms == 1 else "the alarms, taken together,"
         return f"So {whole} may well be chance."
     if expected < alarms / 2:
@@ -80,7 +71,7 @@ def _of_all(data: ReportData, alarms: int, n: int) -> str:
 def _of_others(data: ReportData, alarms: int, n: int) -> str:
     """Judge the alarms of rows without a label, beside those of labelled anomalies."""
     whole = "The other one" if alarms == 1 else f"The other {alarms:,}, taken together,"
-    if _chance(data, alarms, n) >= RARE:
+    if _is_chance(data, alarms, n):
         return f"{whole} may well be chance."
     by_chance = round(n * data.threshold_rate)
     return f"{whole} {_are(alarms)} more than chance, which explains about {by_chance:,}."
@@ -89,25 +80,25 @@ def _of_others(data: ReportData, alarms: int, n: int) -> str:
 def _of_normals(data: ReportData, alarms: int, n: int) -> str:
     """Judge the alarms of rows that are all labelled normal."""
     what = f"The {count(alarms, 'alarm')} of rows labelled normal {_are(alarms)}"
-    if _chance(data, alarms, n) < RARE:
-        why = "these rows differ from training, or labels are wrong"
-        return f"{what} more than the rate explains: {why}."
-    return f"{what} no more than the rate explains."
+    if _is_chance(data, alarms, n):
+        return f"{what} no more than the rate explains."
+    why = "these rows differ from training, or labels are wrong"
+    return f"{what} more than the rate explains: {why}."
 
 
 def _are(n: int) -> str:
     return "is" if n == 1 else "are"
 
 
-def _chance(data: ReportData, alarms: int, n_rows: int) -> float:
-    """Return how often so many normal rows alone raise as many alarms, or more.
+def _is_chance(data: ReportData, alarms: int, n_rows: int, rare: float = 0.05) -> bool:
+    """Return whether so many normal rows alone raise as many alarms, or more, not too rarely.
 
     The rate of the threshold is itself uncertain, as in `compare_rates`: the number
     of alarms is beta-binomial.
     """
     n = data.n_independent
     k = min(data.threshold_rate * (n + 1), n)
-    return float(slow("scipy.stats").betabinom.sf(alarms - 1, n_rows, k, n + 1 - k))
+    return bool(slow("scipy.stats").betabinom.sf(alarms - 1, n_rows, k, n + 1 - k) >= rare)
 
 
 def first_look(data: ReportData) -> str:
@@ -116,7 +107,7 @@ def first_look(data: ReportData) -> str:
     readings = reasons(data, 0)
     text = f"The lowest score has row {data.ids[row]}"
     if data.times is not None:
-        text += f", at {time_text(float(data.times[row]), data.is_date)}"
+        text += f", at {when(data, float(data.times[row]))}"
     if readings:
         parts = [f"{r.name} is {r.value} ({reason_words(r)})" for r in readings]
         text += f": {' and '.join(parts)}"
@@ -125,7 +116,7 @@ def first_look(data: ReportData) -> str:
 
 def reasons(data: ReportData, i: int) -> list[Reading]:
     """Return the features of an explained row that are named first."""
-    return [r for r in data.readings[i] if r.is_named][:MOST_REASONS]
+    return [r for r in data.readings[i] if r.is_named][:2]
 
 
 def reason_words(reading: Reading) -> str:
@@ -179,9 +170,9 @@ def notes(data: ReportData) -> list[str]:
             "such rows +1 and fit again: rows like them raise alarms."
         )
     others = data.may_be_normal
-    if others.any() and data.is_alarm[others].mean() > MOST:
+    if others.any() and data.is_alarm[others].mean() > 0.5:
         lines.append(MANY_ALARMS)
-    elif others.any() and np.median(data.p_values[others]) < DRIFTED:
+    elif others.any() and np.median(data.p_values[others]) < 0.2:
         which = "these rows" if others.all() else "the rows that are not labelled anomaly"
         lines.append(
             f"Half of {which} have a p-value below {np.median(data.p_values[others]):.2g}; of "
@@ -219,13 +210,13 @@ def percent(share: float) -> str:
 def number(value: float) -> str:
     """Return a score with three decimals, or in short if these do not tell it from others."""
     text = f"{value:.3f}" if 0.01 <= abs(value) < 1e6 or value == 0 else f"{value:.2e}"
-    return text.replace("-", MINUS)
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
-def time_text(time: float, is_date: bool) -> str:
-    """Return a time as people write it."""
+def when(data: ReportData, time: float) -> str:
+    """Return a time of the rows as people write it."""
     if not np.isfinite(time):
         return "unknown time"
-    if not is_date:
+    if not data.is_date:
         return f"{time:.10g}"
     return str(np.datetime64(int(time), "ms").astype("datetime64[s]")).replace("T", " ")

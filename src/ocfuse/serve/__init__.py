@@ -5,8 +5,7 @@ must not know how a model computes its scores, must not fit one, and imports no 
 """
 
 from ocfuse.serve.app import Service, create_app
-from ocfuse.serve.database import Retention
-from ocfuse.serve.settings import Limits, Settings
+from ocfuse.serve.settings import Limits, Retention, Settings
 
 __all__ = [
     "Limits",

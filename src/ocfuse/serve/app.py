@@ -31,16 +31,10 @@ Scores of rows by models of ocfuse. Higher is more normal; below the threshold i
 WebSocket `/v1/stream?model=...&stream=...` takes rows as messages, `{"row": {...}}` or
 `{"rows": [...]}`, and answers each with score, p-value, verdict and the alarms that begin and end.
 """
-#: Codes of refusals that are no errors of ours.
-CODES = {400: "not_json", 404: "not_found", 405: "wrong_method"}
-#: Status of a request whose client left before all of it had come.
-GONE = 499
-#: Characters of the name of a stream.
-LONGEST_STREAM = 100
 
 
 class Service:
-    """A service: an ASGI application that can be told to come to an end.
+    """A service: an ASGI application that can be drained and closed.
 
     Parameters
     ----------
@@ -51,7 +45,7 @@ class Service:
     Attributes
     ----------
     app : FastAPI
-        The routes, without the door before them.
+        The routes, without the middleware before them.
     registry : ModelRegistry
         The models.
     live : Live
@@ -72,14 +66,14 @@ class Service:
         )
         self.registry.load()
         self.live, self.events = Live(), EventStore(settings.events, settings.keep)
-        self.metrics.watch_events(lambda: self.events.n_unwritten)
+        self.metrics.unwritten_events.set_function(lambda: self.events.n_unwritten)
         self.streams = Streams()
-        self.app = self._made()
-        self._door: ASGIApp = Observed(Guard(self.app, settings), self.metrics)
+        self.app = self._build()
+        self._guarded: ASGIApp = Observed(Guard(self.app, settings), self.metrics)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        await self._door(scope, receive, send)
+        await self._guarded(scope, receive, send)
 
     async def drain(self) -> None:
         """Take no more streams, answer what has come by those that are open, and close them."""
@@ -107,7 +101,7 @@ class Service:
             await self.drain()
             self.close()
 
-    def _made(self) -> FastAPI:
+    def _build(self) -> FastAPI:
         app = FastAPI(
             title="ocfuse",
             version=__version__,
@@ -119,14 +113,14 @@ class Service:
         )
         _answer_errors(app)
         settings = self.settings
-        desk = RequestHandler(
+        handler = RequestHandler(
             self.registry,
             settings.limits,
             self.workers,
             self.metrics,
             self.live if settings.publish_scores else None,
         )
-        app.include_router(api_router(desk, self.events))
+        app.include_router(api_router(handler, self.events))
         app.include_router(dashboard_router(self.live, self.events, token=settings.token))
         self._add_stream(app)
         return app
@@ -143,7 +137,7 @@ class Service:
         async def stream(
             socket: WebSocket,
             model: Annotated[str | None, Query()] = None,
-            stream: Annotated[str | None, Query(max_length=LONGEST_STREAM)] = None,
+            stream: Annotated[str | None, Query(max_length=100)] = None,
             min_rows: Annotated[int | None, Query(ge=1, le=10_000)] = None,
         ) -> None:
             try:
@@ -178,9 +172,10 @@ def _answer_errors(app: FastAPI) -> None:
         return answer(error)
 
     async def unknown(request: Request, error: Any) -> Response:
-        code = CODES.get(error.status_code, "refused")
-        told = ServeError(error.status_code, code, str(error.detail), dict(error.headers or {}))
-        return answer(told)
+        codes = {400: "not_json", 404: "not_found", 405: "wrong_method"}
+        code = codes.get(error.status_code, "refused")
+        headers = dict(error.headers or {})
+        return answer(ServeError(error.status_code, code, str(error.detail), headers))
 
     async def invalid(request: Request, error: Any) -> Response:
         found = error.errors()[0]
@@ -188,7 +183,8 @@ def _answer_errors(app: FastAPI) -> None:
         return answer(ServeError(422, "bad_argument", f"{where}: {found['msg']}."))
 
     async def gone(request: Request, error: Any) -> Response:
-        return Response(status_code=GONE)  # nobody reads it: for the log and the counters
+        # the client left before all had come; nobody reads it: for the log and the counters
+        return Response(status_code=499)
 
     async def failed(request: Request, error: Exception) -> Response:
         return answer(internal())

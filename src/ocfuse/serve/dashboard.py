@@ -3,7 +3,7 @@
 Over its WebSocket a page is sent samples, changes of events, and troubles. It says first
 ``{"type": "hello", "token", "store", "after", "source"}``: the token if the service has one,
 the file of events and the number of the last change that it knows, and the stream that it
-shows. It is told every change after that, so that none is missed, however often the connection
+shows. It is sent every change after that, so that none is missed, however often the connection
 is lost. Later it may say ``{"type": "watch", "source": [model, stream]}``.
 """
 
@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Path, Query, Request, WebSocket
 from starlette.concurrency import run_in_threadpool
@@ -24,27 +24,26 @@ from starlette.websockets import WebSocketDisconnect
 
 from ocfuse import __version__
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve.errors import JSONAnswer, ServeError, to_json
+from ocfuse.serve.database import Choice
+from ocfuse.serve.errors import CloseCode, JSONAnswer, ServeError, to_json
 from ocfuse.serve.event import StoredEvent
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.samples import Live, Sample, Source, Viewer
-from ocfuse.serve.schemas import Acknowledgement, Comment, EventForm, EventList, responses
+from ocfuse.serve.schemas import Acknowledgement, Comment, EventForm, EventList, refusals
 
-#: Nothing from elsewhere, nothing inline, shown in no page of others. Pictures of events are
-#: fetched with the token, and shown from memory.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 HEADERS = {
-    "Content-Security-Policy": POLICY,
+    # Nothing from elsewhere, nothing inline, shown in no page of others. Pictures of events are
+    # fetched with the token, and shown from memory.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-
-#: What is sent with data: they are kept nowhere else.
+#: Headers of data: they are kept nowhere else.
 PRIVATE = {**HEADERS, "Cache-Control": "no-store"}
 
 Number = Annotated[int, Path(ge=1, le=2**53, description="Number of the event.")]
@@ -53,29 +52,13 @@ State = Annotated[Literal["open", "ended", "interrupted"] | None, Query()]
 IsKnown = Annotated[bool | None, Query(description="Acknowledged, or not.")]
 Edge = Annotated[int | None, Query(ge=0, le=2**53)]
 
-#: Seconds that samples are gathered for, before they are sent together.
-PACE = 0.05
-#: Seconds after which a page is told that nothing has happened.
-BEAT = 2.0
-#: Seconds that a page has for its first message, and to take what it is sent.
-PATIENCE = 15.0
-#: Latest events that a new page is sent, and changes sent at once.
-FIRST_EVENTS, MOST_CHANGES = 200, 200
-#: Pages at a time, and connections that have not said yet who they are.
-MOST_VIEWERS, MOST_STRANGERS = 100, 32
-#: Characters of a message of a page.
-LONGEST_MESSAGE = 4096
-#: Codes that a connection is closed with.
-TRY_LATER, REFUSED, UNKNOWN_TOKEN = 1013, 4400, 4401
-
-SCRIPT, STYLE, PICTURE = "text/javascript", "text/css", "image/svg+xml"
 #: Everything that a browser may ask for, with its type.
 FILES = {
     "page.html": "text/html",
-    "page.css": STYLE,
-    "icon.svg": PICTURE,
+    "page.css": "text/css",
+    "icon.svg": "image/svg+xml",
     **{
-        f"{name}.js": SCRIPT
+        f"{name}.js": "text/javascript"
         for name in ("page", "chart", "connection", "events", "panels", "samples", "words")
     },
 }
@@ -92,82 +75,46 @@ class PageFiles:
             for name, content in self._contents.items()
         }
 
-    def answer(self, name: str, headers: Mapping[str, str]) -> Response | None:
-        """Return a file, or that it has not changed; None if there is none of this name.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        headers : mapping
-            Headers of the request.
-        """
+    def answer(self, name: str, headers: Mapping[str, str]) -> Response:
+        """Return a file, or that it has not changed since the headers of the request."""
         if name not in FILES:
-            return None
+            raise ServeError(404, "not_found", "There is no such file.")
         tag = self._tags[name]
         sent = {**HEADERS, "ETag": tag, "Cache-Control": "no-cache"}
-        known = [part.strip().removeprefix("W/") for part in _known(headers).split(",")]
+        tags = headers.get("if-none-match", "").split(",")
+        known = [part.strip().removeprefix("W/") for part in tags]
         if tag in known or "*" in known:
             return Response(status_code=304, headers=sent)
         return Response(self._contents[name], headers=sent, media_type=FILES[name])
 
 
-def _known(headers: Mapping[str, str]) -> str:
-    return headers.get("if-none-match", "")
-
-
 def dashboard_router(live: Live, events: EventStore, *, token: str | None = None) -> APIRouter:
     """Return the routes of the live page.
 
-    Parameters
-    ----------
-    live : Live
-        Samples as they come.
-    events : EventStore
-        Events.
-    token : str, optional
-        What a page must show in the first message of its WebSocket, as a browser can send no
-        header with it. All else about who may come in is a matter of the guard at the door.
-
-    Returns
-    -------
-    APIRouter
-        Routes ``/``, ``/static``, ``/v1/live``, ``/v1/events`` and below, ``/v1/events.csv``.
+    A page shows the token in the first message of its WebSocket, as a browser can send no
+    header with it. `Guard` checks all other requests.
     """
-    router = APIRouter()
-    _add_page(router)
-    _add_socket(router, live, events, token)
-    _add_lists(router, events)
-    _add_notes(router, events)
-    return router
-
-
-def _add_page(router: APIRouter) -> None:
-    files = PageFiles()
+    router, page_files, viewers = APIRouter(), PageFiles(), Viewers()
 
     @router.get("/", include_in_schema=False)
     def page(request: Request) -> Response:
-        return _file(files, "page.html", request)
+        """Return the page."""
+        return page_files.answer("page.html", request.headers)
 
     @router.get("/static/{name}", include_in_schema=False)
     def static(name: str, request: Request) -> Response:
-        return _file(files, name, request)
-
-
-def _file(files: PageFiles, name: str, request: Request) -> Response:
-    answer = files.answer(name, request.headers)
-    if answer is None:
-        raise ServeError(404, "not_found", "There is no such file.")
-    return answer
-
-
-def _add_socket(router: APIRouter, live: Live, events: EventStore, token: str | None) -> None:
-    lookers = Lookers()
+        """Return a file of the page."""
+        return page_files.answer(name, request.headers)
 
     @router.websocket("/v1/live")
     async def look_on(socket: WebSocket) -> None:
+        """Send a page what happens."""
         await socket.accept()
-        await lookers.run(DashboardConnection(socket, live, events, token))
+        await viewers.run(DashboardConnection(socket, live, events, token))
+
+    _add_lists(router, events)
+    _add_notes(router, events)
+    return router
 
 
 def _add_lists(router: APIRouter, events: EventStore) -> None:
@@ -176,7 +123,7 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
         tags=["events"],
         summary="List events",
         response_model=EventList,
-        responses=_refusals(422),
+        responses=refusals(422),
     )
     def list_events(
         after: Edge = None,
@@ -191,15 +138,8 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
 
         Read on with `before` as the number of the last event, until none comes.
         """
-        found = events.list(
-            after,
-            before,
-            limit,
-            model=model,
-            stream=stream,
-            state=state,
-            acknowledged=acknowledged,
-        )
+        choice = Choice(model, stream, state, acknowledged)
+        found = events.list(after, before, limit, choice)
         content = {"events": [event.as_json() for event in found], "trouble": events.trouble}
         return JSONAnswer(content, headers=PRIVATE)
 
@@ -210,7 +150,7 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
         response_class=Response,
         responses={
             200: {"content": {"text/csv": {}}, "description": "One line per event."},
-            **_refusals(422),
+            **refusals(422),
         },
     )
     def download(
@@ -220,7 +160,7 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
         acknowledged: IsKnown = None,
     ) -> Response:
         """Return events as a CSV file, the first one first."""
-        lines = events.csv(model=model, stream=stream, state=state, acknowledged=acknowledged)
+        lines = events.csv(Choice(model, stream, state, acknowledged))
         named = {"Content-Disposition": 'attachment; filename="events.csv"'}
         return StreamingResponse(lines, headers=PRIVATE | named, media_type="text/csv")
 
@@ -234,7 +174,7 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
                 "content": {"image/jpeg": {}, "image/png": {}, "image/webp": {}},
                 "description": "Picture of its lowest sample.",
             },
-            **_refusals(404, 422),
+            **refusals(404, 422),
         },
     )
     def thumbnail(number: Number) -> Response:
@@ -248,7 +188,7 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
 def _add_notes(router: APIRouter, events: EventStore) -> None:
     documented: dict[str, Any] = {
         "response_model": EventForm,
-        "responses": _refusals(400, 403, 404, 413, 415, 422),
+        "responses": refusals(400, 403, 404, 413, 415, 422),
     }
 
     @router.post(
@@ -259,7 +199,7 @@ def _add_notes(router: APIRouter, events: EventStore) -> None:
     )
     def acknowledge(number: Number, said: Acknowledgement) -> Response:
         """Record that somebody knows of an event; the first one who does counts."""
-        return _told(number, events.acknowledge(number, said.who))
+        return _answer(number, events.acknowledge(number, said.who))
 
     @router.post(
         "/v1/events/{number}/comment", tags=["events"], summary="Comment on an event", **documented
@@ -267,36 +207,26 @@ def _add_notes(router: APIRouter, events: EventStore) -> None:
     def comment(number: Number, said: Comment) -> Response:
         """Record what somebody says about an event; it cannot be changed later."""
         try:
-            return _told(number, events.comment(number, said.text, said.who))
+            return _answer(number, events.comment(number, said.text, said.who))
         except InvalidInputError as error:
             raise ServeError(422, "bad_argument", str(error)) from None
 
 
-def _told(number: int, event: StoredEvent | None) -> Response:
+def _answer(number: int, event: StoredEvent | None) -> Response:
     if event is None:
         raise ServeError(404, "unknown_event", f"There is no event {number}.")
     return JSONAnswer(event.as_json(), headers=PRIVATE)
 
 
-def _refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """Return the documentation of all answers but the one that is asked for."""
-    return {code: words for code, words in responses({}, *codes).items() if code != 200}
-
-
 class DashboardConnection:
-    """One page that looks on.
+    """One page that looks on, over a WebSocket that is accepted."""
 
-    Parameters
-    ----------
-    socket : WebSocket
-        Its connection, accepted.
-    live : Live
-        Samples.
-    events : EventStore
-        Events.
-    token : str or None
-        What the page must know.
-    """
+    #: Seconds that a page has for its first message, and to take what it is sent.
+    patience: ClassVar[float] = 15.0
+    #: Latest events that a new page is sent, and changes sent at once.
+    most_events: ClassVar[int] = 200
+    #: Characters of a message of a page.
+    longest_message: ClassVar[int] = 4096
 
     def __init__(
         self, socket: WebSocket, live: Live, events: EventStore, token: str | None
@@ -315,12 +245,12 @@ class DashboardConnection:
         """Return the first message of a page that may look on; close other connections."""
         hello = await self._said_first()
         if hello is None or hello.get("type") != "hello":
-            await self.close(REFUSED, "Say hello first.")
+            await self.close(CloseCode.REFUSED, "Say hello first.")
             return None
         given = hello.get("token")
         known = given.encode("utf-8", "replace") if isinstance(given, str) else b""
         if self.token is not None and not hmac.compare_digest(known, self.token.encode()):
-            await self.close(UNKNOWN_TOKEN, "A token is needed.")
+            await self.close(CloseCode.UNKNOWN_TOKEN, "A token is needed.")
             return None
         return hello
 
@@ -349,7 +279,7 @@ class DashboardConnection:
         """Return the first message; None if it is none, or does not come in time."""
         self._first = asyncio.create_task(self._heard())
         try:
-            await asyncio.wait([self._first], timeout=PATIENCE)
+            await asyncio.wait([self._first], timeout=self.patience)
             has_come = self._first.done() and not self._first.cancelled()
             return self._first.result() if has_come else None
         except WebSocketDisconnect:
@@ -359,15 +289,22 @@ class DashboardConnection:
 
     async def _heard(self) -> dict[str, Any] | None:
         """Return the next message of the page, or None for what is none."""
-        message = await self.socket.receive()
-        if message["type"] != "websocket.receive":
+        received = await self.socket.receive()
+        if received["type"] != "websocket.receive":
             raise WebSocketDisconnect
-        return _read(message.get("text") or "")
+        text = received.get("text") or ""
+        if len(text) > self.longest_message:
+            return None
+        try:
+            message = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return message if isinstance(message, dict) else None
 
     async def _serve(self, viewer: Viewer, hello: dict[str, Any]) -> None:
         self._wanted = _source(hello.get("source"))
         await self._send_first(hello)
-        tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._tell(viewer))]
+        tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._report(viewer))]
         done, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
             task.cancel()
@@ -383,36 +320,36 @@ class DashboardConnection:
             self._after = after
             return
         self._after = self.events.change
-        latest = await run_in_threadpool(self.events.list, None, None, FIRST_EVENTS)
+        latest = await run_in_threadpool(self.events.list, None, None, self.most_events)
         await self._send(
             type="events",
             events=[event.as_json() for event in latest],
             change=self._after,
             is_first=True,
-            has_older=len(latest) == FIRST_EVENTS,
+            has_older=len(latest) == self.most_events,
         )
 
     async def _listen(self) -> None:
         while True:
             message = await self._heard()
             if message is None or message.get("type") != "watch":
-                await self.socket.close(REFUSED, "Unknown message.")
+                await self.socket.close(CloseCode.REFUSED, "Unknown message.")
                 return
             self._wanted = _source(message.get("source"))
             self._wake.set()
 
-    async def _tell(self, viewer: Viewer) -> None:
+    async def _report(self, viewer: Viewer) -> None:
         while not viewer.is_lost:
             self._wake.clear()
             await self._send_state()
             await self._send_changes()
             await self._send_samples(viewer)
             try:
-                await asyncio.wait_for(self._wake.wait(), BEAT)
+                await asyncio.wait_for(self._wake.wait(), 2.0)
             except asyncio.TimeoutError:
-                await self._send(type="beat")
-            await asyncio.sleep(PACE)
-        await self.socket.close(TRY_LATER, "Too slow for what happens. Come back.")
+                await self._send(type="beat")  # nothing has happened
+            await asyncio.sleep(0.05)  # samples that come meanwhile are sent together
+        await self.socket.close(CloseCode.TRY_LATER, "Too slow for what happens. Come back.")
 
     async def _send_state(self) -> None:
         sources = self.live.sources
@@ -426,7 +363,7 @@ class DashboardConnection:
 
     async def _send_changes(self) -> None:
         while self.events.change > self._after:
-            changed = await run_in_threadpool(self.events.changes, self._after, MOST_CHANGES)
+            changed = await run_in_threadpool(self.events.changes, self._after, self.most_events)
             if not changed:
                 return
             self._after = changed[-1].change
@@ -447,53 +384,46 @@ class DashboardConnection:
             await self._send(type="samples", source=self._watched, samples=_plain(samples))
 
     async def _send(self, **message: Any) -> None:
-        await asyncio.wait_for(self.socket.send_text(to_json(message).decode()), PATIENCE)
+        await asyncio.wait_for(self.socket.send_text(to_json(message).decode()), self.patience)
 
     def _notify(self) -> None:
         with suppress(RuntimeError):  # the service is stopping
             self._loop.call_soon_threadsafe(self._wake.set)
 
 
-class Lookers:
+class Viewers:
     """The pages that look on, and who has not said yet to be one.
 
     Strangers keep nobody out: who has been silent for longest gives way to who comes.
     """
 
+    #: Pages at a time, and connections that have not said yet who they are.
+    most_viewers: ClassVar[int] = 100
+    most_strangers: ClassVar[int] = 32
+
     def __init__(self) -> None:
         self._known: set[DashboardConnection] = set()
         self._strangers: dict[DashboardConnection, None] = {}  # in the order they came
 
-    async def run(self, look: DashboardConnection) -> None:
+    async def run(self, page: DashboardConnection) -> None:
         """Serve a page until it leaves."""
-        if len(self._strangers) >= MOST_STRANGERS:
+        if len(self._strangers) >= self.most_strangers:
             next(iter(self._strangers)).give_way()
-        self._strangers[look] = None
+        self._strangers[page] = None
         try:
-            hello = await look.greet()
+            hello = await page.greet()
         finally:
-            del self._strangers[look]
+            del self._strangers[page]
         if hello is None:
             return
-        if len(self._known) >= MOST_VIEWERS:
-            await look.close(TRY_LATER, "Too many pages look on. Come back later.")
+        if len(self._known) >= self.most_viewers:
+            await page.close(CloseCode.TRY_LATER, "Too many pages look on. Come back later.")
             return
-        self._known.add(look)
+        self._known.add(page)
         try:
-            await look.run(hello)
+            await page.run(hello)
         finally:
-            self._known.remove(look)
-
-
-def _read(text: str) -> dict[str, Any] | None:
-    """Return a message, or None for what is none."""
-    if len(text) > LONGEST_MESSAGE:
-        return None
-    try:
-        message = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return message if isinstance(message, dict) else None
+            self._known.remove(page)
 
 
 def _source(value: Any) -> Source | None:

@@ -1,33 +1,19 @@
-"""The file of events: SQLite with a write-ahead log, and how long events are kept."""
+"""The file of events: SQLite with a write-ahead log."""
 
 import json
-import logging
 import math
 import os
 import secrets
 import sqlite3
-import threading
-import time as clock
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve.event import Note, StoredEvent, Unwritten
-from ocfuse.serve.samples import Source
-
-#: Marks a file as one of ours; "ocfe" as a number.
-APPLICATION = 0x6F636665
-#: Of the tables below; a file of a later version is refused.
-VERSION = 1
-#: What SQLite calls damage: pages that make no sense, and a first page that is none of its own.
-DAMAGE = frozenset({11, 26})
-#: What belongs to the file, in the order in which it may be moved: no log may stay behind alone.
-PARTS = ("-wal", "-shm", "")
-#: Milliseconds that a write waits for another program which reads or writes the file.
-BUSY_MS = 2000
+from ocfuse.serve.event import Note, StoredEvent
 
 SCHEMA = """
 CREATE TABLE events (
@@ -49,29 +35,14 @@ CREATE TABLE pictures (
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
-FIELDS = (
-    *("id", "change", "model", "stream", "seen", "begin", "end", "state", "lowest", "offset"),
-    *("p_value", "local_p", "members", "n_samples", "media"),
+#: Columns of events: all of an event but its notes, which have a table of their own.
+FIELDS = tuple(field.name for field in fields(StoredEvent) if field.name != "notes")
+NAMES = ", ".join(f'"{name}"' for name in FIELDS)
+UPSERT = (
+    f"INSERT INTO events ({NAMES}) VALUES ({', '.join('?' * len(FIELDS))}) "
+    "ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f'"{name}" = excluded."{name}"' for name in FIELDS[1:])
 )
-NOTE_FIELDS = ("event", "number", "kind", "who", "time", "text")
-_NAMES = ", ".join(f'"{name}"' for name in FIELDS)
-_MARKS = ", ".join("?" * len(FIELDS))
-_CHANGED = ", ".join(f'"{name}" = excluded."{name}"' for name in FIELDS[1:])
-_UPSERT = (
-    f"INSERT INTO events ({_NAMES}) VALUES ({_MARKS}) ON CONFLICT (id) DO UPDATE SET {_CHANGED}"
-)
-
-T = TypeVar("T")
-
-#: Seconds between attempts to write after one has failed.
-RETRY_SECONDS = 1.0
-#: Seconds and new events after which old ones are looked for.
-PRUNE_SECONDS, PRUNE_EVENTS = 3600.0, 200
-#: Numbers of changes that are left out at each start: a page may know some that never reached
-#: the disk, and none of them must be given twice.
-SPARE_CHANGES = 2**20
-
-_log = logging.getLogger(__name__)
 
 
 class DamagedFileError(sqlite3.DatabaseError):
@@ -80,15 +51,7 @@ class DamagedFileError(sqlite3.DatabaseError):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which events are asked for; None is any.
-
-    Parameters
-    ----------
-    model, stream, state : str, optional
-        As in `StoredEvent`.
-    acknowledged : bool, optional
-        Somebody has acknowledged it, or nobody has.
-    """
+    """Which events are asked for, by fields of `StoredEvent`; None is any."""
 
     model: str | None = None
     stream: str | None = None
@@ -96,7 +59,7 @@ class Choice:
     acknowledged: bool | None = None
 
     def matches(self, event: StoredEvent) -> bool:
-        """Tell whether an event is asked for."""
+        """Return whether an event is asked for."""
         return (
             self.model in (None, event.model)
             and self.stream in (None, event.stream)
@@ -117,12 +80,7 @@ class Choice:
 
 
 class Database:
-    """Read and write events; one connection, used by one thread at a time.
-
-    Parameters
-    ----------
-    path : Path or None
-        The file, which is made if there is none; None is memory.
+    """Read and write events in a file, or in memory; used by one thread at a time.
 
     Attributes
     ----------
@@ -165,12 +123,9 @@ class Database:
             raise
 
     def replace(self) -> int:
-        """Keep a damaged file aside, and begin a new one with all that can still be read.
+        """Put a damaged file aside and begin a new one with all that can still be read.
 
-        Returns
-        -------
-        int
-            Events that were taken over.
+        The number of events that were taken over is returned.
         """
         if self._path is None:
             raise DamagedFileError("events in memory have no file")
@@ -178,7 +133,7 @@ class Database:
         path = self._path.resolve()
         if self.aside is None or not self.is_lost:
             self.aside = _free_name(path)
-            for part in PARTS:
+            for part in ("-wal", "-shm", ""):  # in this order: no log may stay behind alone
                 with suppress(FileNotFoundError):
                     os.replace(f"{path}{part}", f"{self.aside}{part}")
             self.is_lost = True
@@ -200,12 +155,14 @@ class Database:
         with self.transaction():
             for row in _readable(old, "events", FIELDS):
                 if _is_event(row):
-                    self.connection.execute(_UPSERT, row)
+                    self.connection.execute(UPSERT, row)
                     kept.add(row[0])
-            for row in _readable(old, "notes", NOTE_FIELDS):
+            note_fields = ("event", "number", "kind", "who", "time", "text")
+            for row in _readable(old, "notes", note_fields):
                 if row[0] in kept and None not in row:
-                    marks = "?, ?, ?, ?, ?, ?"
-                    self.connection.execute(f"INSERT OR IGNORE INTO notes VALUES ({marks})", row)
+                    self.connection.execute(
+                        "INSERT OR IGNORE INTO notes VALUES (?, ?, ?, ?, ?, ?)", row
+                    )
             for row in _readable(old, "pictures", ("event", "data")):
                 if row[0] in kept and isinstance(row[1], bytes):
                     self.connection.execute("INSERT OR IGNORE INTO pictures VALUES (?, ?)", row)
@@ -218,18 +175,19 @@ class Database:
         return len(kept)
 
     def _prepare(self) -> None:
-        self.connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        """Check that the file is one of ours, and make its tables if there are none."""
+        ours, latest = 0x6F636665, 1  # "ocfe" as a number, and the version of the tables above
         (application,) = self.connection.execute("PRAGMA application_id").fetchone()
         (version,) = self.connection.execute("PRAGMA user_version").fetchone()
-        n_tables = self._n_tables(is_own=application == APPLICATION and version <= VERSION)
-        if n_tables and application != APPLICATION:
+        n_tables = self._n_tables(is_own=application == ours and version <= latest)
+        if n_tables and application != ours:
             raise InvalidInputError(
                 f"{self.shown} is a database of another program. Name another file for events."
             )
-        if version > VERSION:
+        if version > latest:
             raise InvalidInputError(
                 f"{self.shown} was written by a later version of ocfuse (version {version} of the "
-                f"file; this one reads up to {VERSION}). Update ocfuse, or name another file."
+                f"file; this one reads up to {latest}). Update ocfuse, or name another file."
             )
         if not n_tables:
             self.connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -239,11 +197,11 @@ class Database:
         self.connection.execute("PRAGMA foreign_keys = ON")
         if not n_tables:
             self.connection.executescript(
-                f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION}; "
-                f"PRAGMA user_version = {VERSION}; "
+                f"BEGIN; {SCHEMA} PRAGMA application_id = {ours}; "
+                f"PRAGMA user_version = {latest}; "
                 f"INSERT INTO counters VALUES ('store', {secrets.randbits(48)}); COMMIT;"
             )
-        with self.transaction():  # a folder that cannot be written to is told of now
+        with self.transaction():  # a folder that cannot be written to is an error now
             self.connection.execute(
                 "INSERT INTO counters VALUES ('starts', 1) "
                 "ON CONFLICT (name) DO UPDATE SET value = value + 1"
@@ -263,9 +221,17 @@ class Database:
             raise
         return int(n)
 
-    def transaction(self) -> "_Transaction":
-        """Return a context in which all is written, or nothing."""
-        return _Transaction(self.connection)
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all that is written inside or nothing, also if the disk is full in the middle."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:  # a full disk may have ended it
+                self.connection.execute("ROLLBACK")
+            raise
 
     def close(self) -> None:
         """Close the file; its log becomes part of it."""
@@ -293,7 +259,9 @@ class Database:
         """Write events as they are now, their new notes and pictures; all or nothing."""
         with self.transaction():
             for event in events:
-                self.connection.execute(_UPSERT, _to_row(event))
+                members = json.dumps(event.members)
+                row = [members if name == "members" else getattr(event, name) for name in FIELDS]
+                self.connection.execute(UPSERT, row)
                 self.connection.executemany(
                     "INSERT OR IGNORE INTO notes VALUES (?, ?, ?, ?, ?, ?)",
                     [
@@ -309,34 +277,23 @@ class Database:
             )
 
     def read(self, where: str, values: Iterable[Any], order: str, limit: int) -> list[StoredEvent]:
-        """Return events, with what was said about them.
-
-        Parameters
-        ----------
-        where : str
-            Condition in SQL, of this package's own making.
-        values : iterable
-            Values of its question marks.
-        order : str
-            Columns in SQL.
-        limit : int
-            Most events.
-        """
+        """Return events with their notes; condition and order are SQL of this package's own."""
         rows = self.connection.execute(
-            f"SELECT {_NAMES} FROM events WHERE {where} ORDER BY {order} LIMIT ?",
+            f"SELECT {NAMES} FROM events WHERE {where} ORDER BY {order} LIMIT ?",
             [*values, limit],
         ).fetchall()
-        notes = self._notes([row[0] for row in rows])
-        return [_from_row(row, tuple(notes.get(row[0], ()))) for row in rows]
-
-    def _notes(self, ids: list[int]) -> dict[int, list[Note]]:
-        found: dict[int, list[Note]] = {}
-        for event, kind, who, time, text in self.connection.execute(
+        notes: dict[int, list[Note]] = {row[0]: [] for row in rows}
+        for event, *said in self.connection.execute(
             "SELECT event, kind, who, time, text FROM notes "
             "WHERE event IN (SELECT value FROM json_each(?)) ORDER BY event, number",
-            [json.dumps(ids)],
+            [json.dumps([*notes])],
         ):
-            found.setdefault(event, []).append(Note(kind, who, time, text))
+            notes[event].append(Note(*said))
+        found = []
+        for row in rows:
+            cells = dict(zip(FIELDS, row, strict=True))
+            cells["members"] = json.loads(cells["members"])
+            found.append(StoredEvent(**cells, notes=tuple(notes[row[0]])))
         return found
 
     def picture(self, event: int) -> bytes | None:
@@ -346,24 +303,18 @@ class Database:
         ).fetchone()
         return None if row is None else bytes(row[0])
 
-    def prune(self, most_events: int, oldest: float, most_bytes: int) -> int:
-        """Delete the oldest events that are over, and pictures; return how many events.
+    def prune(self, most_events: int, oldest: float, most_bytes: int) -> None:
+        """Delete events that are over, and pictures.
 
-        Parameters
-        ----------
-        most_events : int
-            Events that may stay.
-        oldest : float
-            Those recorded before this time go.
-        most_bytes : int
-            Bytes of pictures that may stay; those of the latest events do.
+        Events recorded before `oldest` go, and those before the latest `most_events`; pictures
+        of the latest events stay, up to `most_bytes`.
         """
         with self.transaction():
-            deleted = self.connection.execute(
+            self.connection.execute(
                 "DELETE FROM events WHERE state != 'open' AND (seen < ? OR id <= "
                 "(SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?))",
                 [oldest, most_events],
-            ).rowcount
+            )
             self.connection.execute(
                 "DELETE FROM pictures WHERE event IN (SELECT event FROM (SELECT event, "
                 "sum(length(data)) OVER (ORDER BY event DESC) AS total FROM pictures) "
@@ -375,43 +326,19 @@ class Database:
                 "AND id NOT IN (SELECT event FROM pictures)"
             )
         self.connection.execute("PRAGMA incremental_vacuum").fetchall()
-        return deleted
-
-
-class _Transaction:
-    """All or nothing, also if the disk is full in the middle."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-
-    def __enter__(self) -> None:
-        self.connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is None:
-            try:
-                self.connection.execute("COMMIT")
-                return
-            except sqlite3.Error:
-                self._undo()
-                raise
-        self._undo()
-
-    def _undo(self) -> None:
-        if self.connection.in_transaction:  # a full disk may have ended it
-            self.connection.execute("ROLLBACK")
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Tell whether an error means that the file is damaged, rather than busy or full."""
+    """Return whether an error means that the file is damaged, rather than busy or full."""
     code = getattr(error, "sqlite_errorcode", 0)
-    return isinstance(error, DamagedFileError) or (code & 0xFF) in DAMAGE
+    # pages that make no sense (SQLITE_CORRUPT), or a first page that is none of SQLite's own
+    return isinstance(error, DamagedFileError) or (code & 0xFF) in (11, 26)
 
 
 def _connected(path: Path | None) -> sqlite3.Connection:
     connection = sqlite3.connect(
         ":memory:" if path is None else path,
-        timeout=BUSY_MS / 1000,
+        timeout=2.0,  # seconds that a write waits for another program that uses the file
         isolation_level=None,
         check_same_thread=False,
     )
@@ -421,7 +348,7 @@ def _connected(path: Path | None) -> sqlite3.Connection:
 
 def _free_name(path: Path) -> Path:
     """Return a name beside a file that no file has."""
-    when = clock.strftime("%Y%m%dT%H%M%SZ", clock.gmtime())
+    when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     names = (f"{path.name}.damaged-{when}{more}" for more in ("", *(f"-{i}" for i in range(1000))))
     return next(path.with_name(name) for name in names if not path.with_name(name).exists())
 
@@ -445,7 +372,7 @@ def _readable(old: sqlite3.Connection, table: str, fields: Iterable[str]) -> Ite
 
 
 def _is_event(row: list[Any]) -> bool:
-    """Tell whether a row of a damaged file is still an event."""
+    """Return whether a row of a damaged file is still an event."""
     values = dict(zip(FIELDS, row, strict=True))
     numbers = [values[name] for name in ("id", "change", "seen", "begin", "end", "n_samples")]
     texts = [values[name] for name in ("model", "stream", "state", "members")]
@@ -478,235 +405,3 @@ def _claim(path: Path) -> sqlite3.Connection:
             f"{path} is in use by another service. Stop that one, or name another file for events."
         ) from None
     return guard
-
-
-def _to_row(event: StoredEvent) -> list[Any]:
-    return [
-        json.dumps(event.members) if name == "members" else getattr(event, name) for name in FIELDS
-    ]
-
-
-def _from_row(row: tuple[Any, ...], notes: tuple[Note, ...]) -> StoredEvent:
-    values = dict(zip(FIELDS, row, strict=True))
-    return StoredEvent(**values | {"members": json.loads(values["members"]), "notes": notes})
-
-
-@dataclass(frozen=True)
-class Retention:
-    """How much is kept; the oldest goes first, open events never.
-
-    Parameters
-    ----------
-    days : float, optional
-        Age of an event; None keeps it for ever.
-    events : int, default=100_000
-        Events.
-    picture_bytes : int, default=268_435_456
-        Bytes of all thumbnails.
-    """
-
-    days: float | None = None
-    events: int = 100_000
-    picture_bytes: int = 256 * 1024**2
-
-    def __post_init__(self) -> None:
-        for name in (bound.name for bound in fields(self)):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InvalidInputError(f"What is kept, {name}, must be above 0. Got {value!r}.")
-
-
-class EventKeeper:
-    """Write events, or keep them in memory until that is possible.
-
-    Parameters
-    ----------
-    path : str, path-like or None
-        The file; None keeps all in memory.
-    keep : Retention, optional
-        How much is kept.
-
-    Attributes
-    ----------
-    name : str
-        What tells this file from others.
-    change : int
-        Number of the last change.
-    is_closed : bool
-        Nothing is written any more.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] | None, keep: Retention | None = None) -> None:
-        self.keep = Retention() if keep is None else keep
-        self._lock = threading.RLock()
-        self._database = Database(None if path is None else Path(path))
-        self._damage: str | None = None
-        self._unwritten = Unwritten()
-        self._open: dict[int, StoredEvent] = {}
-        self._sources: dict[Source, int] = {}
-        self._written: dict[int, float] = {}
-        self._listeners: list[Callable[[], None]] = []
-        self._failure: str | None = None
-        self._timer: threading.Timer | None = None
-        self._retry_at = self._prune_at = 0.0
-        self._n_begun = 0
-        self.is_closed = False
-        self.name = f"{self._database.counter('store'):012x}"
-        self.change = self._database.counter("change") + SPARE_CHANGES
-        self._last_id = self._database.counter("id")
-        if self._database.aside is not None:
-            self._tell_damage(self._database.aside)
-        self._interrupt(self._database.read("state = 'open'", [], "id", -1))
-
-    @property
-    def trouble(self) -> str | None:
-        """What keeps events from being written, or was wrong with their file; None if nothing."""
-        with self._lock:
-            if self._failure is None:
-                return self._damage
-            lost = f"; {self._unwritten.n_lost} were lost" if self._unwritten.n_lost else ""
-            return (
-                f"Events are kept in memory only, as {self._database.shown} cannot be "
-                f"written: {self._failure}. {len(self._unwritten.events)} wait{lost}. Scoring "
-                "goes on; free some room or repair the folder, and they are written."
-            )
-
-    @property
-    def n_unwritten(self) -> int:
-        """How many events are in memory only, as they could not be written."""
-        with self._lock:
-            return 0 if self._failure is None else len(self._unwritten.events)
-
-    @property
-    def state(self) -> str:
-        """Whether events are "written", are "waiting" to be, or their file was "replaced"."""
-        with self._lock:
-            if self._failure is not None:
-                return "waiting"
-            return "written" if self._damage is None else "replaced"
-
-    def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back, from any thread, after every change; return what ends that."""
-        with self._lock:
-            self._listeners.append(callback)
-
-        def stop() -> None:
-            """Call back no more."""
-            with self._lock:
-                self._listeners.remove(callback)
-
-        return stop
-
-    def close(self) -> None:
-        """Interrupt what is open and close the file."""
-        with self._lock:
-            if self.is_closed:
-                return
-            self._interrupt(list(self._open.values()))
-            self._retry_at = 0.0
-            self._write()
-            if self._failure is not None:
-                _log.error("Events are lost. %s", self.trouble)
-            self.is_closed = True
-            if self._timer is not None:
-                self._timer.cancel()
-            self._database.close()
-
-    def _record(self, event: StoredEvent) -> StoredEvent:
-        """Give an event the next number of change, and write it."""
-        self.change += 1
-        event = replace(event, change=self.change)
-        if event.state == "open":
-            self._open[event.id] = event
-            self._written[event.id] = clock.monotonic()
-        else:
-            self._open.pop(event.id, None)
-            self._written.pop(event.id, None)
-            self._sources = {key: id for key, id in self._sources.items() if id != event.id}
-        self._unwritten.put(event)
-        self._write()
-        return event
-
-    def _interrupt(self, events: list[StoredEvent]) -> None:
-        for event in events:
-            self._record(replace(event, state="interrupted"))
-
-    def _write(self) -> None:
-        if self.is_closed or clock.monotonic() < self._retry_at:
-            return
-        had_failed = self._failure is not None
-        try:
-            self._asked(self._write_all)
-            self._failure, self._retry_at = None, 0.0
-            self._unwritten.clear()
-            self._asked(self._prune)
-        except (sqlite3.Error, OSError) as error:
-            self._failure = str(error)
-            self._retry_at = clock.monotonic() + RETRY_SECONDS
-            self._try_later()
-        if had_failed != (self._failure is not None):
-            _log.warning("%s", self.trouble or "Events are written to their file again.")
-
-    def _write_all(self) -> None:
-        self._database.write(
-            self._unwritten.events.values(),
-            self._unwritten.pictures,
-            {"change": self.change, "id": self._last_id},
-        )
-
-    def _asked(self, question: Callable[[], T]) -> T:
-        """Return what the file says; if it is damaged, what a new one with the rest of it says."""
-        try:
-            return question()
-        except sqlite3.DatabaseError as error:
-            if self.is_closed or not (is_damage(error) or self._database.is_lost):
-                raise
-        self._replace()
-        return question()
-
-    def _replace(self) -> None:
-        """Keep a damaged file aside and go on with a new one; nothing that is known is lost."""
-        n = self._database.replace()
-        if self._database.aside is not None:
-            self._tell_damage(self._database.aside, n)
-        self.name = f"{self._database.counter('store'):012x}"
-        waiting = self._unwritten.events
-        for event in self._open.values():
-            if event.id not in waiting:
-                self._unwritten.put(event)
-        self._write_all()
-
-    def _tell_damage(self, aside: Path, n: int | None = None) -> None:
-        taken = "what could be read" if n is None else f"{n} events that could be read"
-        self._damage = (
-            f"The file of events {self._database.shown} was damaged. It is kept as {aside.name}, "
-            f"and a new one was begun with {taken} of it. Check the disk."
-        )
-        _log.error("%s", self._damage)
-
-    def _try_later(self) -> None:
-        if self._timer is None or not self._timer.is_alive():
-            self._timer = threading.Timer(1.1 * RETRY_SECONDS, self._retry)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _retry(self) -> None:
-        with self._lock:
-            self._timer = None
-            self._write()
-        self._tell()
-
-    def _prune(self) -> None:
-        now = clock.monotonic()
-        if now < self._prune_at and self._n_begun < PRUNE_EVENTS:
-            return
-        self._prune_at, self._n_begun = now + PRUNE_SECONDS, 0
-        days = self.keep.days
-        oldest = -math.inf if days is None else clock.time() - 86_400 * days
-        self._database.prune(self.keep.events, oldest, self.keep.picture_bytes)
-
-    def _tell(self) -> None:
-        with self._lock:
-            listeners = list(self._listeners)
-        for callback in listeners:
-            callback()

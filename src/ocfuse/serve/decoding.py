@@ -21,60 +21,32 @@ from ocfuse.tables import open_source
 from ocfuse.tables.dataframes import Frame, pandas, require_distinct
 from ocfuse.tables.source import DAMAGE, checked, to_frame
 
-JSON = "application/json"
-CSV = "text/csv"
-ARROW = "application/vnd.apache.arrow.stream"
-
 #: Rows as JSON has them: an object by name, or values in the order of the model's columns.
 JSONRow: TypeAlias = dict[str, Any] | list[Any]
 #: What is decoded: rows of JSON, or a data frame.
 Rows: TypeAlias = list[JSONRow] | Frame
 
-#: Times the size of a request that its cells may take as columns.
-EXPANSION = 4
-#: Text of JSON, in which brackets mean nothing; and what then is a bracket.
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
-#: How JSON writes halves of characters.
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
-
-_CELLS = frozenset({float, int, str, bool, type(None)})
-
-#: Positions of fields in the tables of Arrow's metadata (Message.fbs).
-HEADER_TYPE, HEADER, COMPRESSION, DATA = 1, 2, 3, 1
-#: Kinds of messages that carry buffers.
-DICTIONARY_BATCH, RECORD_BATCH = 2, 3
-#: Bytes of a cell in a data frame at least; in the stream it may take a bit, or nothing.
-CELL_BYTES = 8
-
 
 def decode(body: bytes, media_type: str, limits: Limits) -> Rows:
-    """Return the rows of a request.
+    """Return the rows of a request of no more than `Limits.body_bytes`.
 
-    Parameters
-    ----------
-    body : bytes
-        The request, of no more than `Limits.body_bytes`.
-    media_type : str
-        Its type, without parameters and in small letters; it alone decides.
-    limits : Limits
-        What is refused.
-
-    Returns
-    -------
-    list or pandas.DataFrame
-        Rows of JSON, or a data frame.
+    Its media type, without parameters and in lower case, alone decides how it is read.
     """
-    if media_type not in READERS:
+    readers: dict[str, Callable[[bytes, Limits], Rows]] = {
+        "application/json": _read_json,
+        "text/csv": _read_csv,
+        "application/vnd.apache.arrow.stream": _read_arrow,
+    }
+    if media_type not in readers:
         raise ServeError(
             415,
             "unknown_content_type",
-            f"The Content-Type of rows must be one of {', '.join(READERS)}.",
+            f"The Content-Type of rows must be one of {', '.join(readers)}.",
         )
-    return READERS[media_type](body, limits)
+    return readers[media_type](body, limits)
 
 
-def read_json(body: bytes, limits: Limits) -> list[JSONRow]:
+def _read_json(body: bytes, limits: Limits) -> list[JSONRow]:
     """Return the rows of ``{"rows": [...]}``, or of a list of rows alone."""
     content = parse_json(body, limits)
     rows = content.get("rows") if isinstance(content, dict) else content
@@ -91,6 +63,7 @@ def read_json(body: bytes, limits: Limits) -> list[JSONRow]:
 def check_rows(rows: list[Any], limits: Limits) -> list[JSONRow]:
     """Return rows of JSON that hold nothing but cells, and no more than is allowed."""
     require_rows(len(rows), limits)
+    cell_types = {float, int, str, bool, type(None)}
     for i, row in enumerate(rows):
         if type(row) is not dict and type(row) is not list:
             raise ServeError(
@@ -98,7 +71,7 @@ def check_rows(rows: list[Any], limits: Limits) -> list[JSONRow]:
             )
         require_columns(len(row), limits)
         cells = row.values() if type(row) is dict else row
-        if not _CELLS.issuperset(map(type, cells)):
+        if not cell_types.issuperset(map(type, cells)):
             raise ServeError(
                 422,
                 "nested_cells",
@@ -109,7 +82,7 @@ def check_rows(rows: list[Any], limits: Limits) -> list[JSONRow]:
 
 
 def parse_json(body: bytes, limits: Limits) -> Any:
-    """Return what JSON says, in UTF-8 and without doubt.
+    """Return the content of JSON in UTF-8.
 
     Refused are numbers that JSON does not know, names that are given twice, deep nesting, and
     halves of characters, which no text can hold.
@@ -123,7 +96,7 @@ def parse_json(body: bytes, limits: Limits) -> Any:
     try:
         text = body.decode("utf-8-sig")
         found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_to_object)
-        if _HALF.search(text):  # both halves of one character are none by now
+        if re.search(r"\\u[dD][89a-fA-F]", text):  # half of a character: two have become one by now
             json.dumps(found, ensure_ascii=False).encode()
         return found
     except UnicodeEncodeError:
@@ -156,11 +129,12 @@ def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _is_deep(body: bytes, most: int) -> bool:
-    """Tell whether lists and objects are deeper inside each other than is allowed."""
+    """Return whether lists and objects are deeper inside each other than is allowed."""
     if body.count(b"[") + body.count(b"{") <= most:
         return False
     depth = 0
-    for bracket in _BRACKET.findall(_TEXT.sub(b"", body)):
+    without_text = re.sub(rb'"(?:[^"\\]|\\.)*"?', b"", body, flags=re.DOTALL)
+    for bracket in re.findall(rb"[\[\]{}]", without_text):
         depth += 1 if bracket in b"[{" else -1
         if depth > most:
             return True
@@ -184,10 +158,6 @@ def _read_csv(body: bytes, limits: Limits) -> Frame:
     return pandas().concat(frames, ignore_index=True)
 
 
-def _read_arrow(body: bytes, limits: Limits) -> Frame:
-    return read_arrow(body, limits.rows, limits.columns, EXPANSION * limits.body_bytes)
-
-
 def require_rows(n: int, limits: Limits) -> None:
     """Refuse more rows than are allowed."""
     if n > limits.rows:
@@ -206,36 +176,14 @@ def require_columns(n: int, limits: Limits) -> None:
         )
 
 
-READERS: dict[str, Callable[[bytes, Limits], Rows]] = {
-    JSON: read_json,
-    CSV: _read_csv,
-    ARROW: _read_arrow,
-}
-
-
-def read_arrow(body: bytes, most_rows: int, most_columns: int, most_bytes: int) -> Frame:
-    """Return the rows of an Arrow stream.
-
-    Parameters
-    ----------
-    body : bytes
-        The stream.
-    most_rows, most_columns : int
-        More are refused.
-    most_bytes : int
-        Bytes that the cells may take, as columns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The rows.
-    """
+def _read_arrow(body: bytes, limits: Limits) -> Frame:
+    """Return the rows of an Arrow stream."""
     ipc = needed("pyarrow.ipc", "to read Arrow streams")
     try:
         _refuse_compressed(ipc.MessageReader.open_stream(body))
         with ipc.open_stream(body) as reader:
-            _check_schema(reader.schema, most_columns)
-            table = _read(reader, most_rows, most_bytes)
+            _check_schema(reader.schema, limits.columns)
+            table = _read_batches(reader, limits)
         require_distinct(table.column_names, "The table")
         return to_frame(table)
     except InvalidInputError as error:
@@ -244,19 +192,17 @@ def read_arrow(body: bytes, most_rows: int, most_columns: int, most_bytes: int) 
         raise ServeError(400, "not_arrow", "The content is no Arrow stream, or cut off.") from None
 
 
-def _read(reader: Any, most_rows: int, most_bytes: int) -> Any:
+def _read_batches(reader: Any, limits: Limits) -> Any:
     arrow = needed("pyarrow", "to read Arrow streams")
     batches, n_rows, n_bytes = [], 0, 0
     for batch in reader:
-        n_rows += batch.num_rows  # told by the metadata: nothing of a stranger is followed yet
-        if n_rows > most_rows:
-            raise ServeError(
-                413, "too_many_rows", f"At most {most_rows} rows are allowed. Send them in parts."
-            )
+        n_rows += batch.num_rows  # from the metadata: nothing of a stranger is followed yet
+        require_rows(n_rows, limits)
         batches.append(checked(batch))
-        n_bytes += max(batch.nbytes, CELL_BYTES * batch.num_rows * batch.num_columns)
+        # a cell of a data frame has 8 bytes at least; in the stream it may take a bit, or nothing
+        n_bytes += max(batch.nbytes, 8 * batch.num_rows * batch.num_columns)
         n_bytes += sum(_repeated_bytes(column) for column in batch.columns)
-        if n_bytes > most_bytes:
+        if n_bytes > 4 * limits.body_bytes:
             raise ServeError(
                 413, "cells_too_large", "The cells take too much memory. Send rows in parts."
             )
@@ -303,33 +249,30 @@ def _is_text(kind: Any) -> bool:
 
 def _refuse_compressed(messages: Any) -> None:
     """Refuse compressed buffers before they are unpacked: few bytes could become gigabytes."""
-    for message in _each(messages):
+    while True:
+        try:
+            message = messages.read_next_message()
+        except StopIteration:
+            return
         if _is_compressed(message.metadata.to_pybytes()):
             raise ServeError(
                 415, "compressed", "Buffers of the Arrow stream must not be compressed."
             )
 
 
-def _each(messages: Any) -> Any:
-    while True:
-        try:
-            yield messages.read_next_message()
-        except StopIteration:
-            return
-
-
 def _is_compressed(metadata: bytes) -> bool:
+    """Return whether a message has compressed buffers; positions of fields as in Message.fbs."""
     try:
         message = _follow(metadata, 0)
-        header = _field(metadata, message, HEADER)
-        kind = _field(metadata, message, HEADER_TYPE)
+        header, kind = _field(metadata, message, 2), _field(metadata, message, 1)
+        dictionary_batch, record_batch = 2, 3  # the kinds of messages that carry buffers
         number = metadata[kind] if kind else 0
-        if number not in (DICTIONARY_BATCH, RECORD_BATCH) or not header:
+        if number not in (dictionary_batch, record_batch) or not header:
             return False
         batch = _follow(metadata, header)
-        if number == DICTIONARY_BATCH:
-            batch = _follow(metadata, _field(metadata, batch, DATA))
-        return bool(_field(metadata, batch, COMPRESSION))
+        if number == dictionary_batch:
+            batch = _follow(metadata, _field(metadata, batch, 1))
+        return bool(_field(metadata, batch, 3))
     except (struct.error, IndexError):
         raise ValueError("metadata is cut off") from None
 

@@ -1,6 +1,8 @@
-"""What a client is told when something is wrong: one form, in words, and no trace."""
+"""Refusals: one form of error for clients, in words and without a trace."""
 
 import json
+import math
+from enum import IntEnum
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -8,27 +10,24 @@ from starlette.responses import Response
 
 from ocfuse.exceptions import InvalidInputError
 
-#: Characters of a refusal: what it quotes of a request may be long.
-LONGEST_MESSAGE = 2000
-#: What happened inside is for the log alone.
-INTERNAL = "The service failed on this request. Its log says more under the id of the request."
+
+class CloseCode(IntEnum):
+    """Reasons to close a WebSocket, as its standard and this service number them."""
+
+    NORMAL = 1000
+    POLICY = 1008
+    TOO_BIG = 1009
+    FAULT = 1011
+    RESTART = 1012
+    TRY_LATER = 1013
+    REFUSED = 4400
+    UNKNOWN_TOKEN = 4401
 
 
 class ServeError(HTTPException):
-    """Refuse a request.
+    """Refuse a request with a status of HTTP, a code for programs and a message for people.
 
     It is one of the framework's own, which lets it through wherever a body is read.
-
-    Parameters
-    ----------
-    status : int
-        Status of HTTP.
-    code : str
-        What programs may look for.
-    message : str
-        What is wrong and what to do, for people.
-    headers : dict, optional
-        Further headers of the answer.
     """
 
     def __init__(
@@ -39,21 +38,30 @@ class ServeError(HTTPException):
 
     @property
     def content(self) -> dict[str, Any]:
-        """What the client is told."""
+        """The body of the answer."""
         return {"error": {"code": self.code, "message": self.message}}
 
 
-def unusable(error: InvalidInputError) -> ServeError:
-    """Return the refusal of rows that do not fit the model."""
+def unusable(error: InvalidInputError, longest: int = 2000) -> ServeError:
+    """Return the refusal of rows that do not fit the model; long quotations are cut off."""
     words = " ".join(str(error).split())
-    if len(words) > LONGEST_MESSAGE:
-        words = f"{words[:LONGEST_MESSAGE]}..."
+    if len(words) > longest:
+        words = f"{words[:longest]}..."
     return ServeError(422, "unusable_rows", words)
 
 
 def internal() -> ServeError:
-    """Return what is told of a fault of the service."""
-    return ServeError(500, "internal", INTERNAL)
+    """Return the answer to a fault of the service; what happened is for the log alone."""
+    return ServeError(
+        500,
+        "internal",
+        "The service failed on this request. Its log says more under the id of the request.",
+    )
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number as JSON knows it: None for NaN and infinity."""
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def to_json(content: Any) -> bytes:
@@ -72,5 +80,5 @@ class JSONAnswer(Response):
 
 
 def answer(error: ServeError) -> JSONAnswer:
-    """Return the answer that tells an error."""
+    """Return an error as the answer to a request."""
     return JSONAnswer(error.content, error.status, error.headers)

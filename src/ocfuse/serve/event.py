@@ -3,42 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from ocfuse.tables.cells import no_formula
 
-#: Members that are kept with an event: those that speak most for it.
-MOST_MEMBERS = 8
-#: Times from this one on are seconds since 1970; earlier ones, of a clock of the stream's own.
-FIRST_DATE = 1e8
-
+#: Columns of a CSV file of events.
 COLUMNS = (
     *("id", "model", "stream", "state", "begin", "end", "seconds", "lowest_score", "threshold"),
     *("p_value", "local_p", "n_samples", "members", "acknowledged_by", "acknowledged_at"),
     "comments",
 )
 
-#: Events and bytes of pictures that are kept while nothing can be written.
-MOST_EVENTS, MOST_BYTES = 10_000, 16 * 1024**2
-
 
 @dataclass(frozen=True)
 class Note:
-    """Something that was said about an event; it is never changed.
+    """Something that was said about an event, in seconds since 1970; it is never changed.
 
-    Parameters
-    ----------
-    kind : {"acknowledge", "comment"}
-        What it is.
-    who : str
-        Name given by the writer; "" without one.
-    time : float
-        When, in seconds since 1970.
-    text : str
-        What was said; "" for nothing but an acknowledgement.
+    An acknowledgement has no text, and who gave no name is "".
     """
 
-    kind: str
+    kind: Literal["acknowledge", "comment"]
     who: str
     time: float
     text: str
@@ -48,48 +32,31 @@ class Note:
 class StoredEvent:
     """An alarm from its first sample to its last, and what was said about it.
 
-    Parameters
-    ----------
-    id : int
-        Its number.
-    change : int
-        Number of its last change, counted over all events.
-    model, stream : str
-        Where it happened.
-    seen : float
-        When it was recorded, in seconds since 1970.
-    begin, end : float
-        Times of its first sample and of the last so far.
-    state : {"open", "ended", "interrupted"}
-        Interrupted is an event that was open when the service stopped.
-    lowest, offset : float
-        Its lowest score, and the threshold.
-    p_value, local_p : float
-        Those of the lowest score.
-    members : mapping from str to float
-        Contributions to the lowest score of the members that speak most for an anomaly.
-    n_samples : int
-        Its samples so far.
-    media : str, optional
-        Type of its thumbnail, such as ``"image/png"``.
-    notes : tuple of Note
-        What was said, in order.
+    Its fields, in this order, are also the columns of its table.
     """
 
     id: int
+    #: Number of its last change, counted over all events.
     change: int
     model: str
     stream: str
+    #: When it was recorded, in seconds since 1970.
     seen: float
+    #: Times of its first sample and of the last so far.
     begin: float
     end: float
+    #: "open", "ended", or "interrupted": open when the service stopped.
     state: str
+    #: Its lowest score, and the threshold.
     lowest: float | None
     offset: float | None
+    #: Those of the lowest score.
     p_value: float | None
     local_p: float | None
+    #: Contributions to the lowest score of the members that speak most for an anomaly.
     members: Mapping[str, float]
     n_samples: int
+    #: Type of its thumbnail, such as "image/png".
     media: str | None = None
     notes: tuple[Note, ...] = ()
 
@@ -155,7 +122,7 @@ class StoredEvent:
 
 
 def when(time: float) -> str:
-    """Return a date in UTC, or the plain number of a clock that knows no date.
+    """Return a date in UTC, or the plain number of a stream with a clock of its own.
 
     Examples
     --------
@@ -164,38 +131,22 @@ def when(time: float) -> str:
     ('2023-11-14T22:13:20Z', '12.5')
     """
     try:
-        date = datetime.fromtimestamp(time, timezone.utc) if time >= FIRST_DATE else None
+        is_date = time >= 1e8  # seconds since 1970
+        date = datetime.fromtimestamp(time, timezone.utc) if is_date else None
     except (OverflowError, ValueError):  # no date of our calendar
         date = None
     return str(time) if date is None else date.isoformat().replace("+00:00", "Z")
 
 
-def strongest(contributions: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the lowest contributions, lowest first.
-
-    Examples
-    --------
-    >>> from ocfuse.serve.event import strongest
-    >>> strongest({"knn": 0.5, "gmm": -2.0})
-    {'gmm': -2.0, 'knn': 0.5}
-    """
-    known = {name: float(value) for name, value in (contributions or {}).items()}
-    order = sorted(known, key=known.__getitem__)
-    return {name: known[name] for name in order[:MOST_MEMBERS]}
-
-
 class Unwritten:
-    """Events and pictures that wait to be written; bounded.
+    """Events and pictures that wait to be written, by the number of the event; bounded.
 
-    Attributes
-    ----------
-    events : dict from int to Event
-        By number, in the order of their last change.
-    pictures : dict from int to bytes
-        By number of the event.
-    n_lost : int
-        Events that had to go, the oldest first.
+    Events stand in the order of their last change. Where they are too many, the oldest go.
     """
+
+    #: Events, and bytes of pictures, that wait at most.
+    most_events: ClassVar[int] = 10_000
+    most_bytes: ClassVar[int] = 16 * 1024**2
 
     def __init__(self) -> None:
         self.events: dict[int, StoredEvent] = {}
@@ -206,7 +157,7 @@ class Unwritten:
         """Let an event wait; what is too much goes."""
         self.events.pop(event.id, None)
         self.events[event.id] = event
-        if len(self.events) > MOST_EVENTS:
+        if len(self.events) > self.most_events:
             oldest = next((old for old in self.events.values() if old.state != "open"), event)
             del self.events[oldest.id]
             self.pictures.pop(oldest.id, None)
@@ -215,7 +166,7 @@ class Unwritten:
     def put_picture(self, event: int, picture: bytes) -> None:
         """Let a picture wait; what is too much goes."""
         self.pictures[event] = picture
-        while sum(map(len, self.pictures.values())) > MOST_BYTES:
+        while sum(map(len, self.pictures.values())) > self.most_bytes:
             oldest = next(iter(self.pictures))
             del self.pictures[oldest]
             if oldest in self.events:

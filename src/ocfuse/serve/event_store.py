@@ -1,39 +1,36 @@
-"""Events that are kept: none that was told of is lost, whatever happens to the process."""
+"""The store of events: none that was recorded is lost, whatever happens to the process."""
 
 import csv
 import io
 import json
 import logging
 import math
+import os
+import re
+import sqlite3
+import threading
 import time as clock
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve.database import Choice, EventKeeper
-from ocfuse.serve.event import COLUMNS, Note, StoredEvent, strongest
-from ocfuse.serve.samples import Sample
+from ocfuse.serve.database import Choice, Database, is_damage
+from ocfuse.serve.errors import finite
+from ocfuse.serve.event import COLUMNS, Note, StoredEvent, Unwritten
+from ocfuse.serve.samples import Sample, Source
+from ocfuse.serve.settings import Retention
 
+T = TypeVar("T")
 Events: TypeAlias = list[StoredEvent]
-
-#: Seconds between writes of an event that goes on.
-UPDATE_SECONDS = 1.0
-#: Events that are read at once for a CSV file.
-CSV_EVENTS = 500
-#: Bytes of a thumbnail; larger ones are not kept.
-THUMBNAIL_BYTES = 64 * 1024
-#: Characters of a name of a model, stream or person, and of a comment; notes of one event.
-MOST_NAME, MOST_TEXT, MOST_NOTES = 200, 2000, 500
-
-#: Characters that terminals obey.
-_CONTROLS = dict.fromkeys((*range(32), *range(127, 160))) | {9: "\t", 10: "\n", 13: "\r"}
 
 _log = logging.getLogger(__name__)
 
 
-class EventStore(EventKeeper):
-    """Keep events in a file, and tell who asks; safe to use from threads.
+class EventStore:
+    """Keep events in a file, and return them; safe to use from threads.
 
     What begins, ends, is acknowledged or said has reached the disk when the method
     returns. If the file cannot be written, it is kept in memory, `trouble` says so, and it is
@@ -45,8 +42,17 @@ class EventStore(EventKeeper):
     path : str, path-like or None
         The file, made if there is none. Beside it are its write-ahead log and a lock, as only
         one service can use it. None keeps events in memory, for as long as the process lasts.
-    keep : Keep, optional
+    keep : Retention, optional
         How much is kept.
+
+    Attributes
+    ----------
+    name : str
+        Identifies the file.
+    change : int
+        Number of the last change.
+    is_closed : bool
+        Nothing is written any more.
 
     Examples
     --------
@@ -60,6 +66,97 @@ class EventStore(EventKeeper):
     [('ended', 2.0)]
     >>> store.close(); folder.cleanup()
     """
+
+    #: Characters of a name of a model, stream or person, and of a comment.
+    most_name: ClassVar[int] = 200
+    most_text: ClassVar[int] = 2000
+    #: Notes of one event.
+    most_notes: ClassVar[int] = 500
+    #: Bytes of a thumbnail; larger ones are not kept.
+    most_thumbnail_bytes: ClassVar[int] = 64 * 1024
+    #: Seconds between writes of an event that goes on, and between attempts after one has failed.
+    update_seconds: ClassVar[float] = 1.0
+    retry_seconds: ClassVar[float] = 1.0
+    #: New events after which old ones are looked for; every hour they are in any case.
+    prune_events: ClassVar[int] = 200
+
+    def __init__(self, path: str | os.PathLike[str] | None, keep: Retention | None = None) -> None:
+        self.keep = Retention() if keep is None else keep
+        self._lock = threading.RLock()
+        self._database = Database(None if path is None else Path(path))
+        self._damage: str | None = None
+        self._unwritten = Unwritten()
+        self._open: dict[int, StoredEvent] = {}
+        self._sources: dict[Source, int] = {}
+        self._written: dict[int, float] = {}
+        self._listeners: list[Callable[[], None]] = []
+        self._failure: str | None = None
+        self._timer: threading.Timer | None = None
+        self._retry_at = self._prune_at = 0.0
+        self._n_begun = 0
+        self.is_closed = False
+        self.name = f"{self._database.counter('store'):012x}"
+        # numbers of changes are left out at each start: a page may know some that never reached
+        # the disk, and none of them must be given twice
+        self.change = self._database.counter("change") + 2**20
+        self._last_id = self._database.counter("id")
+        if self._database.aside is not None:
+            self._note_damage(self._database.aside, "what could be read")
+        self._interrupt(self._database.read("state = 'open'", [], "id", -1))
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps events from being written, or was wrong with their file; None if nothing."""
+        with self._lock:
+            if self._failure is None:
+                return self._damage
+            lost = f"; {self._unwritten.n_lost} were lost" if self._unwritten.n_lost else ""
+            return (
+                f"Events are kept in memory only, as {self._database.shown} cannot be "
+                f"written: {self._failure}. {len(self._unwritten.events)} wait{lost}. Scoring "
+                "goes on; free some room or repair the folder, and they are written."
+            )
+
+    @property
+    def n_unwritten(self) -> int:
+        """How many events are in memory only, as they could not be written."""
+        with self._lock:
+            return 0 if self._failure is None else len(self._unwritten.events)
+
+    @property
+    def state(self) -> str:
+        """Whether events are "written", are "waiting" to be, or their file was "replaced"."""
+        with self._lock:
+            if self._failure is not None:
+                return "waiting"
+            return "written" if self._damage is None else "replaced"
+
+    def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back, from any thread, after every change; return what ends that."""
+        with self._lock:
+            self._listeners.append(callback)
+
+        def stop() -> None:
+            """Call back no more."""
+            with self._lock:
+                self._listeners.remove(callback)
+
+        return stop
+
+    def close(self) -> None:
+        """Interrupt what is open and close the file."""
+        with self._lock:
+            if self.is_closed:
+                return
+            self._interrupt(list(self._open.values()))
+            self._retry_at = 0.0
+            self._write()
+            if self._failure is not None:
+                _log.error("Events are lost. %s", self.trouble)
+            self.is_closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            self._database.close()
 
     # What happens
 
@@ -76,42 +173,28 @@ class EventStore(EventKeeper):
         contributions: Mapping[str, float] | None = None,
         thumbnail: bytes | None = None,
     ) -> int:
-        """Record that an alarm begins; return the number of the event.
-
-        Parameters
-        ----------
-        model, stream : str
-            Where it happens.
-        time : float
-            Time of its first sample.
-        score, offset, p_value, local_p : float, optional
-            Of that sample, as in `Sample`.
-        contributions : mapping from str to float, optional
-            Those of that sample.
-        thumbnail : bytes, optional
-            Its picture.
-        """
+        """Record that an alarm begins with a sample; return the number of the event."""
         with self._lock:
             self._last_id += 1
             self._n_begun += 1
             event = StoredEvent(
                 id=self._last_id,
                 change=0,
-                model=_clean(model, MOST_NAME),
-                stream=_clean(stream, MOST_NAME),
+                model=_clean(model, self.most_name),
+                stream=_clean(stream, self.most_name),
                 seen=clock.time(),
                 begin=float(time),
                 end=float(time),
                 state="open",
-                lowest=_finite(score),
-                offset=_finite(offset),
-                p_value=_finite(p_value),
-                local_p=_finite(local_p),
-                members=_members(contributions),
+                lowest=finite(score),
+                offset=finite(offset),
+                p_value=finite(p_value),
+                local_p=finite(local_p),
+                members=self._strongest(contributions),
                 n_samples=1,
             )
             self._record(self._with_picture(event, thumbnail))
-        self._tell()
+        self._notify()
         return event.id
 
     def update(
@@ -125,53 +208,35 @@ class EventStore(EventKeeper):
         contributions: Mapping[str, float] | None = None,
         thumbnail: bytes | None = None,
     ) -> None:
-        """Record one more sample of an open event; written at most once in a second.
+        """Record one more sample of an event, if it is open; written at most once in a second.
 
-        Parameters
-        ----------
-        event : int
-            Its number; nothing happens if it is not open.
-        time : float
-            Time of the sample.
-        score, p_value, local_p : float, optional
-            Of the sample, as in `Sample`; kept if it is the lowest so far.
-        contributions : mapping from str to float, optional
-            Those of the sample.
-        thumbnail : bytes, optional
-            Its picture.
+        What belongs to the score is kept if the score is the lowest so far.
         """
         with self._lock:
             known = self._open.get(event)
             if known is None:
                 return
             changed = replace(known, end=max(known.end, float(time)), n_samples=known.n_samples + 1)
-            value = _finite(score)
+            value = finite(score)
             if value is not None and (known.lowest is None or value < known.lowest):
                 changed = replace(
                     changed,
                     lowest=value,
-                    p_value=_finite(p_value),
-                    local_p=_finite(local_p),
-                    members=_members(contributions) or known.members,
+                    p_value=finite(p_value),
+                    local_p=finite(local_p),
+                    members=self._strongest(contributions) or known.members,
                 )
                 changed = self._with_picture(changed, thumbnail)
             self._open[event] = changed
-            if clock.monotonic() - self._written.get(event, 0.0) < UPDATE_SECONDS:
+            if clock.monotonic() - self._written.get(event, 0.0) < self.update_seconds:
                 return
             self._record(changed)
-        self._tell()
+        self._notify()
 
     def end(self, event: int, time: float | None = None, state: str = "ended") -> None:
-        """Record that an event is over.
+        """Record that an open event is over, by default at its last sample.
 
-        Parameters
-        ----------
-        event : int
-            Its number; nothing happens if it is not open.
-        time : float, optional
-            Time of its end; by default that of its last sample.
-        state : {"ended", "interrupted"}, default="ended"
-            Interrupted is an event whose end was not seen.
+        It is "ended", or "interrupted" if its end was not seen.
         """
         with self._lock:
             known = self._open.get(event)
@@ -179,27 +244,28 @@ class EventStore(EventKeeper):
                 return
             last = known.end if time is None else max(known.end, float(time))
             self._record(replace(known, end=last, state=state))
-        self._tell()
+        self._notify()
 
     def take(self, sample: Sample) -> int | None:
-        """Record what a sample means for the event of its stream; return that event.
-
-        Parameters
-        ----------
-        sample : Sample
-            The next sample of its stream.
-
-        Returns
-        -------
-        int or None
-            Number of the event that the sample belongs to.
-        """
+        """Record what the next sample of a stream means for its event; return that event."""
         with self._lock:
             event = self._sources.get(sample.source)
             if sample.alarm == "begin":
                 if event is not None:
                     self.end(event, state="interrupted")
-                return self._begin(sample)
+                event = self.begin(
+                    sample.model,
+                    sample.stream,
+                    sample.time,
+                    sample.score,
+                    offset=sample.offset,
+                    p_value=sample.p_value,
+                    local_p=sample.local_p,
+                    contributions=sample.contributions,
+                    thumbnail=sample.thumbnail,
+                )
+                self._sources[sample.source] = event
+                return event
             if event is None:
                 return None
             if sample.alarm == "end":
@@ -216,24 +282,18 @@ class EventStore(EventKeeper):
                 )
             return event
 
-    def _begin(self, sample: Sample) -> int:
-        event = self.begin(
-            sample.model,
-            sample.stream,
-            sample.time,
-            sample.score,
-            offset=sample.offset,
-            p_value=sample.p_value,
-            local_p=sample.local_p,
-            contributions=sample.contributions,
-            thumbnail=sample.thumbnail,
-        )
-        self._sources[sample.source] = event
-        return event
-
     def _with_picture(self, event: StoredEvent, picture: bytes | None) -> StoredEvent:
+        if picture is None:
+            return event
+        if len(picture) > self.most_thumbnail_bytes:
+            _log.warning(
+                "A thumbnail of %d bytes is not kept: %d is the most.",
+                len(picture),
+                self.most_thumbnail_bytes,
+            )
+            return event
         media = _media(picture)
-        if picture is None or media is None:
+        if media is None:
             return event
         self._unwritten.put_picture(event.id, picture)
         return replace(event, media=media)
@@ -241,62 +301,35 @@ class EventStore(EventKeeper):
     # What is said
 
     def acknowledge(self, event: int, who: str = "") -> StoredEvent | None:
-        """Record that somebody knows of an event; the first one who does counts.
-
-        Parameters
-        ----------
-        event : int
-            Its number.
-        who : str, default=""
-            Name of the person.
-
-        Returns
-        -------
-        Event or None
-            The event; None if there is none of this number.
-        """
+        """Record that somebody knows of an event, the first one who does; return the event."""
         with self._lock:
             known = self.get(event)
             if known is None or known.acknowledgement is not None:
                 return known
-            return self._say(known, Note("acknowledge", _clean(who, MOST_NAME), clock.time(), ""))
+            return self._say(known, "acknowledge", who, "")
 
     def comment(self, event: int, text: str, who: str = "") -> StoredEvent | None:
-        """Record what somebody says about an event.
-
-        Parameters
-        ----------
-        event : int
-            Its number.
-        text : str
-            What is said.
-        who : str, default=""
-            Name of the person.
-
-        Returns
-        -------
-        Event or None
-            The event; None if there is none of this number.
-        """
-        said = _clean(text, MOST_TEXT + 1).strip()
-        if not 0 < len(said) <= MOST_TEXT:
+        """Record what somebody says about an event; return the event."""
+        said = _clean(text, self.most_text + 1).strip()
+        if not 0 < len(said) <= self.most_text:
             raise InvalidInputError(
-                f"A comment must have 1 to {MOST_TEXT} characters. Got {len(text)}."
+                f"A comment must have 1 to {self.most_text} characters. Got {len(text)}."
             )
         with self._lock:
             known = self.get(event)
-            if known is None:
-                return None
-            return self._say(known, Note("comment", _clean(who, MOST_NAME), clock.time(), said))
+            return None if known is None else self._say(known, "comment", who, said)
 
-    def _say(self, event: StoredEvent, note: Note) -> StoredEvent:
-        if len(event.notes) >= MOST_NOTES:
+    def _say(
+        self, event: StoredEvent, kind: Literal["acknowledge", "comment"], who: str, text: str
+    ) -> StoredEvent:
+        if len(event.notes) >= self.most_notes:
             raise InvalidInputError(
-                f"Event {event.id} has {MOST_NOTES} notes, which is the most. Keep a longer "
+                f"Event {event.id} has {self.most_notes} notes, which is the most. Keep a longer "
                 "discussion elsewhere."
             )
+        note = Note(kind, _clean(who, self.most_name), clock.time(), text)
         said = self._record(replace(event, notes=(*event.notes, note)))
-        self._tell()
+        self._notify()
         return said
 
     # What is asked
@@ -315,31 +348,13 @@ class EventStore(EventKeeper):
         after: int | None = None,
         before: int | None = None,
         limit: int = 100,
-        *,
-        model: str | None = None,
-        stream: str | None = None,
-        state: str | None = None,
-        acknowledged: bool | None = None,
+        choice: Choice | None = None,
     ) -> Events:
-        """Return events, the latest first; with `after`, the first ones after it first.
+        """Return events between two numbers, the latest first.
 
-        Parameters
-        ----------
-        after, before : int, optional
-            Numbers of events between which they lie.
-        limit : int, default=100
-            How many at most.
-        model, stream, state : str, optional
-            Only events of these, as in `Choice`.
-        acknowledged : bool, optional
-            Only events that somebody has acknowledged, or nobody has.
-
-        Returns
-        -------
-        list of Event
-            The events.
+        With `after`, those that follow it come first.
         """
-        choice = Choice(model, stream, state, acknowledged)
+        choice = choice or Choice()
         where, values = choice.condition()
         low, high = _small(after or 0), _small(2**63 - 1 if before is None else before)
         order = "id DESC" if after is None else "id"
@@ -357,8 +372,7 @@ class EventStore(EventKeeper):
                 if low < event.id < high and choice.matches(event)
             ]
             stored = [event for event in found if event.id not in self._unwritten.events]
-        both = sorted(stored + waiting, key=lambda event: event.id, reverse=after is None)
-        return both[:limit]
+        return sorted(stored + waiting, key=attrgetter("id"), reverse=after is None)[:limit]
 
     def changes(self, after: int, limit: int = 200) -> Events:
         """Return events that have changed since a number, in the order of their changes."""
@@ -373,7 +387,7 @@ class EventStore(EventKeeper):
                 )
             )
             later = [event for event in waiting.values() if event.change > after]
-        return sorted(stored + later, key=lambda event: event.change)[:limit]
+        return sorted(stored + later, key=attrgetter("change"))[:limit]
 
     def thumbnail(self, event: int) -> tuple[str, bytes] | None:
         """Return type and bytes of the picture of an event; None if it has none."""
@@ -386,44 +400,123 @@ class EventStore(EventKeeper):
             )
         return None if picture is None else (known.media, picture)
 
-    def csv(
-        self,
-        *,
-        model: str | None = None,
-        stream: str | None = None,
-        state: str | None = None,
-        acknowledged: bool | None = None,
-    ) -> Iterator[str]:
-        """Yield the events as the text of a CSV file, the first one first.
-
-        Parameters
-        ----------
-        model, stream, state : str, optional
-            Only events of these, as in `Choice`.
-        acknowledged : bool, optional
-            Only events that somebody has acknowledged, or nobody has.
-
-        Yields
-        ------
-        str
-            Some lines, the first of them with the names of the columns.
-        """
+    def csv(self, choice: Choice | None = None, n_at_once: int = 500) -> Iterator[str]:
+        """Yield the events as the text of a CSV file, the first one first, some lines at once."""
         rows: list[list[str | float | int | None]] = [list(COLUMNS)]
         last = 0
         while rows:
             text = io.StringIO()
             csv.writer(text, lineterminator="\r\n").writerows(rows)
             yield text.getvalue()
-            found = self.list(
-                last,
-                limit=CSV_EVENTS,
-                model=model,
-                stream=stream,
-                state=state,
-                acknowledged=acknowledged,
-            )
+            found = self.list(last, limit=n_at_once, choice=choice)
             last = found[-1].id if found else last
             rows = [event.as_row() for event in found]
+
+    # How it is kept
+
+    def _record(self, event: StoredEvent) -> StoredEvent:
+        """Give an event the next number of change, and write it."""
+        self.change += 1
+        event = replace(event, change=self.change)
+        if event.state == "open":
+            self._open[event.id] = event
+            self._written[event.id] = clock.monotonic()
+        else:
+            self._open.pop(event.id, None)
+            self._written.pop(event.id, None)
+            self._sources = {key: id for key, id in self._sources.items() if id != event.id}
+        self._unwritten.put(event)
+        self._write()
+        return event
+
+    def _interrupt(self, events: Events) -> None:
+        for event in events:
+            self._record(replace(event, state="interrupted"))
+
+    def _write(self) -> None:
+        if self.is_closed or clock.monotonic() < self._retry_at:
+            return
+        had_failed = self._failure is not None
+        try:
+            self._asked(self._write_all)
+            self._failure, self._retry_at = None, 0.0
+            self._unwritten.clear()
+            self._asked(self._prune)
+        except (sqlite3.Error, OSError) as error:
+            self._failure = str(error)
+            self._retry_at = clock.monotonic() + self.retry_seconds
+            if self._timer is None or not self._timer.is_alive():
+                self._timer = threading.Timer(1.1 * self.retry_seconds, self._retry)
+                self._timer.daemon = True
+                self._timer.start()
+        if had_failed != (self._failure is not None):
+            _log.warning("%s", self.trouble or "Events are written to their file again.")
+
+    def _write_all(self) -> None:
+        self._database.write(
+            self._unwritten.events.values(),
+            self._unwritten.pictures,
+            {"change": self.change, "id": self._last_id},
+        )
+
+    def _asked(self, question: Callable[[], T]) -> T:
+        """Return what the file says; if it is damaged, replace it by a new one and ask that."""
+        try:
+            return question()
+        except sqlite3.DatabaseError as error:
+            if self.is_closed or not (is_damage(error) or self._database.is_lost):
+                raise
+        self._replace()
+        return question()
+
+    def _replace(self) -> None:
+        """Keep a damaged file aside and go on with a new one; nothing that is known is lost."""
+        n = self._database.replace()
+        if self._database.aside is not None:
+            self._note_damage(self._database.aside, f"{n} events that could be read")
+        self.name = f"{self._database.counter('store'):012x}"
+        waiting = self._unwritten.events
+        for event in self._open.values():
+            if event.id not in waiting:
+                self._unwritten.put(event)
+        self._write_all()
+
+    def _note_damage(self, aside: Path, taken: str) -> None:
+        self._damage = (
+            f"The file of events {self._database.shown} was damaged. It is kept as {aside.name}, "
+            f"and a new one was begun with {taken} of it. Check the disk."
+        )
+        _log.error("%s", self._damage)
+
+    def _retry(self) -> None:
+        with self._lock:
+            self._timer, self._retry_at = None, 0.0  # also if a write has failed meanwhile
+            self._write()
+        self._notify()
+
+    def _prune(self) -> None:
+        now = clock.monotonic()
+        if now < self._prune_at and self._n_begun < self.prune_events:
+            return
+        self._prune_at, self._n_begun = now + 3600.0, 0
+        days = self.keep.days
+        oldest = -math.inf if days is None else clock.time() - 86_400 * days
+        self._database.prune(self.keep.events, oldest, self.keep.picture_bytes)
+
+    def _notify(self) -> None:
+        with self._lock:
+            listeners = list(self._listeners)
+        for callback in listeners:
+            callback()
+
+    def _strongest(self, contributions: Mapping[str, float] | None) -> dict[str, float]:
+        """Return the eight lowest contributions, which speak most for an anomaly, lowest first."""
+        known = {
+            _clean(name, self.most_name): float(value)
+            for name, value in (contributions or {}).items()
+            if math.isfinite(value)
+        }
+        return dict(sorted(known.items(), key=itemgetter(1))[:8])
 
 
 def _clean(text: str, most: int) -> str:
@@ -431,20 +524,8 @@ def _clean(text: str, most: int) -> str:
 
     Nor does it hold what a terminal would obey; lines and tabs are left.
     """
-    return text.encode("utf-8", "replace").decode().translate(_CONTROLS)[:most]
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
-def _members(contributions: Mapping[str, float] | None) -> dict[str, float]:
-    known = {
-        _clean(name, MOST_NAME): value
-        for name, value in (contributions or {}).items()
-        if math.isfinite(value)
-    }
-    return strongest(known)
+    whole = text.encode("utf-8", "replace").decode()
+    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "", whole)[:most]
 
 
 def _small(number: int) -> int:
@@ -452,15 +533,8 @@ def _small(number: int) -> int:
     return max(min(number, 2**63 - 1), -(2**63))
 
 
-def _media(picture: bytes | None) -> str | None:
+def _media(picture: bytes) -> str | None:
     """Return the type of a picture that is kept, by its first bytes."""
-    if picture is None:
-        return None
-    if len(picture) > THUMBNAIL_BYTES:
-        _log.warning(
-            "A thumbnail of %d bytes is not kept: %d is the most.", len(picture), THUMBNAIL_BYTES
-        )
-        return None
     if picture.startswith(b"\xff\xd8\xff"):
         return "image/jpeg"
     if picture.startswith(b"\x89PNG\r\n\x1a\n"):

@@ -4,58 +4,33 @@ import asyncio
 import hashlib
 import hmac
 import itertools
+import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ocfuse.serve.errors import ServeError, answer, internal
+from ocfuse.serve.errors import CloseCode, ServeError, answer, internal
 from ocfuse.serve.settings import Settings, is_loopback
-from ocfuse.serve.telemetry import Metrics, fault, tell
+from ocfuse.serve.telemetry import Metrics, fault, log_event
 
-#: Where no token is asked for at the door: probes have none and are told nothing, the page holds
-#: no data, and a socket that looks on shows its token in its first message.
+#: Where no token is asked for, besides static files: probes have none and get no data, the page
+#: holds none, and a socket that looks on shows its token in its first message.
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/", "/v1/live"})
-OPEN_FOLDER = "/static/"
-#: What is always answered, however busy the service is.
-NEVER_BUSY = frozenset({"/healthz", "/readyz", "/metrics"})
-#: Methods that change nothing.
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+#: What is answered however busy the service is, and comes too often to be logged.
+PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 
-Headers = dict[bytes, bytes]
-
-#: What paths are called that are none of the service's: they may be anything.
-UNKNOWN = "unknown"
-#: Methods that are told; others may be anything, too.
-METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-#: The routes whose requests come so often that they are counted, but not logged.
-NOT_LOGGED = frozenset({"/healthz", "/readyz", "/metrics"})
-#: How WebSocket numbers a fault of the service.
-FAULT = 1011
-#: What every answer says to browsers.
-SAFETY = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "X-Frame-Options": "DENY",
-}
+Headers: TypeAlias = dict[bytes, bytes]
 
 
 class Guard:
-    """Refuse what may not come in, and what is too much.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What is guarded.
-    settings : Settings
-        Token and limits.
-    """
+    """Refuse what may not come in, and what is too much, before an ASGI application."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.limits = app, settings.limits
@@ -74,7 +49,7 @@ class Guard:
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply = _Reply(send)
-        is_counted = scope["path"] not in NEVER_BUSY
+        is_counted = scope["path"] not in PROBES
         try:
             headers: Headers = dict(scope["headers"])
             self._admit(scope, headers)
@@ -87,7 +62,8 @@ class Guard:
         except ServeError as error:
             await answer(error)(scope, receive, send)
             return
-        if is_counted and _has_body(headers):
+        has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+        if is_counted and has_body:
             self._arriving[body] = (scope.get("client") or ("",))[0]
         self.n_requests += is_counted
         try:
@@ -161,11 +137,12 @@ class Guard:
                 "wrong_host",
                 "This service answers on this machine only, as localhost or 127.0.0.1.",
             )
-        is_safe = scope["type"] == "http" and scope["method"] in SAFE_METHODS
-        if not is_safe and not _is_own(headers.get(b"origin"), host):
+        is_safe = scope["type"] == "http" and scope["method"] in ("GET", "HEAD", "OPTIONS")
+        origin = headers.get(b"origin")
+        if not is_safe and origin is not None and not is_own(origin.decode("latin-1"), host):
             raise ServeError(403, "wrong_origin", "Pages of other sites may not use this service.")
         path = scope["path"]
-        if self._token is not None and path not in OPEN_PATHS and not path.startswith(OPEN_FOLDER):
+        if self._token is not None and path not in OPEN_PATHS and not path.startswith("/static/"):
             _check_token(headers.get(b"authorization", b""), self._token)
 
 
@@ -223,7 +200,7 @@ class _Reply:
 async def refuse_stream(error: ServeError, scope: Scope, receive: Receive, send: Send) -> None:
     """Refuse a stream before it begins: by an answer of HTTP where the server can."""
     if "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": 1008, "reason": error.code})
+        await send({"type": "websocket.close", "code": CloseCode.POLICY, "reason": error.code})
         return
     response = answer(error)
     await send(
@@ -237,12 +214,8 @@ async def refuse_stream(error: ServeError, scope: Scope, receive: Receive, send:
     await asyncio.sleep(0)  # until the connection is closed uvicorn takes the answer for none
 
 
-def _has_body(headers: Headers) -> bool:
-    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
-
-
 def _check_token(shown: bytes, token: str) -> None:
-    """Compare what is shown with the token, in a time that tells nothing about it."""
+    """Compare what is shown with the token, in a time that does not depend on it."""
     kind, _, word = shown.partition(b" ")
     digests = (hashlib.sha256(secret).digest() for secret in (word.strip(), token.encode()))
     if not hmac.compare_digest(*digests) or kind.lower() != b"bearer":
@@ -262,26 +235,26 @@ def _name_of(host: str) -> str:
         return ""
 
 
-def _is_own(origin: bytes | None, host: str) -> bool:
-    """Tell whether a request comes from a page of this service, or from no page."""
-    if origin is None:
-        return True
+def is_own(origin: str, host: str) -> bool:
+    """Return whether the page that a request comes from is one of this service.
+
+    Browsers name the origin of every request that may change something, and of every
+    WebSocket; programs that are no browsers name none.
+
+    Examples
+    --------
+    >>> from ocfuse.serve.middleware import is_own
+    >>> is_own("http://pump:8000", "pump:8000"), is_own("https://evil.example", "pump:8000")
+    (True, False)
+    """
     try:
-        return is_own({"origin": origin.decode("latin-1"), "host": host})
-    except ValueError:
+        return urlsplit(origin).netloc.lower() == host.lower() != ""
+    except ValueError:  # no address at all
         return False
 
 
 class Observed:
-    """Count, time and log requests; answer faults.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What is observed.
-    metrics : Metrics
-        What counts.
-    """
+    """Count, time and log the requests to an ASGI application; answer faults."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics
@@ -299,25 +272,27 @@ class Observed:
         try:
             await self.app(scope, receive, about.send)
         except Exception as error:
-            tell("fault", level="error", request=about.id, **fault(error))
+            log_event("fault", level=logging.ERROR, request=about.id, **fault(error))
             if scope["type"] == "websocket":
                 with suppress(Exception):  # it may be closed already
-                    await about.send({"type": "websocket.close", "code": FAULT})
+                    await about.send({"type": "websocket.close", "code": CloseCode.FAULT})
             elif not about.status:
                 await answer(internal())(scope, receive, about.send)
         finally:
             self.metrics.under_way.dec()
-            self._note(scope, about, time.perf_counter() - begin)
+            self._record(scope, about, time.perf_counter() - begin)
 
-    def _note(self, scope: Scope, about: "_About", seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", UNKNOWN)
+    def _record(self, scope: Scope, about: "_About", seconds: float) -> None:
+        # clients choose other paths and methods: they may be anything
+        route = getattr(scope.get("route"), "path", "unknown")
         method = scope.get("method", "WEBSOCKET")
-        method = method if method in METHODS or method == "WEBSOCKET" else UNKNOWN
+        known = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "WEBSOCKET")
+        method = method if method in known else "unknown"
         self.metrics.requests.labels(route, method, str(about.status)).inc()
         if scope["type"] == "http":
             self.metrics.seconds.labels(route).observe(seconds)
-        if route not in NOT_LOGGED:
-            tell(
+        if route not in PROBES:
+            log_event(
                 "request",
                 request=about.id,
                 method=method,
@@ -341,41 +316,9 @@ class _About:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.id
-            for name, value in SAFETY.items():
-                headers.setdefault(name, value)
+            headers.setdefault("X-Content-Type-Options", "nosniff")
+            headers.setdefault("Referrer-Policy", "no-referrer")
+            headers.setdefault("X-Frame-Options", "DENY")
         elif kind == "websocket.accept":
             self.status = 101
         await self._send(message)
-
-
-def is_own(headers: Mapping[str, str]) -> bool:
-    """Tell whether a request may change something, by the page that it comes from.
-
-    Browsers name the origin of every such request, and of every WebSocket; programs that are
-    no browsers name none.
-
-    Parameters
-    ----------
-    headers : mapping
-        Headers of the request, by lower-case names.
-
-    Returns
-    -------
-    bool
-        The origin is this service, or there is none.
-
-    Examples
-    --------
-    >>> from ocfuse.serve.middleware import is_own
-    >>> is_own({"host": "pump:8000", "origin": "http://pump:8000"})
-    True
-    >>> is_own({"host": "pump:8000", "origin": "https://evil.example"})
-    False
-    """
-    origin, host = headers.get("origin"), headers.get("host", "")
-    if origin is None:
-        return True
-    try:
-        return urlsplit(origin).netloc.lower() == host.lower() != ""
-    except ValueError:  # no address at all
-        return False

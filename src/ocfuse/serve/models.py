@@ -1,6 +1,7 @@
 """The models of a service by name, each replaced as a whole when its file changes."""
 
 import asyncio
+import logging
 import threading
 import time
 from concurrent.futures import Executor
@@ -14,33 +15,19 @@ from ocfuse.persistence.trial import try_load
 from ocfuse.serve.errors import ServeError
 from ocfuse.serve.scoring import Batcher, Scorer, scorer_of
 from ocfuse.serve.settings import Settings
-from ocfuse.serve.telemetry import Metrics, fault, noted, tell
+from ocfuse.serve.telemetry import Metrics, fault, log_event, noted
 from ocfuse.tables.detector import RUNS
 
-#: What tells a file from the one that was there before.
+#: Distinguishes a file from the one that was there before.
 Mark: TypeAlias = tuple[int, int, int]
-#: Letters of the checksum that name a version.
-VERSION_LETTERS = 16
 
 
 @dataclass(frozen=True)
 class Served:
     """One version of a model. Who has it may use it to the end, whatever comes after it.
 
-    Attributes
-    ----------
-    name : str
-        Name of the model.
-    version : str
-        First letters of the checksum of its file.
-    scorer : RowScorer or RunScorer
-        What scores.
-    batcher : Batcher or None
-        What joins rows of requests; None for models of runs.
-    card : dict
-        What the model tells of its training.
-    loaded : float
-        When it was loaded, in seconds since 1970.
+    Rows of requests are joined by the batcher, which models of runs have not. The version is
+    the beginning of the checksum of the file; times are in seconds since 1970.
     """
 
     name: str
@@ -54,16 +41,8 @@ class Served:
 class ModelRegistry:
     """The models by name.
 
-    Parameters
-    ----------
-    settings : Settings
-        Files of the models.
-    executor : Executor
-        Where models are loaded.
-    kernels : Executor
-        Where blocks of rows are scored: they wait for nothing that takes longer.
-    metrics : Metrics
-        Is told what happens.
+    They are loaded in `executor`; in `kernels` blocks of rows are scored, which wait for nothing
+    that takes longer.
     """
 
     def __init__(
@@ -91,7 +70,7 @@ class ModelRegistry:
         return len(self._current) == len(self._settings.models)
 
     def has_failed(self, name: str) -> bool:
-        """Tell whether the file of a model has changed, but cannot be loaded."""
+        """Return whether the file of a model has changed, but cannot be loaded."""
         return name in self._failed
 
     def get(self, name: str | None = None) -> Served:
@@ -120,7 +99,7 @@ class ModelRegistry:
             try:
                 await self.reload()
             except Exception as error:  # whatever a file does, the next one is looked for
-                tell("fault", level="error", **fault(error))
+                log_event("fault", level=logging.ERROR, **fault(error))
 
     async def reload(self) -> list[str]:
         """Load the models whose files have changed; return their names.
@@ -155,7 +134,8 @@ class ModelRegistry:
             if name not in self._failed:
                 self._failed.add(name)
                 self._metrics.loads.labels(name, "failed").inc()
-                tell("model_not_loaded", level="error", model=name, reason=_reason(error))
+                reason = _reason(error)
+                log_event("model_not_loaded", level=logging.ERROR, model=name, reason=reason)
             return None
 
     def _read(self, name: str, path: Path, only: str | None = None) -> Served | None:
@@ -169,7 +149,7 @@ class ModelRegistry:
         if _version(path) != version:  # replaced meanwhile: which of the two was read?
             return self._read(name, path, only)
         for note in notes:
-            tell("model_note", level="warning", model=name, note=note)
+            log_event("model_note", level=logging.WARNING, model=name, note=note)
         scorer = scorer_of(model)
         return Served(
             name,
@@ -186,13 +166,13 @@ class ModelRegistry:
         rows = self._metrics.batch_rows.labels(name)
         requests = self._metrics.batch_requests.labels(name)
 
-        def told(n_rows: int, n_requests: int) -> None:
+        def count(n_rows: int, n_requests: int) -> None:
             rows.observe(n_rows)
             requests.observe(n_requests)
 
         settings = self._settings
         return Batcher(
-            scorer.score_cells, self._kernels, settings.batch_rows, settings.batch_seconds, told
+            scorer.score_cells, self._kernels, settings.batch_rows, settings.batch_seconds, count
         )
 
     def _replace(self, served: Served) -> None:
@@ -201,7 +181,7 @@ class ModelRegistry:
         self._failed.discard(served.name)
         self._metrics.loads.labels(served.name, "loaded").inc()
         self._metrics.loaded.labels(served.name).set(served.loaded)
-        tell("model_loaded", model=served.name, version=served.version)
+        log_event("model_loaded", model=served.name, version=served.version)
 
 
 def score_a_row(model: Any) -> None:
@@ -216,14 +196,14 @@ def score_a_row(model: Any) -> None:
 
 
 def batcher_of(served: Served) -> Batcher:
-    """Return what joins the rows of requests to a model of rows."""
+    """Return the batcher of a model of rows."""
     if served.batcher is None:
         raise TypeError("Rows of a run are not joined with those of others.")
     return served.batcher
 
 
 def _version(path: Path) -> str:
-    return read_header(path).sha256[:VERSION_LETTERS]
+    return read_header(path).sha256[:16]
 
 
 def _mark(path: Path) -> Mark:

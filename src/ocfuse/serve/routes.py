@@ -1,47 +1,38 @@
 """The routes of the service: scores, explanations, models, health, metrics."""
 
 import asyncio
-import math
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation
 from ocfuse.serve import schemas
-from ocfuse.serve.decoding import JSON, Rows, decode
-from ocfuse.serve.errors import JSONAnswer, ServeError, unusable
+from ocfuse.serve.decoding import Rows, decode
+from ocfuse.serve.errors import JSONAnswer, ServeError, finite, unusable
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import ModelRegistry, Served, batcher_of
 from ocfuse.serve.samples import Live, Sample
-from ocfuse.serve.schemas import responses
-from ocfuse.serve.scoring import RowScorer, RunScorer, Scores, features_of
-from ocfuse.serve.settings import Limits
-from ocfuse.serve.telemetry import Metrics, noted
+from ocfuse.serve.schemas import refusals
+from ocfuse.serve.scoring import Scores, features_of
+from ocfuse.serve.settings import MODEL_NAME, Limits
+from ocfuse.serve.telemetry import Metrics, noted, with_notes
 from ocfuse.serve.workers import Workers
-from ocfuse.tables.dataframes import Frame
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
 
-#: Bytes from which on a body is decoded in another thread, so that others need not wait.
-LARGE_BODY = 32 * 1024
-#: Rows times columns that are explained at once; between them it is seen whether anybody waits.
-EXPLAINED_PART = 200
-#: The stream that rows of single requests are shown as, if they are.
-REQUESTS = "requests"
-
 Name = Annotated[
     str | None,
     Query(
-        pattern=schemas.NAME_PATTERN,
+        pattern=f"^{MODEL_NAME}$",
         description="Name of the model; by default the first one.",
         openapi_examples={"the first": {"value": None}},
     ),
@@ -57,21 +48,10 @@ At = Annotated[
 
 
 class RequestHandler:
-    """Answer requests.
+    """Answer requests; with `live`, show their rows to those who look on."""
 
-    Parameters
-    ----------
-    registry : ModelRegistry
-        The models.
-    limits : Limits
-        What is refused.
-    workers : Workers
-        Where rows are read, scored and explained.
-    metrics : Metrics
-        What counts.
-    live : Live or None
-        Whom to show the rows of requests, if at all.
-    """
+    #: Rows times columns that are explained at once; in between it is checked that anybody waits.
+    explained_part: ClassVar[int] = 200
 
     def __init__(
         self,
@@ -94,10 +74,10 @@ class RequestHandler:
             raise unusable(error) from None
         self.metrics.count_rows(served.name, "request", scores.is_anomaly)
         if self.live is not None:
-            self._show(served, scores)
+            self._show(self.live, served, scores)
         columns = zip(scores.score, scores.p_value, scores.is_anomaly, strict=True)
         results = [
-            {"score": _or_none(score), "p_value": _or_none(p_value), "is_anomaly": flag}
+            {"score": finite(score), "p_value": finite(p_value), "is_anomaly": flag}
             for score, p_value, flag in columns
         ]
         return JSONAnswer(_about(served) | {"results": results, "notes": scores.notes})
@@ -109,7 +89,7 @@ class RequestHandler:
         served, rows = await self._rows(request, name)
         self._check_chosen(at, len(rows), len(served.scorer.names))
         try:
-            task = partial(_explanations, served, rows, at)
+            task = partial(self._explanations, served, rows, at)
             work = self._workers.explanations.run(task)
             results, notes = await _unless_left(request, work)
         except InvalidInputError as error:
@@ -118,36 +98,43 @@ class RequestHandler:
 
     async def _rows(self, request: Request, name: str | None) -> tuple[Served, Rows]:
         body = await request.body()
-        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        header = request.headers.get("content-type", "application/json")
+        kind = header.partition(";")[0].strip().lower()
         served = self.registry.get(name)
-        if kind == JSON and len(body) < LARGE_BODY:
+        if kind == "application/json" and len(body) < 32 * 1024:
             return served, decode(body, kind, self.limits)
-        return served, await self._elsewhere(partial(_decoded, body, kind, self.limits))
+        rows, _ = await self._elsewhere(decode, body, kind, self.limits)  # so that none need wait
+        return served, rows
 
     async def _scores(self, served: Served, rows: Rows) -> Scores:
         scorer = served.scorer
-        if scorer.kind == RUNS:
-            return await self._elsewhere(partial(_scored_runs, scorer, rows))
-        batcher = batcher_of(served)
         notes: list[str] = []
+        if scorer.kind == RUNS:
+            scores, notes = await self._elsewhere(scorer.score, rows)
+            scores.notes.extend(notes)
+            return scores
+        batcher = batcher_of(served)
         cells = scorer.plain(rows) if isinstance(rows, list) else None
         if cells is None:
-            features, notes = await self._elsewhere(partial(_features, scorer, rows))
+            features, notes = await self._elsewhere(scorer.read, rows)
             if len(features) > batcher.most_rows:
-                scores = await self._elsewhere(partial(scorer.score, features))
+                scores, _ = await self._elsewhere(scorer.score, features)
                 scores.notes.extend(notes)
                 return scores
             cells = scorer.cells_of(features)
         if not cells:
             return Scores([], [], [], notes)
         if len(cells) > batcher.most_rows:
-            return await self._elsewhere(partial(scorer.score_cells, cells))
+            scores, _ = await self._elsewhere(scorer.score_cells, cells)
+            return scores
         scores = await batcher.score(cells)
         scores.notes.extend(notes)
         return scores
 
-    async def _elsewhere(self, task: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._workers.rows, task)
+    async def _elsewhere(self, task: Callable[..., T], *given: Any) -> tuple[T, list[str]]:
+        """Return the result of a task in another thread, and notes on it."""
+        run = partial(with_notes, task, *given)
+        return await asyncio.get_running_loop().run_in_executor(self._workers.rows, run)
 
     def _check_chosen(self, at: Sequence[int] | None, n_rows: int, n_columns: int) -> None:
         if at is not None and not all(0 <= i < n_rows for i in at):
@@ -167,18 +154,49 @@ class RequestHandler:
                 "fewer, or choose some by at=...",
             )
 
-    def _show(self, served: Served, scores: Scores) -> None:
-        """Show rows of requests to those who look on."""
-        if self.live is None:
-            return
+    def _show(self, live: Live, served: Served, scores: Scores) -> None:
+        """Show rows of requests to those who look on, as a stream."""
         columns = zip(scores.score, scores.p_value, scores.is_anomaly, strict=True)
         for score, p_value, flag in columns:
-            self.live.publish(_sample(served, self._n_shown, score, p_value, flag))
+            live.publish(
+                Sample(
+                    model=served.name,
+                    stream="requests",
+                    seq=self._n_shown,
+                    time=time.time(),
+                    score=finite(score),
+                    offset=served.scorer.offset,
+                    p_value=finite(p_value),
+                    is_anomaly=flag,
+                )
+            )
             self._n_shown += 1
+
+    def _explanations(
+        self, served: Served, rows: Rows, at: Sequence[int] | None, is_given_up: threading.Event
+    ) -> tuple[list[dict[str, Any]], list[str]]:
+        """Return what lies behind some rows, and notes; stop once nobody waits."""
+        scorer = served.scorer
+        results: list[dict[str, Any]] = []
+        with noted() as notes:
+            if not len(rows) or at == []:
+                return results, notes
+            if scorer.kind == RUNS:
+                found = scorer.explain(rows, at)
+                return [_explained(found, i) for i in range(len(found))], notes
+            features = scorer.read(rows)
+            chosen = features if at is None else features.iloc[list(at)]
+            n_part = max(1, self.explained_part // max(1, chosen.shape[1]))
+            for begin in range(0, len(chosen), n_part):
+                if is_given_up.is_set():
+                    break
+                found = scorer.explain(chosen.iloc[begin : begin + n_part])
+                results += [_explained(found, i) for i in range(len(found))]
+        return results, notes
 
 
 async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return what a work gives; give it up as soon as nobody waits for it."""
+    """Return the result of some work; give it up as soon as nobody waits for it."""
     doing, leaving = asyncio.create_task(work), asyncio.create_task(_left(request))
     try:
         await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -196,74 +214,65 @@ async def _left(request: Request) -> None:
         pass
 
 
-def api_router(desk: RequestHandler, events: EventStore) -> APIRouter:
-    """Return the routes for programs.
-
-    Parameters
-    ----------
-    desk : RequestHandler
-        Answers.
-    events : EventStore
-        What is asked whether events can be written.
-
-    Returns
-    -------
-    APIRouter
-        ``/v1/score``, ``/v1/explain``, ``/v1/model``, ``/v1/models``, ``/healthz``, ``/readyz``
-        and ``/metrics``.
-    """
-    router = APIRouter()
-    refused = (400, 403, 404, 413, 415, 422)
+def api_router(handler: RequestHandler, events: EventStore) -> APIRouter:
+    """Return the routes for programs."""
+    router, registry = APIRouter(), handler.registry
+    refused = refusals(400, 403, 404, 413, 415, 422)
+    body = {"requestBody": schemas.request_body()}
 
     @router.post(
         "/v1/score",
         summary="Score rows",
         tags=["rows"],
-        responses=responses(schemas.SCORES, *refused),
-        openapi_extra={"requestBody": schemas.BODY},
+        response_model=schemas.ScoreAnswer,
+        responses=refused,
+        openapi_extra=body,
     )
     async def score(request: Request, model: Name = None) -> Response:
         """Return score, p-value and verdict of every row, in the order of the rows."""
-        return await desk.score(request, model)
+        return await handler.score(request, model)
 
     @router.post(
         "/v1/explain",
         summary="Explain rows",
         tags=["rows"],
-        responses=responses(schemas.EXPLANATIONS, *refused),
-        openapi_extra={"requestBody": schemas.BODY},
+        response_model=schemas.ExplainAnswer,
+        responses=refused,
+        openapi_extra=body,
     )
     async def explain(request: Request, model: Name = None, at: At = None) -> Response:
         """Return what members and features add to the score of every row."""
-        return await desk.explain(request, model, at)
+        return await handler.explain(request, model, at)
 
     @router.get(
         "/v1/model",
         summary="Describe a model",
         tags=["models"],
-        responses=responses(schemas.MODEL, 404, 422),
+        response_model=schemas.ModelAnswer,
+        responses=refusals(404, 422),
     )
     async def model(model: Name = None) -> Response:
         """Return the columns, members, threshold and training of a model."""
-        return JSONAnswer(_described(desk.registry, desk.registry.get(model)))
+        return JSONAnswer(_described(registry, registry.get(model)))
 
     @router.get(
-        "/v1/models", summary="List models", tags=["models"], responses=responses(schemas.MODELS)
+        "/v1/models",
+        summary="List models",
+        tags=["models"],
+        response_model=schemas.ModelList,
+        responses=refusals(),
     )
     async def models() -> Response:
         """Return all models, the one that is used by default first."""
-        registry = desk.registry
         return JSONAnswer(
             {"models": [_described(registry, registry.get(n)) for n in registry.names]}
         )
 
-    _add_health(router, desk, events)
-    return router
-
-
-def _add_health(router: APIRouter, desk: RequestHandler, events: EventStore) -> None:
     @router.get(
-        "/healthz", summary="Tell that the service lives", responses=responses(schemas.STATUS)
+        "/healthz",
+        summary="Tell that the service lives",
+        response_model=schemas.Status,
+        responses=refusals(),
     )
     async def healthz() -> Response:
         """Answer, as long as the service can."""
@@ -272,90 +281,51 @@ def _add_health(router: APIRouter, desk: RequestHandler, events: EventStore) -> 
     @router.get(
         "/readyz",
         summary="Tell whether requests are taken",
-        responses=responses(schemas.READY, 503),
+        response_model=schemas.Readiness,
+        responses=refusals(503),
     )
     async def readyz(request: Request) -> Response:
         """Answer 200 once all models are loaded, and 503 when the service is to stop."""
-        if not desk.registry.is_ready or getattr(request.app.state, "is_closing", False):
+        if not registry.is_ready or getattr(request.app.state, "is_closing", False):
             raise ServeError(503, "not_ready", "The service starts or stops.")
         return JSONAnswer({"status": "ready", "events": events.state})
 
     @router.get(
         "/metrics",
         summary="Counters for Prometheus",
+        response_class=Response,
         responses={
-            **responses(schemas.STATUS),
+            **refusals(),
             200: {"description": "Counters.", "content": {"text/plain": {}}},
         },
     )
     async def metrics() -> Response:
         """Return all counters in the text format of Prometheus."""
-        return Response(desk.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+        counters = generate_latest(handler.metrics.registry)
+        return Response(counters, media_type=CONTENT_TYPE_LATEST)
 
-
-def _decoded(body: bytes, kind: str, limits: Limits) -> Rows:
-    with noted():
-        return decode(body, kind, limits)
-
-
-def _features(scorer: RowScorer, rows: Rows) -> tuple[Frame, list[str]]:
-    with noted() as notes:
-        features = scorer.read(rows)
-    return features, notes
-
-
-def _scored_runs(scorer: RunScorer, rows: Rows) -> Scores:
-    with noted() as notes:
-        scores = scorer.score(rows)
-    scores.notes.extend(notes)
-    return scores
-
-
-def _explanations(
-    served: Served, rows: Rows, at: Sequence[int] | None, is_given_up: threading.Event
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return what lies behind some rows, in the form of the answer; stop once nobody waits."""
-    scorer = served.scorer
-    results: list[dict[str, Any]] = []
-    with noted() as notes:
-        if not len(rows) or at == []:
-            return results, notes
-        if scorer.kind == RUNS:
-            return _explained_all(scorer.explain(rows, at)), notes
-        features = scorer.read(rows)
-        chosen = features if at is None else features.iloc[list(at)]
-        n_part = max(1, EXPLAINED_PART // max(1, chosen.shape[1]))
-        for begin in range(0, len(chosen), n_part):
-            if is_given_up.is_set():
-                break
-            part = chosen.iloc[begin : begin + n_part]
-            results += _explained_all(scorer.explain(part))
-    return results, notes
-
-
-def _explained_all(found: Explanation) -> list[dict[str, Any]]:
-    return [_explained(found, i) for i in range(len(found))]
+    return router
 
 
 def _explained(found: Explanation, row: int) -> dict[str, Any]:
     trusted = np.argsort(-np.abs(found.weights[row]), kind="stable").tolist()
     return {
-        "score": _or_none(found.score[row]),
-        "p_value": _or_none(found.p_value[row]),
+        "score": finite(found.score[row]),
+        "p_value": finite(found.p_value[row]),
         "is_anomaly": bool(found.is_anomaly[row]),
         "members": [
             {
                 "name": found.member_names[j],
-                "weight": _or_none(found.weights[row, j]),
-                "score": _or_none(found.normalised_scores[row, j]),
-                "contribution": _or_none(found.contributions[row, j]),
+                "weight": finite(found.weights[row, j]),
+                "score": finite(found.normalised_scores[row, j]),
+                "contribution": finite(found.contributions[row, j]),
             }
             for j in trusted
         ],
-        "features": [{**one.as_dict(), "cost": _or_none(one.cost)} for one in found.readings(row)],
-        "reference_score": _or_none(found.reference_score[row]),
+        "features": [{**one.as_dict(), "cost": finite(one.cost)} for one in found.readings(row)],
+        "reference_score": finite(found.reference_score[row]),
         "reason": found.reason(row),
-        "local_p": _or_none(found.local_p[row]),
+        "local_p": finite(found.local_p[row]),
         "words": found.describe(row),
     }
 
@@ -392,22 +362,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     if isinstance(value, float):
-        return _or_none(value)
+        return finite(value)
     return value if isinstance(value, str | int | None) else str(value)
-
-
-def _sample(served: Served, seq: int, score: float, p_value: float, flag: bool | None) -> Sample:
-    return Sample(
-        model=served.name,
-        stream=REQUESTS,
-        seq=seq,
-        time=time.time(),
-        score=_or_none(score),
-        offset=served.scorer.offset,
-        p_value=_or_none(p_value),
-        is_anomaly=flag,
-    )
-
-
-def _or_none(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -6,62 +6,34 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 Source: TypeAlias = tuple[str, str]
-
-#: Samples that may wait for one viewer before plain ones are left out.
-MOST_WAITING = 512
-#: Samples that begin or end an alarm may be this many times more before the viewer is given up.
-PATIENCE = 4
-#: Streams that are kept; of more, those that have been silent for longest are dropped.
-MOST_SOURCES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One scored sample of a stream.
-
-    Parameters
-    ----------
-    model, stream : str
-        Names of the model and of the stream.
-    seq : int
-        Number of the sample in its stream.
-    time : float
-        When it was taken, in seconds: since 1970, or since a start of the stream's own.
-    score : float or None
-        Its score, higher = more normal; None where there is none.
-    offset : float
-        Threshold: scores below it are anomalous.
-    p_value : float, optional
-        Share of normal samples that score as low.
-    is_anomaly : bool, optional
-        The score is below the threshold; None where there is no score.
-    local_p : float, optional
-        Norm that the local fusion chose here.
-    contributions : mapping from str to float, optional
-        What each member adds to the score; the lowest speak most for an anomaly.
-    drift : float, optional
-        How far the stream has left what was learned.
-    alarm : {"begin", "end"}, optional
-        The sample begins or ends an alarm.
-    thumbnail : bytes, optional
-        Small picture of it: JPEG, PNG or WebP.
-    """
+    """One scored sample of a stream."""
 
     model: str
     stream: str
+    #: Number of the sample in its stream.
     seq: int
+    #: Seconds since 1970, or since a start of the stream's own.
     time: float
+    #: Higher is more normal; below the offset it is anomalous.
     score: float | None
     offset: float
     p_value: float | None = None
     is_anomaly: bool | None = None
+    #: Norm that the local fusion chose here.
     local_p: float | None = None
+    #: What each member adds to the score; the lowest speak most for an anomaly.
     contributions: Mapping[str, float] | None = None
+    #: How far the stream has left what was learned.
     drift: float | None = None
     alarm: Literal["begin", "end"] | None = None
+    #: Small picture of it: JPEG, PNG or WebP.
     thumbnail: bytes | None = None
 
     @property
@@ -72,21 +44,23 @@ class Sample:
 
 def lower(first: Sample, second: Sample) -> Sample:
     """Return the sample that must not be missed: the one with the lower score."""
-    return second if _height(second) < _height(first) else first
-
-
-def _height(sample: Sample) -> float:
-    return math.inf if sample.score is None or math.isnan(sample.score) else sample.score
+    scores = [
+        math.inf if sample.score is None or math.isnan(sample.score) else sample.score
+        for sample in (first, second)
+    ]
+    return second if scores[1] < scores[0] else first
 
 
 class Viewer:
     """One who looks on: the samples that wait for it, never more than it can take.
 
-    Parameters
-    ----------
-    notify : callable
-        Called, from any thread, when something waits again after nothing did.
+    `notify` is called, from any thread, when something waits again after nothing did.
     """
+
+    #: Samples that may wait before plain ones are left out.
+    most_waiting: ClassVar[int] = 512
+    #: Samples that begin or end an alarm may be so many times more before the viewer is given up.
+    patience: ClassVar[int] = 4
 
     def __init__(self, notify: Callable[[], None]) -> None:
         self.notify = notify
@@ -95,15 +69,15 @@ class Viewer:
         self._waiting: list[Sample] = []
 
     def put(self, sample: Sample) -> bool:
-        """Let a sample wait; tell whether the viewer must be notified."""
+        """Let a sample wait; return whether the viewer must be notified."""
         if self.is_lost or self.source != sample.source:
             return False
         is_first = not self._waiting
         self._waiting.append(sample)
-        if len(self._waiting) > MOST_WAITING:
+        if len(self._waiting) > self.most_waiting:
             self._waiting = thin(self._waiting)
             # what cannot be left out is all that waits: the viewer comes back and asks again
-            self.is_lost = len(self._waiting) > PATIENCE * MOST_WAITING
+            self.is_lost = len(self._waiting) > self.patience * self.most_waiting
         return is_first
 
     def drain(self) -> list[Sample]:
@@ -137,15 +111,9 @@ def thin(samples: list[Sample]) -> list[Sample]:
 
 
 class History:
-    """The last minutes of one stream, in few samples.
+    """The last `seconds` of one stream, in at most `most` samples.
 
-    Parameters
-    ----------
-    seconds : float
-        How far it reaches back.
-    most : int
-        Samples at most. Of those that come faster than one in ``seconds / most``, the lowest
-        is kept.
+    Of those that come faster than one in ``seconds / most``, the lowest is kept.
     """
 
     def __init__(self, seconds: float, most: int) -> None:
@@ -171,14 +139,9 @@ class History:
 class Live:
     """Hand samples to those who look on, without ever waiting for them.
 
-    Methods may be called from any thread.
-
-    Parameters
-    ----------
-    seconds : float, default=600.0
-        How far back one sees who opens the page.
-    most : int, default=2400
-        Samples of each stream that are kept for that.
+    Methods may be called from any thread. Who opens the page sees the last `seconds` of each
+    stream in `most` samples. Of more than `most_sources` streams those that have been silent for
+    longest are dropped.
 
     Examples
     --------
@@ -192,8 +155,8 @@ class Live:
     [0.8]
     """
 
-    def __init__(self, seconds: float = 600.0, most: int = 2400) -> None:
-        self.seconds, self.most = seconds, most
+    def __init__(self, seconds: float = 600.0, most: int = 2400, most_sources: int = 200) -> None:
+        self.seconds, self.most, self.most_sources = seconds, most, most_sources
         self._lock = threading.Lock()
         self._viewers: list[Viewer] = []
         self._histories: dict[Source, History] = {}
@@ -217,11 +180,13 @@ class Live:
         with self._lock:
             is_new = sample.source not in self._histories
             if is_new:
-                self._make_room()
+                if len(self._histories) >= self.most_sources:
+                    silent = min(self._histories, key=lambda key: self._histories[key].last)
+                    del self._histories[silent]
                 self._histories[sample.source] = History(self.seconds, self.most)
             self._histories[sample.source].add(sample, now)
-            told = [viewer for viewer in self._viewers if viewer.put(sample) or is_new]
-        for viewer in told:
+            notified = [viewer for viewer in self._viewers if viewer.put(sample) or is_new]
+        for viewer in notified:
             viewer.notify()
 
     def join(self, notify: Callable[[], None]) -> Viewer:
@@ -248,7 +213,3 @@ class Live:
         """Return the samples that wait for a viewer."""
         with self._lock:
             return viewer.drain()
-
-    def _make_room(self) -> None:
-        if len(self._histories) >= MOST_SOURCES:
-            del self._histories[min(self._histories, key=lambda key: self._histories[key].last)]

@@ -27,21 +27,12 @@ from ocfuse.tables.detector import ROWS, RUNS
 #: The features of one row, in the order of the model: numbers, NaN for gaps, or text.
 Cells: TypeAlias = tuple[Any, ...]
 
-NUMBER_TYPES = frozenset({float, int})
-
 
 @dataclass(frozen=True)
 class Scores:
-    """What a model says of some rows; NaN where there is no score.
+    """Scores and p-values of some rows, and notes on what was odd about them.
 
-    Attributes
-    ----------
-    score, p_value : list of float
-        Higher is more normal; how rarely a normal row scores this low.
-    is_anomaly : list of bool or None
-        Which rows raise an alarm; None where there is no score.
-    notes : list of str
-        What was odd about the rows.
+    Where there is no score, it is NaN, and `is_anomaly` is None.
     """
 
     score: list[float]
@@ -58,16 +49,9 @@ class Scores:
 
 
 class RowScorer:
-    """Score rows one by one: what one row says does not depend on the others.
+    """Score rows that do not depend on each other.
 
-    Parameters
-    ----------
-    detector : FusedDetector
-        What scores.
-    schema : Schema
-        What the columns hold.
-    is_named : bool
-        Whether the detector knows its columns by name.
+    `is_named` says whether the detector knows its columns by name.
     """
 
     kind: Literal["rows"] = ROWS
@@ -117,7 +101,7 @@ class RowScorer:
                 return None
             numbers = self._numbers(cells)
             # a sum that is not finite may come of finite numbers: that, too, is looked at closely
-            if not NUMBER_TYPES.issuperset(map(type, numbers)) or not math.isfinite(sum(numbers)):
+            if not {float, int}.issuperset(map(type, numbers)) or not math.isfinite(sum(numbers)):
                 return None
             if any(cells[j] not in known for j, known in self._categories):
                 return None
@@ -127,10 +111,9 @@ class RowScorer:
 
     def read(self, rows: Rows) -> Frame:
         """Return the features of any rows as the model knows them, or say what is wrong."""
-        if not isinstance(rows, list):
-            return self.schema.features_of(rows, gaps=self.detector.encoder_.gaps)
-        frame = named_frame([self._named(row) for row in rows], self._needed, self.schema)
-        return self.schema.features_of(frame, gaps=self.detector.encoder_.gaps)
+        if isinstance(rows, list):
+            rows = named_frame([self._named(row) for row in rows], self._needed, self.schema)
+        return self.schema.features_of(rows, gaps=self.detector.encoder_.gaps)
 
     def _named(self, row: JSONRow) -> dict[str, Any]:
         if isinstance(row, dict):
@@ -150,16 +133,18 @@ class RowScorer:
 
     def score_cells(self, rows: Sequence[Cells]) -> Scores:
         """Score rows."""
-        return self.score(self._frame(rows))
+        return self._score(self._table_of(rows))
 
     def score(self, features: Frame) -> Scores:
         """Score the features that `read` gave."""
-        n = len(features)
+        return self._score(self._table(features))
+
+    def _score(self, table: Any) -> Scores:
         with cell_warnings_off():
-            scores = score_in_blocks(self.detector, self._table(features))
+            scores = score_in_blocks(self.detector, table)
         return Scores(
             scores.tolist(),
-            self.detector.conformal_.p_values(scores).tolist() if n else [],
+            self.detector.conformal_.p_values(scores).tolist() if len(scores) else [],
             (scores < self.offset).tolist(),
         )
 
@@ -174,23 +159,24 @@ class RowScorer:
 
     def shares(self, rows: Sequence[Cells]) -> tuple[FloatArray, FloatArray]:
         """Return what each member adds to the scores of rows, and the norm of the fusion there."""
-        return shares(self.detector, self._table(self._frame(rows)))
+        return shares(self.detector, self._table_of(rows))
 
-    def _frame(self, rows: Sequence[Cells]) -> Frame:
-        pd = pandas()
+    def _table_of(self, rows: Sequence[Cells]) -> Any:
+        """Return rows as the detector takes them."""
         if not self._categories:
-            return pd.DataFrame(np.array(rows, dtype=np.float64), columns=self.names)
+            numbers = np.array(rows, dtype=np.float64)
+            if not self.is_named:
+                return numbers
+            return self._table(pandas().DataFrame(numbers, columns=self.names))
         texts = {j for j, _ in self._categories}
-        columns = enumerate(zip(*rows, strict=True))
-        return pd.DataFrame(
-            {
-                self.names[j]: np.array(cells, dtype=object if j in texts else np.float64)
-                for j, cells in columns
-            }
-        )
+        columns = {
+            self.names[j]: np.array(cells, dtype=object if j in texts else np.float64)
+            for j, cells in enumerate(zip(*rows, strict=True))
+        }
+        return self._table(pandas().DataFrame(columns))
 
     def _table(self, features: Frame) -> Any:
-        """Return what the detector takes: also the columns that it does not learn from."""
+        """Return features as the detector takes them: with columns that it does not learn from."""
         if not self.is_named:
             return features.to_numpy()
         names = list(self.detector.feature_names_in_)
@@ -198,13 +184,7 @@ class RowScorer:
 
 
 class RunScorer:
-    """Score runs of sensors: what a row says depends on those before it.
-
-    Parameters
-    ----------
-    model : StreamTable
-        What scores.
-    """
+    """Score runs of sensors: a row is judged by those before it, too."""
 
     kind: Literal["runs"] = RUNS
 
@@ -248,7 +228,7 @@ class RunScorer:
         return self.live().explain(self.frame(rows), chosen)
 
 
-#: What scores by a model; `kind` tells which of the two.
+#: Scores by a model, of the kind `kind`.
 Scorer: TypeAlias = RowScorer | RunScorer
 
 
@@ -269,13 +249,13 @@ def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Fr
 
 
 def scores_of(frame: Frame) -> Scores:
-    """Return what a model said of rows, from the frame it returned."""
+    """Return the scores in a frame that a model returned."""
     flags = frame["is_anomaly"].astype(object).where(frame["score"].notna(), None)
     return Scores(frame["score"].tolist(), frame["p_value"].tolist(), flags.tolist())
 
 
 def scorer_of(model: object) -> Scorer:
-    """Return what scores by a model, or refuse a model that is not for rows."""
+    """Return the scorer of a model, or refuse a model that is not for rows."""
     if isinstance(model, StreamTable):
         return RunScorer(model)
     if isinstance(model, TableDetector):
@@ -319,21 +299,8 @@ def shares(
 ) -> tuple[FloatArray, FloatArray]:
     """Return what each member adds to the scores of rows, and the norm of the fusion there.
 
-    Parameters
-    ----------
-    detector : FusedDetector
-        A fitted detector.
-    table : data frame or ndarray of shape (q, n_features)
-        The rows.
-    context : ndarray of shape (q, k), optional
-        Their context, in the units of the features.
-
-    Returns
-    -------
-    contributions : ndarray of shape (q, d)
-        One column per member, of ``detector.pool_.names_``.
-    local_p : ndarray of shape (q,)
-        NaN if the fusion has no norm.
+    Contributions have the shape (n_rows, n_members); a norm is NaN if the fusion has none. The
+    context of the rows is in the units of the features.
     """
     return ScoreChain.of(detector).shares(detector.encoder_.transform(table), context)
 
@@ -363,20 +330,8 @@ class Batcher:
 
     While a block of rows is scored, those that come wait for each other, and are the next
     block. So rows wait only when there is something to wait for, and blocks grow with the
-    load.
-
-    Parameters
-    ----------
-    score : callable
-        Scores rows; called in another thread.
-    executor : Executor
-        Where these threads are.
-    most_rows : int
-        Most rows of one block.
-    seconds : float, default=0.0
-        How long the first row may wait for others.
-    tell : callable, optional
-        Told the numbers of rows and of requests of every block.
+    load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others.
+    `report` is called with the numbers of rows and of requests of every block.
     """
 
     def __init__(
@@ -385,31 +340,20 @@ class Batcher:
         executor: Executor,
         most_rows: int,
         seconds: float = 0.0,
-        tell: Callable[[int, int], None] | None = None,
+        report: Callable[[int, int], None] | None = None,
     ) -> None:
         self._score, self._executor = score, executor
         self.most_rows, self.seconds = most_rows, seconds
-        self._tell = tell
+        self._report = report
         self._waiting: deque[Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
 
     def apart(self, executor: Executor, most_rows: int, seconds: float = 0.0) -> "Batcher":
         """Return one that scores alike, but whose rows wait for none of these."""
-        return Batcher(self._score, executor, most_rows, seconds, self._tell)
+        return Batcher(self._score, executor, most_rows, seconds, self._report)
 
     async def score(self, rows: Sequence[Cells]) -> Scores:
-        """Return the scores of rows, which were scored with others that came.
-
-        Parameters
-        ----------
-        rows : sequence of tuple
-            Features, at most `most_rows` of them.
-
-        Returns
-        -------
-        Scores
-            As if they had been scored alone, but for rounding.
-        """
+        """Return the scores of at most `most_rows` rows, as if scored alone but for rounding."""
         waiting = Waiting(rows, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._task is None:
@@ -444,17 +388,17 @@ class Batcher:
 
     async def _answer(self, block: list[Waiting]) -> None:
         rows = [row for waiting in block for row in waiting.rows]
-        if self._tell is not None:
-            self._tell(len(rows), len(block))
+        if self._report is not None:
+            self._report(len(rows), len(block))
         loop = asyncio.get_running_loop()
         try:
             scores = await loop.run_in_executor(self._executor, self._score, rows)
         except Exception as error:
-            if len(block) == 1:
-                _fail(block[0], error)
-                return
-            for waiting in block:  # one of them is to blame: each alone
-                await self._answer([waiting])
+            if len(block) > 1:
+                for waiting in block:  # one of them is to blame: each alone
+                    await self._answer([waiting])
+            elif not block[0].future.done():
+                block[0].future.set_exception(error)
             return
         begin = 0
         for waiting in block:
@@ -462,8 +406,3 @@ class Batcher:
             if not waiting.future.done():
                 waiting.future.set_result(scores.part(slice(begin, end)))
             begin = end
-
-
-def _fail(waiting: Waiting, error: Exception) -> None:
-    if not waiting.future.done():
-        waiting.future.set_exception(error)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import uvicorn
 
@@ -22,36 +22,20 @@ from ocfuse.serve.settings import Settings
 if sys.platform != "win32":
     import resource
 
-#: Connections that may wait to be taken, and those that are taken at once.
-BACKLOG, AT_ONCE = 2048, 64
-#: Connections without a request; the next one closes one of them.
-MOST_SILENT = 512
-#: Open files that the service needs for itself, and those that it asks the system for.
-OWN_FILES, ENOUGH_FILES = 64 + 2 * AT_ONCE, 4096
+#: Connections that are taken at once.
+AT_ONCE = 64
 #: Seconds for the headers of the first request of a connection, and for a handshake of TLS.
 HEADER_SECONDS = 10.0
-#: Seconds that a connection without a request stays open.
-KEEP_ALIVE = 30
-#: Milliseconds after which a peer that takes nothing any more is given up, where that is known.
-SILENCE_MS = 60_000
-#: Ticks of the server between looks at its connections.
-TICKS = 5
-#: Bytes of all headers of a request.
-HEADER_BYTES = 64 * 2**10
-#: Bytes that may wait for a stream that does not read: scores wait for room, answers to pings not.
-MOST_UNREAD = 8 * 2**20
-#: Seconds between the questions whether a stream is still there, and for their answers.
-PING_SECONDS = 20.0
 
 
-class Crowd(set[Any]):
+class Connections(set[Any]):
     """The connections of a server; who asks nothing gives way to who comes.
 
-    Parameters
-    ----------
-    most : int
-        Connections at a time, if some of them are silent.
+    At most `most` are open at a time, as long as some of them are silent.
     """
+
+    #: Connections without a request; the next one closes one of them.
+    most_silent: ClassVar[int] = 512
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -62,10 +46,10 @@ class Crowd(set[Any]):
         """Take a connection in; close a silent one if there are too many."""
         super().add(connection)
         self._in_order[connection] = None
-        if len(self) <= min(MOST_SILENT, self.most):
+        if len(self) <= min(self.most_silent, self.most):
             return  # the usual case, without a closer look
         silent = [one for one in self._in_order if one is not connection and is_silent(one)]
-        if silent and (len(self) > self.most or len(silent) >= MOST_SILENT):
+        if silent and (len(self) > self.most or len(silent) >= self.most_silent):
             self._close_one(silent)
 
     def discard(self, connection: Any) -> None:
@@ -84,7 +68,7 @@ class Crowd(set[Any]):
 
 
 def is_silent(connection: Any) -> bool:
-    """Tell whether no request of a connection is under way; a stream always is."""
+    """Return whether no request of a connection is under way; a stream always is."""
     if not hasattr(connection, "cycle"):
         return False
     return connection.cycle is None or bool(connection.cycle.response_complete)
@@ -98,18 +82,17 @@ def client_of(connection: Any) -> str:
 class Server(uvicorn.Server):
     """Serve until a signal asks for an end; then take nothing new, and finish what has come.
 
-    Parameters
-    ----------
-    service : Service
-        What is served.
-    announce : callable
-        Told the address, once requests are taken.
+    `announce` is called with the address once requests are taken.
     """
+
+    #: Bytes that may wait for a stream that does not read: scores wait, answers to pings do not.
+    most_unread: ClassVar[int] = 8 * 2**20
 
     def __init__(self, service: Service, announce: Callable[[str], None]) -> None:
         super().__init__(_config(service))
         self.service, self.announce = service, announce
-        self.server_state.connections = Crowd(most_files() - OWN_FILES)
+        # some open files are the service's own
+        self.server_state.connections = Connections(most_files() - 64 - 2 * AT_ONCE)
         #: The signal that asked for the end.
         self.signal = 0
         self._idle: dict[Any, tuple[Any, float]] = {}
@@ -119,13 +102,13 @@ class Server(uvicorn.Server):
         with _short_handshakes():
             await super().startup(sockets)
         for listening in sockets or []:
-            listening.listen(BACKLOG)  # asyncio would take as many at once as may wait
+            listening.listen(2048)  # asyncio would take as many at once as may wait
         if self.started and sockets:
             self.announce(address_of(sockets[0], self.service.settings))
 
     async def on_tick(self, counter: int) -> bool:
         """Look after connections, ten times a second."""
-        if counter % TICKS == 0:
+        if counter % 5 == 0:
             self._close_idle(time.monotonic())
             self._close_deaf()
         return await super().on_tick(counter)
@@ -147,7 +130,7 @@ class Server(uvicorn.Server):
         """Close streams that ask and ask, and do not read."""
         for connection in list(self.server_state.connections):
             is_stream = not hasattr(connection, "cycle")
-            if is_stream and connection.transport.get_write_buffer_size() > MOST_UNREAD:
+            if is_stream and connection.transport.get_write_buffer_size() > self.most_unread:
                 connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -183,17 +166,8 @@ class Server(uvicorn.Server):
 def run_server(service: Service, announce: Callable[[str], None]) -> int:
     """Serve until a signal comes; return its number.
 
-    Parameters
-    ----------
-    service : Service
-        What is served.
-    announce : callable
-        Told the address, such as ``"http://127.0.0.1:8000"``, once requests are taken.
-
-    Returns
-    -------
-    int
-        The signal that ended it.
+    `announce` is called with the address, such as ``"http://127.0.0.1:8000"``, once requests
+    are taken.
     """
     server = Server(service, announce)
     listening = open_socket(service.settings)
@@ -204,17 +178,17 @@ def run_server(service: Service, announce: Callable[[str], None]) -> int:
     return server.signal
 
 
-def most_files() -> int:
+def most_files(enough: int = 4096) -> int:
     """Return how many files the process may open, having asked for enough where that is known."""
     if sys.platform == "win32":
-        return ENOUGH_FILES
+        return enough
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(ENOUGH_FILES, hard)
+    wanted = enough if hard == resource.RLIM_INFINITY else min(enough, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
-    return ENOUGH_FILES if soft == resource.RLIM_INFINITY else min(ENOUGH_FILES, int(soft))
+    return enough if soft == resource.RLIM_INFINITY else min(enough, int(soft))
 
 
 @contextlib.contextmanager
@@ -242,26 +216,23 @@ def open_socket(settings: Settings) -> socket.socket:
         family, _, _, _, where = socket.getaddrinfo(
             settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM
         )[0]
-        return _bound(family, where)
+        # its protocol is named, or asyncio would not switch off Nagle's delay of small answers
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # give up a peer that takes nothing any more
+                milliseconds = 60_000
+                found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+            found.bind(where)
+        except OSError:
+            found.close()
+            raise
+        return found
     except OSError as error:
         raise InvalidInputError(
             f"Cannot listen on {settings.host}, port {settings.port}: "
             f"{error.strerror or error}. Give another --host or --port; port 0 takes a free one."
         ) from None
-
-
-def _bound(family: int, where: Any) -> socket.socket:
-    # its protocol is named, or asyncio would not switch off Nagle's delay of small answers
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_MS)
-        found.bind(where)
-    except OSError:
-        found.close()
-        raise
-    return found
 
 
 def address_of(listening: socket.socket, settings: Settings) -> str:
@@ -280,14 +251,14 @@ def _config(service: Service) -> uvicorn.Config:
         server_header=False,
         lifespan="on",
         http="h11",  # unlike others it has a bound for headers
-        h11_max_incomplete_event_size=HEADER_BYTES,
+        h11_max_incomplete_event_size=64 * 2**10,
         ws="websockets-sansio",
         ws_max_size=settings.limits.message_bytes,
-        ws_ping_interval=PING_SECONDS,
-        ws_ping_timeout=PING_SECONDS,
+        ws_ping_interval=20.0,
+        ws_ping_timeout=20.0,
         ws_per_message_deflate=False,  # few bytes could become many
         backlog=AT_ONCE,
-        timeout_keep_alive=KEEP_ALIVE,
+        timeout_keep_alive=30,
         timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,

@@ -2,23 +2,17 @@
 
 import ipaddress
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve.database import Retention
 
-#: Where the token is looked for, unless a file is named.
-TOKEN_VARIABLE = "OCFUSE_TOKEN"
 #: Fewest characters of a token: shorter ones can be guessed.
 SHORTEST_TOKEN = 16
-#: Characters that a token may consist of; what headers and cookies carry without quotes.
-TOKEN_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F)))
-
-#: Characters of the name of a model.
-NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-LONGEST_NAME = 64
+#: Names of models, as they stand in addresses.
+MODEL_NAME = "[A-Za-z0-9._-]{1,64}"
 
 
 @dataclass(frozen=True)
@@ -64,10 +58,36 @@ class Limits:
     explanations: int = 8
 
     def __post_init__(self) -> None:
-        for name in (limit.name for limit in fields(self)):
-            if not getattr(self, name) > 0:
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if not value > 0:
+                raise InvalidInputError(f"The limit {limit.name} must be above 0. Got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How many events are kept, and for how long; the oldest go first, open events never.
+
+    Parameters
+    ----------
+    days : float, optional
+        Age of an event; None keeps it for ever.
+    events : int, default=100_000
+        Events.
+    picture_bytes : int, default=268_435_456
+        Bytes of all thumbnails.
+    """
+
+    days: float | None = None
+    events: int = 100_000
+    picture_bytes: int = 256 * 1024**2
+
+    def __post_init__(self) -> None:
+        for bound in fields(self):
+            value = getattr(self, bound.name)
+            if value is not None and not value > 0:
                 raise InvalidInputError(
-                    f"The limit {name} must be above 0. Got {getattr(self, name)!r}."
+                    f"What is kept, {bound.name}, must be above 0. Got {value!r}."
                 )
 
 
@@ -131,12 +151,18 @@ class Settings:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise InvalidInputError("TLS needs a certificate and its key: give both, or none.")
         if self.token is not None:
-            _check_token(self.token)
+            # what headers and cookies carry without quotes
+            if not re.fullmatch(f"[!-~]{{{SHORTEST_TOKEN},}}", self.token):
+                raise InvalidInputError(  # without showing it
+                    f"The token must have at least {SHORTEST_TOKEN} letters, digits and signs of "
+                    "ASCII, without spaces. Make one with: python -c 'import secrets; "
+                    "print(secrets.token_urlsafe(32))'"
+                )
         elif not is_loopback(self.host):
             raise InvalidInputError(
                 f"The address {self.host} can be reached from other machines, which needs a "
                 f"token. Put one of at least {SHORTEST_TOKEN} characters into a file or into "
-                f"{TOKEN_VARIABLE}, or listen on 127.0.0.1."
+                "OCFUSE_TOKEN, or listen on 127.0.0.1."
             )
 
     @property
@@ -146,7 +172,7 @@ class Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address is of this machine alone."""
+    """Return whether an address is of this machine alone."""
     if host == "localhost":
         return True
     try:
@@ -156,9 +182,9 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(path: Path | None = None) -> str | None:
-    """Return the token of a file, or else of the environment; None if there is none."""
+    """Return the token of a file, or else of OCFUSE_TOKEN; None if there is none."""
     if path is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
+        return os.environ.get("OCFUSE_TOKEN") or None
     try:
         return path.read_text("ascii").strip()
     except UnicodeDecodeError:
@@ -167,28 +193,10 @@ def read_token(path: Path | None = None) -> str | None:
         ) from None
 
 
-def _check_token(token: str) -> None:
-    """Refuse a token, without showing it."""
-    if len(token) < SHORTEST_TOKEN or not TOKEN_CHARACTERS.issuperset(token):
-        raise InvalidInputError(
-            f"The token must have at least {SHORTEST_TOKEN} letters, digits and signs of ASCII, "
-            "without spaces. Make one with: python -c 'import secrets; "
-            "print(secrets.token_urlsafe(32))'"
-        )
-
-
 def named_models(words: Iterable[str]) -> dict[str, Path]:
     """Return files by name, from words such as ``pump=models/pump.ocf`` or ``pump.ocf``.
 
-    Parameters
-    ----------
-    words : iterable of str
-        One per model; without a name a file has that of its own without the ending.
-
-    Returns
-    -------
-    dict
-        Paths by name, in this order.
+    Without a name a model is called as its file, without the ending.
     """
     found: dict[str, Path] = {}
     for word in words:
@@ -206,8 +214,8 @@ def named_models(words: Iterable[str]) -> dict[str, Path]:
 
 def check_name(name: str) -> None:
     """Refuse the name of a model that cannot stand in an address."""
-    if not 0 < len(name) <= LONGEST_NAME or not NAME_CHARACTERS.issuperset(name):
+    if not re.fullmatch(MODEL_NAME, name):
         raise InvalidInputError(
-            f"A model may be called by letters, digits, '.', '_' and '-', at most {LONGEST_NAME}. "
+            "A model may be called by letters, digits, '.', '_' and '-', at most 64. "
             f"Got {name!r}. Name it so: pump=path/to/the/file.ocf."
         )

@@ -12,56 +12,32 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-import numpy as np
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect
 
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.decoding import JSONRow, check_rows, parse_json
-from ocfuse.serve.errors import ServeError, to_json, unusable
+from ocfuse.serve.errors import CloseCode, ServeError, finite, to_json, unusable
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.samples import Live, Sample
 from ocfuse.serve.scoring import Batcher, Cells, RowScorer, RunScorer, Scorer, scores_of, shares
 from ocfuse.serve.settings import Limits
-from ocfuse.serve.telemetry import MOST_NOTES, Metrics, noted, tell
+from ocfuse.serve.telemetry import MOST_NOTES, Metrics, log_event, with_notes
 from ocfuse.serve.workers import Workers
 from ocfuse.streaming import EventTracker
 from ocfuse.streaming.events import leave_score
 from ocfuse.tables.detector import RUNS
 
-#: Messages that may wait to be scored; the next ones stay with the sender.
-MOST_WAITING = 64
-#: Rows in a row below the threshold that raise an event: of sensors, and of rows by themselves.
-MIN_ROWS_OF_RUNS, MIN_ROWS = 3, 1
-#: Reasons to close a stream, as WebSocket numbers them.
-NORMAL, POLICY, TOO_BIG, RESTART = 1000, 1008, 1009, 1012
-#: Characters of what a client calls its rows.
-LONGEST_ID = 200
-
 T = TypeVar("T")
-
-#: Rows that are read one by one if one of them is bad: more may be bad, too.
-FEW_ROWS = 8
-#: Rows of one stream that are read, or scored as a run, before others have a turn.
-PART_ROWS = 256
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What a model says of one row of a stream; the score is NaN if there is none.
+    """The score of one row of a stream, as in `Scores`, and the run that it is of, if known.
 
-    Attributes
-    ----------
-    score, p_value : float
-        As in `Scores`.
-    is_anomaly : bool or None
-        Whether the row raises an alarm; None if there is no score.
-    run : str or None
-        Run that the row is of, if something tells it.
-    why : callable or None
-        Computes what lies behind the score; None where that is not known any more.
+    `why` computes what lies behind the score; None where that is not known any more.
     """
 
     score: float
@@ -73,16 +49,9 @@ class Scored:
 
 @dataclass(frozen=True)
 class Why:
-    """What lies behind a score.
+    """What each member adds to a score, the norm of the fusion there, and the drift.
 
-    Attributes
-    ----------
-    contributions : mapping of str to float
-        What each member adds to the score.
-    local_p : float or None
-        Norm of the fusion there.
-    drift : float or None
-        How far the stream is from training; above 1 is more than chance explains.
+    Drift is how far the stream is from training; above 1 is more than chance explains.
     """
 
     contributions: Mapping[str, float]
@@ -95,24 +64,14 @@ Outcome: TypeAlias = Scored | ServeError
 
 
 class Batchers:
-    """What joins rows of streams, apart from those of requests: streams wait for streams alone.
-
-    Parameters
-    ----------
-    executor : Executor
-        Where blocks of rows are scored.
-    most_rows : int
-        Most rows of one block.
-    seconds : float, default=0.0
-        How long the first row may wait for others.
-    """
+    """Batchers of streams, apart from those of requests: streams wait for streams alone."""
 
     def __init__(self, executor: Executor, most_rows: int, seconds: float = 0.0) -> None:
         self._executor, self._most_rows, self._seconds = executor, most_rows, seconds
         self._latest: dict[str, tuple[Scorer, Batcher]] = {}
 
     def of(self, served: Served) -> Batcher:
-        """Return what joins the rows of streams by one version of a model of rows."""
+        """Return the batcher of the streams of one version of a model of rows."""
         before = batcher_of(served)
         scorer, batcher = self._latest.get(served.name, (None, None))
         if batcher is None or scorer is not served.scorer:
@@ -144,21 +103,16 @@ class RowFeed:
         scored = iter(await self._score(good))
         return [errors[i] if i in errors else next(scored) for i in range(len(rows))], notes
 
-    def _read(self, rows: list[JSONRow]) -> tuple[list[Cells | ServeError], list[str]]:
-        with noted() as notes:
-            found = self._read_some(rows)
-        return found, notes
-
-    def _read_some(self, rows: list[JSONRow]) -> list[Cells | ServeError]:
+    def _read(self, rows: list[JSONRow]) -> list[Cells | ServeError]:
         """Read rows at once, or else in halves, and few of them one by one."""
         try:
             return [*self._scorer.cells_of(self._scorer.read(rows))]
         except InvalidInputError as error:
             if len(rows) == 1:
                 return [unusable(error)]
-        size = len(rows) // 2 if len(rows) > FEW_ROWS else 1
+        size = len(rows) // 2 if len(rows) > 8 else 1
         parts = [rows[i : i + size] for i in range(0, len(rows), size)]
-        return [one for part in parts for one in self._read_some(part)]
+        return [one for part in parts for one in self._read(part)]
 
     async def _score(self, rows: list[Cells]) -> list[Scored]:
         found: list[Scored] = []
@@ -185,18 +139,14 @@ class RunFeed:
         """Return what becomes of every row, and notes on them."""
         return await _by_parts(self._executor, self._score, rows)
 
-    def _score(self, rows: list[JSONRow]) -> tuple[list[Outcome], list[str]]:
-        found: list[Outcome] = []
-        with noted() as notes:
-            try:
-                found += self._next(rows)
-            except InvalidInputError:  # nothing has moved yet: one by one, to find the bad ones
-                for row in rows:
-                    try:
-                        found += self._next([row])
-                    except InvalidInputError as error:
-                        found.append(unusable(error))
-        return found, notes
+    def _score(self, rows: list[JSONRow]) -> list[Outcome]:
+        try:
+            return [*self._next(rows)]
+        except InvalidInputError as error:
+            if len(rows) == 1:
+                return [unusable(error)]
+        # nothing has moved yet: one by one, to find the bad ones
+        return [outcome for row in rows for outcome in self._score([row])]
 
     def _next(self, rows: list[JSONRow]) -> list[Scored]:
         frame = self._model.score_rows(self._scorer.frame(rows))
@@ -215,11 +165,11 @@ class RunFeed:
         counted = view.is_watched & ~view.follows
         drift = state.slow.distance(view.rest)[counted].max(initial=0.0)
         if features is None:
-            return Why({}, None, _finite(drift))
+            return Why({}, None, finite(drift))
         detector = self._scorer.detector
         scale = detector.context_scale_
         scaled = None if context is None or scale is None else scale.transform(context)
-        return _why(detector, *shares(detector, features, scaled), _finite(drift))
+        return _why(detector, *shares(detector, features, scaled), finite(drift))
 
 
 Feed: TypeAlias = RowFeed | RunFeed
@@ -235,18 +185,19 @@ def feed_of(served: Served, executor: Executor, batchers: Batchers) -> Feed:
 
 async def _by_parts(
     executor: Executor,
-    work: Callable[[list[JSONRow]], tuple[list[T], list[str]]],
+    task: Callable[[list[JSONRow]], list[T]],
     rows: Sequence[JSONRow],
+    n_part: int = 256,
 ) -> tuple[list[T], list[str]]:
     """Return what becomes of rows, some at a time: between them other streams have a turn."""
     loop = asyncio.get_running_loop()
     found: list[T] = []
     notes: dict[str, None] = {}
-    for begin in range(0, len(rows), PART_ROWS):
-        part = list(rows[begin : begin + PART_ROWS])
-        some, told = await loop.run_in_executor(executor, work, part)
+    for begin in range(0, len(rows), n_part):
+        part = list(rows[begin : begin + n_part])
+        some, some_notes = await loop.run_in_executor(executor, with_notes, task, part)
         found += some
-        notes |= dict.fromkeys(told)
+        notes |= dict.fromkeys(some_notes)
     return found, list(notes)[:MOST_NOTES]
 
 
@@ -254,32 +205,12 @@ def _why(
     detector: Any, contributions: FloatArray, local_p: FloatArray, drift: float | None = None
 ) -> Why:
     named = dict(zip(detector.pool_.names_, contributions[0].tolist(), strict=True))
-    return Why(named, _finite(local_p[0]), drift)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    return Why(named, finite(local_p[0]), drift)
 
 
 @dataclass(frozen=True)
 class StreamServices:
-    """What streams share.
-
-    Attributes
-    ----------
-    live : Live
-        Shows samples to those who look on.
-    events : EventStore
-        Keeps events.
-    metrics : Metrics
-        Counts.
-    limits : Limits
-        What is refused.
-    workers : Workers
-        Where rows are scored and events are written.
-    batchers : Batchers
-        What joins rows of several streams.
-    """
+    """What streams share."""
 
     live: Live
     events: EventStore
@@ -310,20 +241,10 @@ class Message:
 
 
 class Stream:
-    """Score what a client sends, in order, and tell it what it means.
+    """Score what a client sends, in order, and send back scores and alarms.
 
-    Parameters
-    ----------
-    socket : WebSocket
-        The connection.
-    served : Served
-        The version of a model that it keeps to its end.
-    name : str
-        What the stream is called.
-    around : StreamServices
-        What streams share.
-    min_rows : int, optional
-        Rows in a row below the threshold that raise an event.
+    It keeps its version of the model to its end. An event begins after `min_rows` rows in a row
+    below the threshold; by default 3 of a model of runs, and 1 of a model of rows.
     """
 
     def __init__(
@@ -337,7 +258,7 @@ class Stream:
         self.socket, self.served, self.name, self.around = socket, served, name, around
         self._feed = feed_of(served, around.workers.streams, around.batchers)
         detector = served.scorer.detector
-        usual = MIN_ROWS_OF_RUNS if served.scorer.kind == RUNS else MIN_ROWS
+        usual = 3 if served.scorer.kind == RUNS else 1
         self._tracker = EventTracker(
             served.scorer.offset,
             leave_score(detector.offset_, detector.normal_scores_),
@@ -361,11 +282,23 @@ class Stream:
         """Serve the stream until the client leaves or `stop` is called."""
         try:
             await self.socket.accept()
-            await self._send(self._greeting())
+            await self._send(
+                {
+                    "type": "ready",
+                    "model": self.served.name,
+                    "version": self.served.version,
+                    "stream": self.name,
+                    "offset": self.served.scorer.offset,
+                    "columns": self.served.scorer.names,
+                }
+            )
             self._reader = asyncio.create_task(self._read())
             while await self._answer_next():
                 pass
-            await self._leave()
+            code, reason = self._goodbye or (CloseCode.NORMAL, "")
+            if reason:
+                await self._send({"type": "bye", "reason": reason})
+                await self.socket.close(code, reason)
         except (WebSocketDisconnect, OSError, asyncio.TimeoutError):
             pass  # the client is gone, or has not read for too long
         finally:
@@ -385,28 +318,24 @@ class Stream:
     async def _read(self) -> None:
         """Take messages, as long as few wait: what is not taken slows the sender down."""
         while True:
-            while len(self._waiting) >= MOST_WAITING or self._is_full:
+            while len(self._waiting) >= 64 or self._n_bytes > 2 * self.around.limits.message_bytes:
                 self._room.clear()
                 await self._room.wait()
             message = await self.socket.receive()
             if message["type"] != "websocket.receive":
-                self.stop(NORMAL, "")
+                self.stop(CloseCode.NORMAL, "")
                 return
             text = message.get("text")
             content = (message.get("bytes") if text is None else text) or ""
             if len(content) > self.around.limits.message_bytes:
-                self.stop(TOO_BIG, "a message was too long")
+                self.stop(CloseCode.TOO_BIG, "a message was too long")
                 return
             self._waiting.append(content)
             self._n_bytes += len(content)
             self._changed.set()
 
-    @property
-    def _is_full(self) -> bool:
-        return self._n_bytes > 2 * self.around.limits.message_bytes
-
     async def _answer_next(self) -> bool:
-        """Answer all that waits; tell whether more may come."""
+        """Answer all that waits; return whether more may come."""
         while not self._waiting:
             if self._goodbye is not None:
                 return False
@@ -418,11 +347,11 @@ class Stream:
             n_rows += len(messages[-1].items)
         if not self._waiting:
             self._n_bytes = 0
-        answers, notes = await self._answers([item for m in messages for item in m.items])
+        found, notes = await self._answers([item for m in messages for item in m.items])
         self._room.set()
-        told = iter(answers)
+        answers = iter(found)
         for message in messages:
-            results = [next(told) for _ in message.items]
+            results = [next(answers) for _ in message.items]
             content = {"type": "scores", "results": results} if message.is_list else results[0]
             if notes:
                 content, notes = content | {"notes": notes}, []
@@ -432,22 +361,6 @@ class Stream:
     async def _send(self, content: dict[str, Any]) -> None:
         text = to_json(content).decode("ascii")
         await asyncio.wait_for(self.socket.send_text(text), self.around.limits.seconds)
-
-    async def _leave(self) -> None:
-        code, reason = self._goodbye or (NORMAL, "")
-        if reason:
-            await self._send({"type": "bye", "reason": reason})
-            await self.socket.close(code, reason)
-
-    def _greeting(self) -> dict[str, Any]:
-        return {
-            "type": "ready",
-            "model": self.served.name,
-            "version": self.served.version,
-            "stream": self.name,
-            "offset": self.served.scorer.offset,
-            "columns": self.served.scorer.names,
-        }
 
     # -- what the client says -----------------------------------------------
 
@@ -498,17 +411,17 @@ class Stream:
 
     async def _answers(self, items: list[Item]) -> tuple[list[dict[str, Any]], list[str]]:
         rows = [item.row for item in items if item.row is not None]
-        outcomes, notes = await self._feed.score(rows) if rows else ([], [])
-        found = iter(outcomes)
-        told = [item.error if item.row is None else next(found) for item in items]
-        scored = [outcome for outcome in told if isinstance(outcome, Scored)]
+        found, notes = await self._feed.score(rows) if rows else ([], [])
+        of_rows = iter(found)
+        outcomes = [item.error if item.row is None else next(of_rows) for item in items]
+        scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
         name = self.served.name
         self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
-        self.around.metrics.refused_rows.labels(name).inc(len(told) - len(scored))
+        self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
         last = scored[-1] if scored else None
         return [
             await self._answer(item, outcome, is_last=outcome is last)
-            for item, outcome in zip(items, told, strict=True)
+            for item, outcome in zip(items, outcomes, strict=True)
         ], notes
 
     async def _answer(self, item: Item, outcome: Outcome | None, is_last: bool) -> dict[str, Any]:
@@ -523,8 +436,8 @@ class Stream:
         return {
             "type": "score",
             **about,
-            "score": _or_none(outcome.score),
-            "p_value": _or_none(outcome.p_value),
+            "score": finite(outcome.score),
+            "p_value": finite(outcome.p_value),
             "is_anomaly": outcome.is_anomaly,
             "alarm": alarm,
             "event": event,
@@ -563,7 +476,7 @@ class Stream:
         if alarm == "begin":
             around.metrics.events.labels(self.served.name).inc()
         if alarm is not None:
-            tell(f"alarm_{alarm}", model=self.served.name, number=event, seq=item.seq)
+            log_event(f"alarm_{alarm}", model=self.served.name, number=event, seq=item.seq)
         around.live.publish(sample)
         return event
 
@@ -573,9 +486,9 @@ class Stream:
             stream=self.name,
             seq=item.seq,
             time=item.time,
-            score=_or_none(scored.score),
+            score=finite(scored.score),
             offset=self.served.scorer.offset,
-            p_value=_or_none(scored.p_value),
+            p_value=finite(scored.p_value),
             is_anomaly=scored.is_anomaly,
             local_p=None if why is None else why.local_p,
             contributions=None if why is None else why.contributions,
@@ -607,10 +520,10 @@ class Streams:
         """Run a stream; one of the same name before it must give way, as its client is back."""
         key = stream.served.name, stream.name
         while (before := self._open.get(key)) is not None:  # others may come back, too
-            before.stop(POLICY, "another connection took over this stream")
+            before.stop(CloseCode.POLICY, "another connection took over this stream")
             await before.is_over.wait()
         if self._is_closed:
-            stream.stop(RESTART, "the service stops")
+            stream.stop(CloseCode.RESTART, "the service stops")
         self._open[key] = stream
         stream.around.metrics.streams.inc()
         try:
@@ -625,7 +538,7 @@ class Streams:
         self._is_closed = True
         streams = list(self._open.values())
         for stream in streams:
-            stream.stop(RESTART, "the service stops")
+            stream.stop(CloseCode.RESTART, "the service stops")
         if streams:
             waits = [asyncio.create_task(stream.is_over.wait()) for stream in streams]
             _, late = await asyncio.wait(waits, timeout=seconds)
@@ -641,12 +554,12 @@ def _time(given: Any) -> float:
     return float(given)
 
 
-def _id(given: Any) -> str | int | None:
+def _id(given: Any, longest: int = 200) -> str | int | None:
     is_number = type(given) is int and abs(given) < 2**63
-    if given is None or is_number or (isinstance(given, str) and len(given) <= LONGEST_ID):
+    if given is None or is_number or (isinstance(given, str) and len(given) <= longest):
         return given  # type: ignore[no-any-return]
     raise ServeError(
-        422, "bad_id", f"id must be a whole number, or text of at most {LONGEST_ID} characters."
+        422, "bad_id", f"id must be a whole number, or text of at most {longest} characters."
     )
 
 
@@ -659,7 +572,3 @@ def _picture(given: Any) -> bytes | None:
         raise ServeError(
             422, "bad_thumbnail", "thumbnail must be a JPEG, PNG or WebP picture in base64."
         ) from None
-
-
-def _or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None

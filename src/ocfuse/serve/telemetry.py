@@ -14,135 +14,95 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector
 from prometheus_client import Counter as PrometheusCounter
-from prometheus_client.exposition import generate_latest
 
 from ocfuse.exceptions import OcfuseWarning
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+T = TypeVar("T")
 
-LOGGER = logging.getLogger("ocfuse.serve")
-#: Warnings or errors that are alike and are written in so many seconds, and kinds that are told
-#: apart: what strangers do must not fill the disk.
-MOST_ALIKE, MINUTE, MOST_KINDS = 20, 60.0, 1000
-#: Frames of a fault that are named, the innermost ones.
-MOST_FRAMES = 8
-LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-
-#: Most notes on one request, and their length.
-MOST_NOTES, LONGEST_NOTE = 10, 500
+_log = logging.getLogger("ocfuse.serve")
+#: Most notes on one request.
+MOST_NOTES = 10
 
 
 class Metrics:
-    """Counters of one service, apart from those of any other in the same process.
-
-    Attributes
-    ----------
-    requests, seconds : PrometheusCounter, Histogram
-        Answered requests by route, method and status; and how long they took, by route.
-    under_way : Gauge
-        Requests that are not answered yet.
-    rows, alarms : PrometheusCounter
-        Scored rows, and those of them that raise an alarm, by model and by way.
-    batch_rows, batch_requests : Histogram
-        Rows that were scored together, and the requests they are of, by model.
-    streams : Gauge
-        Open streams.
-    events : PrometheusCounter
-        Events that streams began, by model.
-    unwritten_events : Gauge
-        Events that are in memory only, as their file cannot be written.
-    refused_rows : PrometheusCounter
-        Rows of streams that could not be scored, by model.
-    loads, loaded : PrometheusCounter, Gauge
-        Models that were loaded or failed to; when each was loaded last.
-    """
+    """Counters of one service, apart from those of any other in the same process."""
 
     def __init__(self) -> None:
-        registry = CollectorRegistry()
-        self.registry = registry
-        ProcessCollector(registry=registry)
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        own: Any = {"registry": self.registry}
+        seconds = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+        counts = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
         self.requests = PrometheusCounter(
             "ocfuse_requests",
             "Requests that were answered.",
             ("route", "method", "status"),
-            registry=registry,
+            **own,
         )
         self.seconds = Histogram(
             "ocfuse_request_seconds",
             "Time from a request to its answer.",
             ("route",),
-            buckets=SECONDS,
-            registry=registry,
+            buckets=seconds,
+            **own,
         )
         self.under_way = Gauge(
-            "ocfuse_requests_under_way", "Requests that are not answered yet.", registry=registry
+            "ocfuse_requests_under_way", "Requests that are not answered yet.", **own
         )
         self.rows = PrometheusCounter(
-            "ocfuse_rows", "Rows that were scored.", ("model", "way"), registry=registry
+            "ocfuse_rows", "Rows that were scored.", ("model", "way"), **own
         )
         self.alarms = PrometheusCounter(
-            "ocfuse_anomalous_rows",
-            "Rows below the threshold.",
-            ("model", "way"),
-            registry=registry,
+            "ocfuse_anomalous_rows", "Rows below the threshold.", ("model", "way"), **own
         )
         self.batch_rows = Histogram(
             "ocfuse_batch_rows",
             "Rows that were scored together.",
             ("model",),
-            buckets=COUNTS,
-            registry=registry,
+            buckets=counts,
+            **own,
         )
         self.batch_requests = Histogram(
             "ocfuse_batch_requests",
             "Requests whose rows were scored together.",
             ("model",),
-            buckets=COUNTS,
-            registry=registry,
+            buckets=counts,
+            **own,
         )
-        self.streams = Gauge("ocfuse_streams", "Open streams.", registry=registry)
+        self.streams = Gauge("ocfuse_streams", "Open streams.", **own)
         self.events = PrometheusCounter(
-            "ocfuse_events", "Events that streams began.", ("model",), registry=registry
+            "ocfuse_events", "Events that streams began.", ("model",), **own
         )
         self.unwritten_events = Gauge(
             "ocfuse_unwritten_events",
             "Events in memory only, as their file cannot be written.",
-            registry=registry,
+            **own,
         )
         self.refused_rows = PrometheusCounter(
             "ocfuse_refused_stream_rows",
             "Rows of streams that could not be scored.",
             ("model",),
-            registry=registry,
+            **own,
         )
         self.loads = PrometheusCounter(
             "ocfuse_model_loads",
             "Model files that were loaded, or could not be.",
             ("model", "outcome"),
-            registry=registry,
+            **own,
         )
         self.loaded = Gauge(
             "ocfuse_model_loaded_timestamp_seconds",
             "When a model was loaded last.",
             ("model",),
-            registry=registry,
+            **own,
         )
 
-    def exposition(self) -> bytes:
-        """Return all in the text format of Prometheus."""
-        return generate_latest(self.registry)
-
-    def watch_events(self, count: Callable[[], int]) -> None:
-        """Ask for the number of unwritten events whenever counters are read."""
-        self.unwritten_events.set_function(count)
-
     def count_rows(self, model: str, way: str, flags: Sequence[bool | None]) -> None:
-        """Take note of rows; those without a score (None) raise no alarm."""
+        """Count rows; those without a score (None) raise no alarm."""
         self.rows.labels(model, way).inc(len(flags))
         n = sum(map(bool, flags))
         if n:
@@ -150,13 +110,13 @@ class Metrics:
 
 
 class Sparing(logging.Filter):
-    """Let few warnings and errors that are alike through in a minute, and tell how many more.
+    """Let few warnings and errors that are alike through in a minute, and count the others.
 
-    Parameters
-    ----------
-    clock : callable
-        Tells the seconds.
+    What strangers do must not fill the disk.
     """
+
+    #: Records that are alike and are written in a minute.
+    most_alike: ClassVar[int] = 20
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -165,26 +125,26 @@ class Sparing(logging.Filter):
         self._alike: Counter[tuple[str, int, str]] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record is written; the first of a new minute counts those left out."""
+        """Return whether a record is written; the first of a minute counts those left out."""
         now = self._clock()
-        if now - self._since >= MINUTE:
+        if now - self._since >= 60.0:
             self._since, before, self._alike = now, self._alike, Counter()
-            left_out = {words: n - MOST_ALIKE for (_, _, words), n in before.items()}
+            left_out = {words: n - self.most_alike for (_, _, words), n in before.items()}
             left_out = {words: n for words, n in left_out.items() if n > 0}
             if left_out:
                 record.about = getattr(record, "about", {}) | {"left_out_before": left_out}
         if record.levelno < logging.WARNING:
             return True
         key = record.name, record.levelno, _words(record)
-        if len(self._alike) < MOST_KINDS or key in self._alike:
+        if len(self._alike) < 1000 or key in self._alike:
             self._alike[key] += 1
-        return self._alike[key] <= MOST_ALIKE
+        return self._alike[key] <= self.most_alike
 
 
 class JsonLines(logging.Formatter):
     """Write records as JSON, one line each.
 
-    Text of an error is left out: it may quote a row. Where it happened is told.
+    Text of an error is left out: it may quote a row. Where it happened is written.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -204,27 +164,17 @@ class JsonLines(logging.Formatter):
 def _words(record: logging.LogRecord) -> str:
     """Return what happened; of messages of others no more than may quote nothing."""
     words = record.getMessage()
-    return words if record.name.startswith(LOGGER.name) else re.split("[\n(<]", words)[0].strip()
+    return words if record.name.startswith(_log.name) else re.split("[\n(<]", words)[0].strip()
 
 
-def tell(event: str, /, *, level: str = "info", **about: Any) -> None:
-    """Log something that happened.
-
-    Parameters
-    ----------
-    event : str
-        Its name, one word.
-    level : {"info", "warning", "error"}
-        How much it matters.
-    **about : object
-        What there is to tell: names and counts, never values of rows.
-    """
-    LOGGER.log(LEVELS[level], event, extra={"about": about})
+def log_event(event: str, /, *, level: int = logging.INFO, **about: Any) -> None:
+    """Log what happened, named by one word, with names and counts: never values of rows."""
+    _log.log(level, event, extra={"about": about})
 
 
-def fault(error: BaseException) -> dict[str, Any]:
+def fault(error: BaseException, most_frames: int = 8) -> dict[str, Any]:
     """Return the kind of an error and where it happened, without its words."""
-    frames = traceback.extract_tb(error.__traceback__)[-MOST_FRAMES:]
+    frames = traceback.extract_tb(error.__traceback__)[-most_frames:]
     return {
         "error": type(error).__name__,
         "where": [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames],
@@ -261,7 +211,7 @@ class _Router:
         self._before: warnings.catch_warnings[Any] | None = None
         self._show = warnings.showwarning
 
-    def enter(self, told: dict[str, None]) -> dict[str, None] | None:
+    def enter(self, notes: dict[str, None]) -> dict[str, None] | None:
         """Collect what this thread warns of; return what collected before."""
         with self._turn:
             if self._before is None:
@@ -273,13 +223,13 @@ class _Router:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", OcfuseWarning)
             warnings.showwarning = self._route
-        before: dict[str, None] | None = getattr(self._here, "told", None)
-        self._here.told = told
+        before: dict[str, None] | None = getattr(self._here, "notes", None)
+        self._here.notes = notes
         return before
 
     def leave(self, before: dict[str, None] | None) -> None:
         """Collect no more, or as before."""
-        self._here.told = before
+        self._here.notes = before
         with self._turn:
             self._n_inside -= 1
             if self._n_inside == 0 and self._before is not None:
@@ -295,33 +245,35 @@ class _Router:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        told = getattr(self._here, "told", None)
-        if told is None:
+        notes = getattr(self._here, "notes", None)
+        if notes is None:
             self._show(message, category, filename, lineno, file, line)
         elif issubclass(category, OcfuseWarning):
-            told[" ".join(str(message).split())] = None
+            notes[" ".join(str(message).split())] = None
 
 
-_ROUTER = _Router()
+_router = _Router()
 
 
 @contextmanager
 def noted() -> Iterator[list[str]]:
-    """Give the warnings of ours inside when it is left, each once.
+    """Yield a list that has our warnings inside when the context is left, each once.
 
     They are those of this thread, whatever other threads do meanwhile. Nothing of them
     reaches the log: they may quote rows.
-
-    Yields
-    ------
-    list of str
-        Filled when the context is left.
     """
     notes: list[str] = []
-    told: dict[str, None] = {}
-    before = _ROUTER.enter(told)
+    found: dict[str, None] = {}
+    before = _router.enter(found)
     try:
         yield notes
     finally:
-        _ROUTER.leave(before)
-    notes.extend(note[:LONGEST_NOTE] for note in list(told)[:MOST_NOTES])
+        _router.leave(before)
+    notes.extend(note[:500] for note in list(found)[:MOST_NOTES])
+
+
+def with_notes(task: Callable[..., T], *given: Any) -> tuple[T, list[str]]:
+    """Return the result of a task, and our warnings as notes."""
+    with noted() as notes:
+        result = task(*given)
+    return result, notes

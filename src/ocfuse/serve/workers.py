@@ -10,46 +10,26 @@ from ocfuse.serve.errors import ServeError
 
 T = TypeVar("T")
 
-#: Seconds after which it is worth to ask for an explanation again.
-RETRY_SECONDS = 5
-
 
 class Workers:
     """Threads for rows, blocks of rows, streams, events, explanations and loading.
 
     A stream's answer waits for streams alone, and never for an explanation, a large request
     or a model that is loaded.
-
-    Parameters
-    ----------
-    threads : int
-        Threads for blocks of rows of requests, for requests that are read or large, and for
-        streams; as many of each.
-    most_explanations : int
-        Explanations under way or waiting; more are refused.
-
-    Attributes
-    ----------
-    rows : Executor
-        Reads requests, and scores those that are too large for a block.
-    blocks : Executor
-        Scores blocks of rows of requests.
-    streams : Executor
-        Reads and scores rows of streams.
-    events : Executor
-        Writes events: one thread, as there is one file.
-    loading : Executor
-        Loads models that have changed.
-    explanations : Bounded
-        Explains: one thread, as it may take all that a core has.
     """
 
     def __init__(self, threads: int, most_explanations: int) -> None:
+        #: Reads requests, and scores those that are too large for a block.
         self.rows: Executor = ThreadPoolExecutor(threads, "rows")
+        #: Scores blocks of rows of requests.
         self.blocks: Executor = ThreadPoolExecutor(threads, "score")
+        #: Reads and scores rows of streams.
         self.streams: Executor = ThreadPoolExecutor(threads, "stream")
+        #: Writes events: one thread, as there is one file.
         self.events: Executor = ThreadPoolExecutor(1, "events")
+        #: Loads models that have changed.
         self.loading: Executor = ThreadPoolExecutor(1, "load")
+        #: Explains: one thread, as it may take all that a core has.
         self.explanations = Bounded(ThreadPoolExecutor(1, "explain"), most_explanations)
 
     def close(self) -> None:
@@ -60,15 +40,7 @@ class Workers:
 
 
 class Bounded:
-    """Long works, of which no more wait than can be done soon.
-
-    Parameters
-    ----------
-    executor : Executor
-        Where they are done.
-    most : int
-        Works under way or waiting.
-    """
+    """Long tasks in an executor, of which at most `most` are under way or wait."""
 
     def __init__(self, executor: Executor, most: int) -> None:
         self._executor, self.most = executor, most
@@ -76,13 +48,10 @@ class Bounded:
         self._turn = threading.Lock()
 
     async def run(self, task: Callable[[threading.Event], T]) -> T:
-        """Return what a work gives; refuse it if too many wait.
+        """Return the result of a task; refuse it if too many wait.
 
-        Parameters
-        ----------
-        task : callable
-            The work. It is given an event, which is set when nobody waits for it any more:
-            then it should end soon.
+        The task gets an event, which is set when nobody waits for it any more: then it should
+        end soon.
         """
         is_given_up = threading.Event()
         with self._turn:
@@ -92,7 +61,7 @@ class Bounded:
                     "too_many_explanations",
                     f"{self.most} explanations are under way or wait. Try again soon, or ask for "
                     "fewer rows.",
-                    {"Retry-After": str(RETRY_SECONDS)},
+                    {"Retry-After": "5"},
                 )
             self._under_way.add(is_given_up)
         try:
@@ -100,7 +69,7 @@ class Bounded:
         except RuntimeError:
             self._forget(is_given_up)
             raise ServeError(503, "not_ready", "The service stops.") from None
-        # of the work itself: what nobody waits for any more still takes its thread
+        # of the task itself: one that nobody waits for any more still takes its thread
         future.add_done_callback(lambda done: self._forget(is_given_up))
         try:
             return await asyncio.wrap_future(future)

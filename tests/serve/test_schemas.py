@@ -117,4 +117,6 @@ def test_examples_are_documented(open_service):
     body = document["paths"]["/v1/score"]["post"]["requestBody"]["content"]
     assert set(body) == {"application/json", "text/csv", "application/vnd.apache.arrow.stream"}
     assert body["application/json"]["examples"]
-    assert "example" in str(document["paths"]["/v1/score"]["post"]["responses"]["200"])
+    answer = document["paths"]["/v1/score"]["post"]["responses"]["200"]
+    name = answer["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    assert "example" in document["components"]["schemas"][name]

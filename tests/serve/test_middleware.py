@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from ocfuse.serve.app import create_app
+from ocfuse.serve.middleware import is_own
 from ocfuse.serve.settings import Settings
 from tests.serve.asking import ASKED, ask, client_of, refusal, rows
 
@@ -195,7 +196,7 @@ def test_scoring_that_takes_too_long(make_service, monkeypatch):
 
 def test_too_many_requests_at_a_time(make_service):
     busy = make_service({"requests": 2})
-    guard = busy._door.app
+    guard = busy._guarded.app
 
     async def asked():
         release = threading.Event()
@@ -247,7 +248,7 @@ def test_a_request_that_does_not_come_whole_gives_way(make_service):
 
 
 def test_the_client_with_most_unfinished_requests_gives_way(make_service):
-    guard, gone = make_service()._door.app, []
+    guard, gone = make_service()._guarded.app, []
 
     class Unfinished:
         def give_way(self):
@@ -278,3 +279,10 @@ def test_paths_lead_nowhere(service):
         assert refusal(ask(service, httpx.URL(f"http://127.0.0.1{path}")), 404) == "not_found"
     answer = ask(service, "/v1/model?model=..%2F..%2Fetc%2Fpasswd")
     assert refusal(answer, 422) == "bad_argument"
+
+
+def test_origins():
+    assert is_own("https://PUMP:8000", "pump:8000")
+    for other in ("null", "", "http://pump", "http://pump:80001", "http://[", "http://x@pump:8000"):
+        assert not is_own(other, "pump:8000")
+    assert not is_own("null", "")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ocfuse.serve import samples as module
-from ocfuse.serve.samples import MOST_SOURCES, MOST_WAITING, PATIENCE, History, Live, Sample, thin
+from ocfuse.serve.samples import History, Live, Sample, Viewer, thin
 
 SOURCE = ("pump", "line")
 
@@ -73,7 +73,7 @@ def test_a_slow_viewer_misses_plain_samples_and_no_alarm():
     for i in range(10_000):
         live.publish(sample(i, lowest.get(i, 1.0), alarm=marks.get(i)))
     kept = live.drain(viewer)
-    assert len(kept) <= MOST_WAITING + 1
+    assert len(kept) <= Viewer.most_waiting + 1
     assert {s.seq: s.alarm for s in kept if s.alarm} == marks
     assert min(s.score for s in kept) == -8_001
     assert [s.seq for s in kept] == sorted(s.seq for s in kept)
@@ -82,7 +82,7 @@ def test_a_slow_viewer_misses_plain_samples_and_no_alarm():
 def test_a_viewer_that_takes_nothing_is_given_up():
     live = Live()
     viewer = watching(live)
-    for i in range(PATIENCE * MOST_WAITING + 1):
+    for i in range(Viewer.patience * Viewer.most_waiting + 1):
         assert not viewer.is_lost
         live.publish(sample(i, alarm="begin"))
     assert viewer.is_lost
@@ -118,12 +118,12 @@ def test_viewers_come_and_go():
 def test_streams_are_bounded(monkeypatch):
     now = iter(range(10_000))
     monkeypatch.setattr(module.time, "monotonic", lambda: next(now))
-    live = Live()
-    for i in range(MOST_SOURCES):
+    live = Live(most_sources=50)
+    for i in range(50):
         live.publish(sample(0, stream=f"{i:05}"))
     live.publish(sample(1, stream="00000"))
     live.publish(sample(0, stream="last"))
-    assert len(live.sources) == MOST_SOURCES
+    assert len(live.sources) == 50
     names = {stream for _, stream in live.sources}
     assert {"00000", "last"} <= names
     assert "00001" not in names

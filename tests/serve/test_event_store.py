@@ -15,12 +15,10 @@ from dataclasses import replace
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve import database as keeping
-from ocfuse.serve import event as unwritten
-from ocfuse.serve import event_store as module
-from ocfuse.serve.database import DamagedFileError, Retention
-from ocfuse.serve.event import COLUMNS, when
-from ocfuse.serve.event_store import MOST_NOTES, MOST_TEXT, THUMBNAIL_BYTES, EventStore
+from ocfuse.serve import Retention
+from ocfuse.serve.database import Choice, DamagedFileError
+from ocfuse.serve.event import COLUMNS, Unwritten, when
+from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.samples import Sample
 from ocfuse.serve.telemetry import JsonLines
 from ocfuse.tables.cells import no_formula
@@ -56,7 +54,7 @@ def test_an_event_from_begin_to_end(store, monkeypatch):
     known = store.get(event)
     assert (known.state, known.begin, known.end, known.lowest) == ("open", 10.0, 10.0, -1.0)
     assert list(known.members) == ["gmm", "knn"]
-    monkeypatch.setattr(module, "UPDATE_SECONDS", 0.0)
+    monkeypatch.setattr(EventStore, "update_seconds", 0.0)
     store.update(event, 11.0, -3.0, p_value=0.001, contributions={"knn": -3.0}, thumbnail=JPEG)
     store.update(event, 12.0, -2.0, p_value=0.005, contributions={"gmm": -2.0}, thumbnail=PNG)
     store.update(event, 13.0, None)
@@ -137,7 +135,7 @@ def test_the_first_acknowledgement_counts(store):
     assert store.comment(999, "nobody hears it") is None
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "\0", "a" * (MOST_TEXT + 1)])
+@pytest.mark.parametrize("text", ["", "  \n", "\0", "a" * 2001])
 def test_comments_have_bounds(store, text):
     (event,) = fill(store, 1)
     with pytest.raises(InvalidInputError, match="1 to 2000 characters"):
@@ -146,8 +144,8 @@ def test_comments_have_bounds(store, text):
 
 
 def test_notes_of_an_event_are_bounded(store, monkeypatch):
-    monkeypatch.setattr(module, "MOST_NOTES", 3)
-    assert MOST_NOTES == 500
+    assert EventStore.most_notes == 500
+    monkeypatch.setattr(EventStore, "most_notes", 3)
     (event,) = fill(store, 1)
     for i in range(3):
         store.comment(event, str(i))
@@ -167,7 +165,7 @@ def test_strange_values_are_kept_in_a_form_that_can_be_told(store):
 
 
 def test_thumbnails_are_small_pictures(store, caplog):
-    for picture in (b"GIF89a", b"<svg onload=alert(1)>", b"", PNG + b"x" * THUMBNAIL_BYTES):
+    for picture in (b"GIF89a", b"<svg onload=alert(1)>", b"", PNG + b"x" * 64 * 1024):
         event = store.begin("pump", "line", 0.0, -1.0, thumbnail=picture)
         assert store.thumbnail(event) is None
         assert store.get(event).as_json()["has_thumbnail"] is False
@@ -183,10 +181,12 @@ def test_lists_are_read_in_pages_and_chosen(store):
     assert ids_of(store.list()) == ids[::-1]
     assert ids_of(store.list(before=ids[3], limit=2)) == [ids[2], ids[1]]
     assert ids_of(store.list(after=ids[3], limit=2)) == [ids[4], ids[5]]
-    assert ids_of(store.list(model="fan")) == ids[:6:-1]
-    assert ids_of(store.list(model="fan", acknowledged=False)) == [ids[10], ids[9], ids[7]]
-    assert ids_of(store.list(acknowledged=True)) == [ids[8]]
-    assert store.list(state="open") == store.list(stream="' OR 1=1 --") == []
+    assert ids_of(store.list(choice=Choice(model="fan"))) == ids[:6:-1]
+    chosen = Choice(model="fan", acknowledged=False)
+    assert ids_of(store.list(choice=chosen)) == [ids[10], ids[9], ids[7]]
+    assert ids_of(store.list(choice=Choice(acknowledged=True))) == [ids[8]]
+    for chosen in (Choice(state="open"), Choice(stream="' OR 1=1 --")):
+        assert store.list(choice=chosen) == []
     assert ids_of(store.list(before=10**30, limit=1)) == [ids[-1]]
 
 
@@ -236,13 +236,12 @@ def test_csv_is_the_store(store):
     assert first["comments"].endswith('+Bo: =HYPERLINK("http://x"),\n"quoted"')
     assert rows[1]["lowest_score"] == "-1.0"  # a number, and no formula
     assert rows[3]["model"] == "'@SUM(A1)"
-    assert len(list(csv.reader(io.StringIO("".join(store.csv(model="pump")))))) == 4
+    assert len(list(csv.reader(io.StringIO("".join(store.csv(Choice(model="pump"))))))) == 4
 
 
-def test_csv_comes_in_parts(store, monkeypatch):
-    monkeypatch.setattr(module, "CSV_EVENTS", 4)
+def test_csv_comes_in_parts(store):
     ids = fill(store, 10)
-    parts = store.csv()
+    parts = store.csv(n_at_once=4)
     read = next(parts) + next(parts)
     fill(store, 1)  # meanwhile things go on
     rows = list(csv.DictReader(io.StringIO(read + "".join(parts))))
@@ -260,7 +259,7 @@ def test_times_are_dates_or_numbers():
 
 
 def test_old_events_go(tmp_path, monkeypatch):
-    monkeypatch.setattr(keeping, "PRUNE_EVENTS", 1)
+    monkeypatch.setattr(EventStore, "prune_events", 1)
     store = EventStore(tmp_path / "events.db", Retention(events=5, picture_bytes=2 * len(PNG)))
     left_open = store.begin("pump", "line", 0.0, -1.0)
     ids = fill(store, 20, thumbnail=PNG)
@@ -272,7 +271,7 @@ def test_old_events_go(tmp_path, monkeypatch):
     assert [store.thumbnail(event) is not None for event in kept].count(True) == 2
     store.close()
     later = time.time() + 3 * 86_400
-    monkeypatch.setattr(module.clock, "time", lambda: later)
+    monkeypatch.setattr(time, "time", lambda: later)
     old = EventStore(tmp_path / "events.db", Retention(days=2.0))
     fresh = old.begin("pump", "line", 0.0, -1.0)
     assert ids_of(old.list()) == [fresh]
@@ -280,7 +279,7 @@ def test_old_events_go(tmp_path, monkeypatch):
 
 
 def test_the_file_does_not_grow_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(keeping, "PRUNE_EVENTS", 20)
+    monkeypatch.setattr(EventStore, "prune_events", 20)
     store = EventStore(tmp_path / "events.db", Retention(events=10))
     picture = PNG + os.urandom(20_000)
     fill(store, 60, thumbnail=picture)
@@ -392,7 +391,7 @@ def wait_for(condition):
 def test_a_full_disk_keeps_events_in_memory_until_there_is_room(
     store, full, tmp_path, monkeypatch, caplog
 ):
-    monkeypatch.setattr(keeping, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(EventStore, "retry_seconds", 0.05)
     picture = PNG + 5000 * b"x"
     ids = fill(store, 30, thumbnail=picture, contributions={"knn": -1.0})
     store.comment(ids[0], "kept all the same")
@@ -429,9 +428,21 @@ def test_no_change_is_missed_while_others_wait(store, full):
     full()
 
 
+def test_events_are_written_though_one_failed_while_the_next_attempt_was_due(
+    store, full, monkeypatch
+):
+    monkeypatch.setattr(EventStore, "retry_seconds", 0.05)
+    fill(store, 30, thumbnail=PNG + 5000 * b"x")
+    assert "full" in store.trouble
+    with store._lock:
+        store._retry_at = time.monotonic() + 3600  # as of a failure while the timer was waiting
+        full()
+    wait_for(lambda: store.trouble is None)
+
+
 def test_memory_for_events_is_bounded(store, full, monkeypatch):
-    monkeypatch.setattr(unwritten, "MOST_EVENTS", 10)
-    monkeypatch.setattr(unwritten, "MOST_BYTES", 4 * len(PNG))
+    monkeypatch.setattr(Unwritten, "most_events", 10)
+    monkeypatch.setattr(Unwritten, "most_bytes", 4 * len(PNG))
     ids = fill(store, 1)
     still_open = store.begin("pump", "line", 0.0, -1.0)
     while store.trouble is None or store._unwritten.n_lost < 5:
@@ -444,7 +455,7 @@ def test_memory_for_events_is_bounded(store, full, monkeypatch):
 
 
 def test_another_program_that_locks_the_file(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(keeping, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(EventStore, "retry_seconds", 0.05)
     store._database.connection.execute("PRAGMA busy_timeout = 10")
     other = sqlite3.connect(tmp_path / "events.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
