@@ -7,6 +7,7 @@ import typer
 
 from ocfuse.cli.output import oddities, print_fields, print_line, print_table
 from ocfuse.exceptions import ModelFileError
+from ocfuse.fusion.base import BaseFusion
 from ocfuse.persistence import load
 from ocfuse.report.page import find_browser
 from ocfuse.report.words import count
@@ -35,6 +36,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         ],
         "members": list(detector.pool_.names_),
         "fusion": type(detector.fusion_).__name__,
+        "trust": _trust(detector.pool_.names_, detector.fusion_),
         "threshold": detector.offset_,
         "false_alarms": detector.false_alarm_rate,
         "false_alarms_reachable": detector.threshold_rate_,
@@ -45,6 +47,18 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "rows_copied": len(detector.copied_rows_),
         "anomalies_labelled": n_rows - len(no_anomalies),
     } | model.facts()
+
+
+def _trust(names: list[str], fusion: BaseFusion) -> list[dict[str, Any]]:
+    """Return members with weight and reason, the most trusted first, if weights are learned."""
+    weights = getattr(fusion, "trust_", None)
+    if weights is None:
+        return []
+    found = [
+        {"member": name, "weight": float(weight), "reason": reason}
+        for name, weight, reason in zip(names, weights, fusion.reasons(), strict=True)
+    ]
+    return sorted(found, key=lambda one: -float(one["weight"]))
 
 
 def print_columns(model: TableDetector, most: int = 40) -> None:
@@ -70,6 +84,11 @@ def print_summary(model: TableDetector) -> None:
             ("columns", f"{n_features} learned from, {len(known['columns']) - n_features} not"),
             ("members", f"{len(known['members'])}: {', '.join(known['members'])}"),
             ("fusion", known["fusion"]),
+            *(
+                ("trusted most", f"{one['member']}, weight {one['weight']:.2f}; {one['reason']}")
+                for one in known["trust"][:3]
+                if one["reason"]
+            ),
             ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
             ("false alarms", _rates(known)),
         ]
