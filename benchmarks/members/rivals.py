@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.svm import OneClassSVM
 
 from ocfuse.detectors.base import interleaved_folds
-from ocfuse.detectors.kpca import DEFAULT_SHARE, MOST_DIRECTIONS
+from ocfuse.detectors.kpca import KPCA
 
 Array = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class PyodKernelPCA(Rival):
     """With as many components as ours: by default it takes all of them, and longer."""
 
     def fit(self, X: Array) -> "PyodKernelPCA":
-        size = min(int(DEFAULT_SHARE * len(X)), MOST_DIRECTIONS)
+        size = min(int(KPCA.default_share * len(X)), KPCA.most_directions)
         self.model = pyod_kpca.KPCA(n_components=size, gamma=1.0 / self.scale).fit(X)
         return self
 

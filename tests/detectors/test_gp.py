@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from ocfuse.detectors.base import out_of_fold_scores
-from ocfuse.detectors.gp import SMALLEST_MEAN, STATISTICS, OneClassGP
+from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.kpca import KPCA
 
@@ -34,8 +34,8 @@ def test_statistics_are_those_of_the_book(noise):
         "predictive": -((1 - mean) ** 2) / (2 * variance) - np.log(2 * np.pi * variance) / 2,
         "ratio": np.log(mean / np.sqrt(variance)),
     }
-    assert mean.min() > SMALLEST_MEAN
-    for statistic in STATISTICS:
+    assert mean.min() > 1e-3
+    for statistic in expected:
         detector = OneClassGP(statistic=statistic, width=0.5, noise=noise).fit_gram(gram)
         np.testing.assert_allclose(detector.score_query(query), expected[statistic], atol=1e-10)
 
@@ -52,7 +52,7 @@ def test_agrees_with_gaussian_process_regression():
 
 
 @pytest.mark.parametrize("after_kpca", [False, True])
-@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("statistic", ["mean", "variance", "predictive", "ratio"])
 @pytest.mark.parametrize("width", [1.0, 0.25])
 def test_left_out_scores_are_those_of_refits(statistic, width, after_kpca):
     gram = Gram(rows(60))
@@ -80,7 +80,7 @@ def test_ratio_is_finite_and_increases_with_the_mean():
     found = OneClassGP(statistic="ratio")._combine(mean, np.ones(len(mean)))
     assert np.isfinite(found).all()
     assert np.all(np.diff(found) > 0)
-    above = mean >= SMALLEST_MEAN
+    above = mean >= 1e-3
     np.testing.assert_allclose(found[above], np.log(mean[above]))
 
 

@@ -116,7 +116,7 @@ def test_tree_blocks_and_matrix_give_the_same_neighbours(monkeypatch, levels):
     found = []
     monkeypatch.setattr(module, "kernel", None)
     for tree_rows, most in ((2, 2**24), (10**9, 2**24), (10**9, 1000)):
-        monkeypatch.setattr(module, "TREE_ROWS", tree_rows)
+        monkeypatch.setattr(Reference, "tree_rows", tree_rows)
         monkeypatch.setattr(module, "MOST_DISTANCES", most)
         gram = Gram(X)
         found.append((*gram.neighbours(7), *gram.query(X[:50] + 0.1).neighbours(7)))
@@ -240,3 +240,28 @@ def test_view_of_a_fold_has_not_seen_the_rows_tested(view):
     np.testing.assert_array_equal(part.view(view).X, alone.view(view).X)
     np.testing.assert_array_equal(query.view(view).X, alone.query(X[test]).view(view).X)
     np.testing.assert_array_equal(part.view(view).kernel(0.5), alone.view(view).kernel(0.5))
+
+
+@pytest.fixture(params=[True, False])
+def is_compiled(request, monkeypatch):
+    if request.param and module.kernel is None:
+        pytest.skip("the kernel is not built")
+    if not request.param:
+        monkeypatch.setattr(module, "kernel", None)
+
+
+@pytest.mark.usefixtures("is_compiled")
+def test_a_gaussian_kernel_compiled_and_by_numpy():
+    D = np.random.default_rng(0).exponential(size=(5, 40))
+    np.testing.assert_allclose(module.decayed(D, 3.0), np.exp(-3.0 * D), rtol=4e-15)
+
+
+@pytest.mark.usefixtures("is_compiled")
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_become_squared_distances(order):
+    X = np.random.default_rng(0).normal(size=(9, 3))
+    norms = (X**2).sum(axis=1)
+    D = module.complete(np.array(-2.0 * X @ X.T, order=order), norms, norms)
+    expected = ((X[:, None] - X) ** 2).sum(axis=2)
+    np.testing.assert_allclose(D, expected, atol=1e-14)
+    assert (D >= 0.0).all()

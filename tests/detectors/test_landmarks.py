@@ -1,4 +1,4 @@
-"""Landmarks: exact where all rows are landmarks, honest where they are not."""
+"""Landmarks, how they are chosen, the detectors that use them, and blocks of near rows."""
 
 from copy import copy
 
@@ -12,7 +12,7 @@ from ocfuse.detectors.base import out_of_fold_scores
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram
 from ocfuse.detectors.kpca import KPCA
-from ocfuse.detectors.landmarks import Landmarks, choose_landmarks
+from ocfuse.detectors.landmarks import Blocks, Landmarks, choose_landmarks, squared_distances
 from ocfuse.detectors.neighbours import KNN
 from ocfuse.detectors.pool import Pool
 from ocfuse.detectors.svdd import SVDD
@@ -77,7 +77,7 @@ def test_the_sphere_of_all_rows_as_landmarks_is_near_the_exact_one(width):
     exact = SVDD(width).fit_gram(gram)
     approximate = through(exact, 400).fit_gram(gram)
     scores = exact.score_query(gram.query(query))
-    # what rounds the corner of the loss is no less than LEAST_OWN
+    # what rounds the corner of the loss is no less than 0.01
     close = {"rtol": 0.0, "atol": 0.02 * scores.std()}
     np.testing.assert_allclose(approximate.score_query(gram.query(query)), scores, **close)
 
@@ -101,7 +101,7 @@ def test_single_precision_is_for_rows_that_need_no_more(detector, monkeypatch):
     fitted = through(detector, 100).fit_gram(gram)
     kernels = next(gram.made(Landmarks, 100)._kernels(1.0))
     assert kernels.dtype == np.float32
-    monkeypatch.setattr("ocfuse.detectors.landmarks.LEAST_PIVOT", 2.0)
+    monkeypatch.setattr(Landmarks, "least_pivot", 2.0)
     double = Gram(gram.X)
     refitted = clone(fitted).fit_gram(double)
     assert next(double.made(Landmarks, 100)._kernels(1.0)).dtype == np.float64
@@ -232,3 +232,70 @@ def test_a_saved_model_scores_alike():
 def test_a_number_of_landmarks_is_a_count():
     with pytest.raises(InvalidInputError, match="landmarks must be a whole number"):
         KPCA(landmarks=0.5).fit(rows(20))
+
+
+def test_landmarks_are_chosen_by_leverage_without_chance():
+    X = np.vstack([0.01 * rows(600, 2), [[5.0, 5.0], [-5.0, 5.0]]])
+    chosen = choose_landmarks(X, 1.0, 30)
+    assert 20 <= len(chosen) <= 30
+    assert {600, 601} <= set(chosen)
+    assert np.all(np.diff(chosen) > 0)
+    np.testing.assert_array_equal(chosen, choose_landmarks(X.copy(), 1.0, 30))
+
+
+def test_equal_rows_are_chosen_once():
+    X = np.repeat(rows(10), 30, axis=0)
+    np.testing.assert_array_equal(choose_landmarks(X, 6.0, 25), np.arange(0, 300, 30))
+
+
+def test_the_place_of_the_rows_does_not_matter():
+    X = rows(500)
+    np.testing.assert_array_equal(choose_landmarks(X + 1e4, 6.0, 40), choose_landmarks(X, 6.0, 40))
+
+
+def test_distances_keep_the_type_of_the_rows():
+    X, Y = rows(20), rows(5, seed=1)
+    expected = ((X[:, None] - Y) ** 2).sum(axis=2)
+    np.testing.assert_allclose(squared_distances(X, Y), expected, atol=1e-12)
+    single = squared_distances(X.astype(np.float32), Y.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, expected, atol=1e-5)
+
+
+def saved(model):
+    data = skops.io.dumps(model)
+    return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+
+
+@pytest.mark.parametrize(("n", "most"), [(100, 100), (101, 100), (1000, 100), (999, 70), (2, 1)])
+def test_blocks_share_the_rows_evenly(n, most):
+    blocks = Blocks(rows(n), 6.0, most)
+    sizes = [len(part) for part in blocks.rows]
+    np.testing.assert_array_equal(np.sort(np.concatenate(blocks.rows)), np.arange(n))
+    assert len(sizes) == -(-n // most)
+    assert max(sizes) <= most
+    assert max(sizes) - min(sizes) <= np.log2(len(sizes)) + 1
+    np.testing.assert_array_equal(np.diff(blocks.starts), sizes)
+
+
+def test_a_row_belongs_to_the_block_that_it_was_put_in_alone_or_among_others():
+    X = rows(600, 5)
+    blocks = Blocks(X, 10.0, 50)
+    for j, part in enumerate(blocks.rows):
+        np.testing.assert_array_equal(blocks.of(X[part]), j)
+    Q = rows(300, 5, seed=1)
+    alone = [blocks.of(Q[i : i + 1])[0] for i in range(300)]
+    np.testing.assert_array_equal(blocks.of(Q), alone)
+    np.testing.assert_array_equal(saved(blocks).of(Q), alone)
+
+
+def test_rows_of_a_block_are_near_each_other():
+    X = rows(1000, 4)
+    within = [Gram(X[part]).reference.scale for part in Blocks(X, 8.0, 100).rows]
+    assert np.mean(within) < 0.6 * Gram(X).reference.scale
+
+
+def test_equal_rows_are_parted_too():
+    blocks = Blocks(np.full((90, 3), 0.7), 1.0, 20)
+    assert len(blocks.parts) == 5
+    assert blocks.of(np.full((4, 3), 0.7)).max() < 5

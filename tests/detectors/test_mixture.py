@@ -10,7 +10,7 @@ from sklearn.mixture import GaussianMixture
 from ocfuse.detectors import mixture as module
 from ocfuse.detectors.base import interleaved_folds, out_of_fold_scores
 from ocfuse.detectors.gram import Gram
-from ocfuse.detectors.mixture import GMM, MOST_ITERATIONS
+from ocfuse.detectors.mixture import GMM
 from ocfuse.exceptions import InvalidInputError
 from tests.counting import peak_bytes
 
@@ -27,7 +27,7 @@ def test_density_equals_scikit_learn(c, n, m):
     detector = GMM(c, random_state=3).fit(X)
     seed = np.random.RandomState(3).randint(2**31 - 1)
     unit, centre = detector.unit_, detector.reference_.centre
-    theirs = GaussianMixture(c, reg_covar=1e-3, max_iter=MOST_ITERATIONS, random_state=seed)
+    theirs = GaussianMixture(c, reg_covar=1e-3, max_iter=GMM.most_iterations, random_state=seed)
     theirs.fit((X - centre) / unit)
     expected = theirs.score_samples((new - centre) / unit) - m * np.log(unit)
     np.testing.assert_allclose(detector.score_samples(new), expected, rtol=1e-9, atol=1e-9)
@@ -130,7 +130,7 @@ def test_few_distinct_rows_give_no_warning():
 
 
 def test_convergence_is_told_without_a_warning(monkeypatch):
-    monkeypatch.setattr("ocfuse.detectors.mixture.MOST_ITERATIONS", 1)
+    monkeypatch.setattr(GMM, "most_iterations", 1)
     detector = GMM(4, random_state=0).fit(clusters(200, 3, apart=1.0))
     assert not detector.converged_
 
@@ -201,10 +201,10 @@ def test_folds_of_one_gaussian_follow_from_sums(monkeypatch, m):
     rng = np.random.default_rng(0)
     X = rng.standard_t(5, size=(500, m)) @ rng.normal(size=(m, m))
     gram, folds = Gram(X), interleaved_folds(500)
-    monkeypatch.setattr(module, "MOST_DIRECTIONS", 25)
+    monkeypatch.setattr(GMM, "most_directions", 25)
     refitted = out_of_fold_scores(GMM(1).fit_gram(gram), gram, folds)
     monkeypatch.setattr(module, "MANY_ROWS", 200)
-    monkeypatch.setattr(module, "ROWS_PER_COLUMN", 100)
+    monkeypatch.setattr(GMM, "rows_per_column", 100)
     detector = GMM(1).fit_gram(Gram(X))
     assert detector.is_closed(500, m)
     np.testing.assert_allclose(out_of_fold_scores(detector, Gram(X), []), refitted, rtol=1e-9)
@@ -212,7 +212,7 @@ def test_folds_of_one_gaussian_follow_from_sums(monkeypatch, m):
 
 def test_many_rows_change_one_gaussian_by_rounding_only(monkeypatch):
     X, new = clusters(400, 40), 3 * clusters(20, 40, seed=1)
-    monkeypatch.setattr(module, "MOST_DIRECTIONS", 25)
+    monkeypatch.setattr(GMM, "most_directions", 25)
     few = GMM(1).fit(X).score_samples(new)
     monkeypatch.setattr(module, "MANY_ROWS", 200)
     np.testing.assert_allclose(GMM(1).fit(X).score_samples(new), few, rtol=1e-9)

@@ -8,7 +8,10 @@ from sklearn.svm import OneClassSVM
 
 from ocfuse.detectors.base import out_of_fold_scores
 from ocfuse.detectors.gram import Gram
-from ocfuse.detectors.svdd import RESOLUTION, SVDD
+from ocfuse.detectors.svdd import SVDD
+
+#: Scores within it of 0 are 0: ten times the tolerance of the solver.
+RESOLUTION = 1e-7
 
 
 def rows(n, m=4, seed=0):

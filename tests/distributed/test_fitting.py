@@ -7,8 +7,8 @@ from threadpoolctl import threadpool_limits
 
 from ocfuse import load
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, Compressed, OneClassGP, Whitened
+from ocfuse.detectors.base import MANY_ROWS
 from ocfuse.detectors.pool import make_pool
-from ocfuse.detectors.training import LEAST_APART
 from ocfuse.distributed import fit, sample
 from ocfuse.exceptions import ClusterError, InvalidTypeError, MemberError
 from tests.cli.cases import plant
@@ -82,7 +82,7 @@ def test_members_elsewhere_give_what_they_give_here(client, folder, tmp_path):
     ignore = ("file", "part", "when")
     made = [make_model(members, ignore=ignore) for _ in range(2)]
     rows = sample(folder, 2100, client=client, ignore=ignore)
-    assert len(rows) > LEAST_APART
+    assert len(rows) > MANY_ROWS
     fit(made[0], folder, client=client, rows=2100)
     made[1].fit(rows)
     assert_same(*made)

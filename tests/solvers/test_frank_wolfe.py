@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ocfuse.exceptions import ConvergenceWarning
-from ocfuse.solvers import Status, frank_wolfe, solve
+from ocfuse.solvers import Status, solve
 from ocfuse.solvers.frank_wolfe import line_search
 from ocfuse.solvers.method import Forecast, patience
 from tests.solvers.cases import BACKENDS, GRID, make_case
@@ -19,12 +19,11 @@ def smoothed(c, m, smoothing):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
-def test_line_search_is_exact(seed, monkeypatch):
+def test_line_search_is_exact(seed):
     rng = np.random.default_rng(seed)
     c, m, dm = rng.random((1, 30)), rng.normal(size=(1, 30)), rng.normal(size=(1, 30)) + 0.3
     smoothing = np.full((1, 1), 0.05)
-    monkeypatch.setattr(frank_wolfe, "LINE_PRECISION", 1e-10)
-    step = line_search(c, m, dm, smoothing)
+    step = line_search(c, m, dm, smoothing, precision=1e-10)
     grid = np.linspace(0.0, 1.0, 20_001)
     values = [smoothed(c, m + s * dm, 0.05) for s in grid]
     assert 0.0 <= step[0, 0] <= 1.0

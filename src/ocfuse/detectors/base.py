@@ -90,7 +90,7 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return min(n, int(most)) if isinstance(most, numbers.Integral) else n
 
     def is_closed(self, n: int, m: int) -> bool:
-        """Tell whether `_leave_one_out` exists for n rows of m columns."""
+        """Return whether `_leave_one_out` exists for n rows of m columns."""
         return self.closed_form
 
     def sharing_order(self) -> tuple[int, int]:
@@ -143,14 +143,9 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 class KernelDetector(BaseDetector):
     """A detector on the kernel ``k(a, b) = exp(-|a - b|^2 / (width M))``.
 
-    M is the mean squared distance between two training rows.
-
-    Attributes
-    ----------
-    method_ : {"exact", "landmarks", "blocks"}
-        Whether the kernel of the rows learned from is exact, or all rows are
-        learned from by way of landmarks, or within blocks of near rows exactly and
-        between them by way of landmarks; `reference_` then holds the landmarks.
+    M is the mean squared distance between two training rows. `method_` is "exact" if the kernel
+    of the rows learned from is exact; "landmarks" if all rows are learned from by way of
+    landmarks, which `reference_` then holds; "blocks" if that is so between blocks of near rows.
     """
 
     #: By way of how many landmarks more than `max_samples` rows are learned from.
@@ -218,7 +213,7 @@ class KernelDetector(BaseDetector):
             require_count("landmarks", self.landmarks, 1, "Use 1000, or None for none.")
 
     def needs_landmarks(self, n: int) -> bool:
-        """Tell whether a fit to n rows, and all its folds, go by way of landmarks."""
+        """Return whether a fit to n rows, and all its folds, go by way of landmarks."""
         return self.landmarks is not None and n > super().rows_of(n)
 
     def _source(self, gram: Gram) -> Gram | Landmarks:
@@ -248,23 +243,6 @@ def out_of_fold_scores(
 
     In closed form if the fitted `detector` can, unless `by_fold`; otherwise by
     clones fitted on the other folds, on slices of the same Gram.
-
-    Parameters
-    ----------
-    detector : BaseDetector
-        The detector, fitted on `gram` if it is to answer in closed form.
-    gram : Gram
-        The training rows.
-    folds : sequence of (train, test)
-        Row numbers; every row is in one test part.
-    by_fold : bool
-        Keep the folds even if there is a closed form, as when rows of one
-        group must not judge each other.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        One score per row of `gram`.
     """
     if detector.is_closed(*gram.X.shape) and not by_fold:
         return detector._leave_one_out(gram)

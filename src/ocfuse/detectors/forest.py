@@ -22,8 +22,6 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.kernels import kernel, thread_count
 from ocfuse.system.packages import slow
 
-#: Pairs of a row and a tree that are followed at once.
-PAIRS_AT_ONCE = 2**16
 #: Trees compare in single precision; values beyond its largest are taken as this.
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
@@ -35,32 +33,17 @@ class Trees:
     stored, and every row takes as many steps as the trees are high. What
     grows below a leaf to fill up the tree ends in leaves like it.
 
-    Parameters
-    ----------
-    trees : list
-        Fitted trees, the `tree_` of scikit-learn.
-
-    Attributes
-    ----------
-    features, thresholds : ndarray of shape (n_trees, 2^height)
-        At node i a row goes right if its feature exceeds the threshold; column 0
-        is not used.
-    lengths : ndarray of shape (n_trees, 2^height)
-        Length of the path to each leaf.
+    They are made of fitted trees, the `tree_` of scikit-learn. At node i a row goes right if its
+    feature exceeds the threshold; `lengths` are those of the paths to the leaves. All arrays have
+    shape (n_trees, 2^height); column 0 of `features` and `thresholds` is not used.
     """
 
     def __init__(self, trees: list[Any]) -> None:
         sizes = np.array([tree.node_count for tree in trees])
         first = np.cumsum(sizes) - sizes
+        names = ("feature", "threshold", "children_left", "children_right", "n_node_samples")
         feature, threshold, left, right, rows = (
-            np.concatenate([getattr(tree, name) for tree in trees])
-            for name in (
-                "feature",
-                "threshold",
-                "children_left",
-                "children_right",
-                "n_node_samples",
-            )
+            np.concatenate([getattr(tree, name) for tree in trees]) for name in names
         )
         is_leaf = left < 0
         # Both children of a leaf are the leaf itself.
@@ -81,20 +64,18 @@ class Trees:
         """Return the length of the path of every row in every tree, shape (q, n_trees)."""
         # A feature beyond the columns would read the next row: a file may hold anything.
         try:
-            return self._by_numpy(X) if kernel is None else self._by_kernel(X)
+            if kernel is None:
+                return self._by_numpy(X)
+            work = len(X) * len(self.lengths) * self.lengths.shape[1].bit_length()
+            lengths: FloatArray = kernel.follow(
+                self.features, self.thresholds, self.lengths, X, thread_count(work)
+            )
+            return lengths
         except ValueError:
             raise InvalidInputError(
                 f"The features of the trees must be in [0, {X.shape[1]}), the columns of X. "
                 f"Got up to {self.features.max()}. Fit the forest again."
             ) from None
-
-    def _by_kernel(self, X: FloatArray) -> FloatArray:
-        assert kernel is not None
-        work = len(X) * len(self.lengths) * self.lengths.shape[1].bit_length()
-        lengths: FloatArray = kernel.follow(
-            self.features, self.thresholds, self.lengths, X, thread_count(work)
-        )
-        return lengths
 
     def _by_numpy(self, X: FloatArray) -> FloatArray:
         """Return the same as the kernel."""
@@ -218,7 +199,7 @@ class Forest(BaseDetector):
     def _mean_score(self, X: FloatArray, asked: NDArray[np.bool_] | None) -> FloatArray:
         """Return the score of every row by the trees that are asked, or by all."""
         mean = np.empty(len(X))
-        step = max(1, PAIRS_AT_ONCE // len(self.drawn_))
+        step = max(1, 2**16 // len(self.drawn_))  # pairs of a row and a tree
         for begin in range(0, len(X), step):
             block = slice(begin, begin + step)
             lengths = self.trees_.follow(X[block])

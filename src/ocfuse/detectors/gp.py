@@ -12,10 +12,6 @@ from ocfuse.detectors.gram import Gram, Query
 from ocfuse.detectors.landmarks import Blocks, Landmarks, blocks_cost, landmarks_cost
 from ocfuse.exceptions import InvalidInputError
 
-#: Below this mean the logarithm of the ratio is continued by its tangent.
-SMALLEST_MEAN = 1e-3
-STATISTICS = ("mean", "variance", "predictive", "ratio")
-
 
 class OneClassGP(KernelDetector):
     """Score by a Gaussian process whose targets are all 1 (Kemmler et al. 2013).
@@ -109,9 +105,9 @@ class OneClassGP(KernelDetector):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("noise", self.noise, 0.0, np.inf)
-        if self.statistic not in STATISTICS:
+        if self.statistic not in ("mean", "variance", "predictive", "ratio"):
             raise InvalidInputError(
-                f"statistic must be one of {', '.join(map(repr, STATISTICS))}. "
+                "statistic must be one of 'mean', 'variance', 'predictive', 'ratio'. "
                 f"Got statistic={self.statistic!r}."
             )
 
@@ -165,6 +161,7 @@ class OneClassGP(KernelDetector):
         if self.statistic == "predictive":
             density: FloatArray = (1.0 - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)
             return -0.5 * density
-        safe = np.maximum(mean, SMALLEST_MEAN)
-        ratio: FloatArray = np.log(safe) + np.minimum(mean / SMALLEST_MEAN - 1.0, 0.0)
+        smallest = 1e-3  # below this mean the logarithm is continued by its tangent
+        safe = np.maximum(mean, smallest)
+        ratio: FloatArray = np.log(safe) + np.minimum(mean / smallest - 1.0, 0.0)
         return ratio - 0.5 * np.log(variance)

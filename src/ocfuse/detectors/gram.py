@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -24,60 +24,32 @@ from ocfuse.system.threads import few_threads
 
 Made = TypeVar("Made")
 
-#: Values beyond this are taken as this: their squares must not overflow.
-LARGEST = 1e150
-#: A mean squared distance below this is taken as none.
-SMALLEST_SCALE = 1e-290
-#: Without a kernel a tree pays up to so many columns, from so many rows.
-TREE_COLUMNS, TREE_ROWS = 8, 1000
 #: Neighbours alone keep no distance matrix larger than this.
 MOST_DISTANCES = 2**24
-#: Bytes of a neighbour and its distance.
-NEIGHBOUR = 16
-#: Rows of a matrix worked on while they are in the cache.
-ROWS_AT_ONCE = 64
-#: Squarings that lead from the kernel that is exponentiated to one asked for.
-SQUARINGS = 2
-#: With less noise the inverse is not taken from a spectrum, whose rounding it would magnify.
-SPECTRAL_NOISE = 1e-4
-
-#: What a value costs, in numbers to read.
-WORK_PER_VALUE = 4
 
 
 class Reference:
     """The training rows, as scoring needs them; small, and kept with the model.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, m)
-        Training rows, finite.
-    scale : float, optional
-        Mean squared distance M; that of the rows themselves if not given.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, m)
-        The rows, values beyond 1e150 taken as 1e150.
-    centre : ndarray of shape (m,)
-        Their mean; distances are computed from rows centred there.
-    scale : float
-        M, the mean squared distance of two different rows; 1 if all are equal.
-    views : dict of ViewedReference
-        The rows in other coordinates, by the name of the view, if a member has
-        asked for them.
-    cell_centres : ndarray of shape (c, m) or None
-        Where neighbours have been asked of so many different rows that only
-        the cells around a row are searched: the centres of the cells.
+    Values beyond 1e150 are taken as 1e150. `centre` is the mean of the rows, from which
+    distances are computed; `scale` is M, the mean squared distance of two different rows, 1 if
+    all are equal; `views` are the rows in other coordinates, by the name of the view.
     """
 
+    #: Without a kernel a tree pays from so many rows, up to 8 columns.
+    tree_rows: ClassVar[int] = 1000
+    #: Centres of the cells, if there are so many rows that only cells around a row are searched.
     cell_centres: FloatArray | None = None
 
     def __init__(self, X: FloatArray, scale: float | None = None) -> None:
         self.X = _bounded(X)
         # Constant columns must give exactly 0, so the mean is taken around a row.
         self.centre = self.X[0] + (self.X - self.X[0]).mean(axis=0)
-        self.scale = self._mean_square() if scale is None else scale
+        if scale is None:
+            n = self.n_rows
+            scale = 2.0 * float(self.norms(self.X).sum()) / (n - 1) if n > 1 else 1.0
+            scale = scale if scale > 1e-290 else 1.0
+        self.scale = scale
         self.views: dict[str, ViewedReference] = {}
 
     @property
@@ -111,7 +83,7 @@ class Reference:
     def tree(self) -> Any | None:
         """A search tree of the rows if it pays, built when first asked for."""
         n, m = self.X.shape
-        if kernel is not None or m > TREE_COLUMNS or n < TREE_ROWS:
+        if kernel is not None or m > 8 or n < self.tree_rows:
             return None
         if "_tree" not in self.__dict__:
             self._tree = slow("scipy.spatial").cKDTree(self.X)
@@ -133,24 +105,12 @@ class Reference:
             self._packed = doubled, self.norms(self.X)
         return self._packed
 
-    def _mean_square(self) -> float:
-        if self.n_rows == 1:
-            return 1.0
-        scale = 2.0 * float(self.norms(self.X).sum()) / (self.n_rows - 1)
-        return scale if scale > SMALLEST_SCALE else 1.0
-
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
 class View(Protocol):
-    """Coordinates of rows that are learned from the training rows.
-
-    Parameters
-    ----------
-    raw : Reference
-        The training rows.
-    """
+    """Coordinates of rows that are learned from the training rows."""
 
     def __init__(self, raw: Reference) -> None: ...
 
@@ -159,13 +119,7 @@ class View(Protocol):
 
 
 class Parting(Protocol):
-    """Training rows in parts, and the part that any row belongs to.
-
-    Attributes
-    ----------
-    parts : list of Reference
-        The training rows of every part.
-    """
+    """Training rows in parts, and the part that any row belongs to."""
 
     parts: list[Reference]
 
@@ -174,20 +128,7 @@ class Parting(Protocol):
 
 
 class ViewedReference(Reference):
-    """Training rows in the coordinates of a view; new rows are put into them alike.
-
-    Parameters
-    ----------
-    raw : Reference
-        The rows before.
-    coordinates : View
-        The view, learned from these rows.
-
-    Attributes
-    ----------
-    coordinates : View
-        The same.
-    """
+    """Training rows in the coordinates of a view; new rows are put into them alike."""
 
     def __init__(self, raw: Reference, coordinates: View) -> None:
         super().__init__(coordinates.transform(raw.X))
@@ -213,22 +154,9 @@ class _Part:
 class Query:
     """Rows against training rows; every method caches what it computed.
 
-    Treat what it returns as read-only: all members are given the same arrays.
-
-    Parameters
-    ----------
-    reference : Reference
-        The training rows.
-    X : ndarray of shape (q, m)
-        The rows to compare with them.
-    part : optional
-        Where to slice distances and kernels from rather than compute them.
-
-    Attributes
-    ----------
-    counts : Counter
-        How often "distances", "exp", "eigh" and "cholesky" were computed; a part
-        counts with its whole.
+    Treat what it returns as read-only: all members are given the same arrays. A `part` slices
+    distances and kernels from a larger Query. `counts` says how often "distances", "exp", "eigh"
+    and "cholesky" were computed; a part counts with its whole.
     """
 
     def __init__(self, reference: Reference, X: FloatArray, part: _Part | None = None) -> None:
@@ -250,9 +178,10 @@ class Query:
 
     def view(self, kind: type[View]) -> "Query":
         """Return the same rows in other coordinates, which the training rows alone decide."""
-        if kind.__name__ not in self._views:
-            self._views[kind.__name__] = self._compute_view(kind)
-        return self._views[kind.__name__]
+        name = kind.__name__
+        if name not in self._views:
+            self._views[name] = self._compute_view(kind)
+        return self._views[name]
 
     def against(self, reference: Reference) -> "Query":
         """Compare the same rows with other training rows, in the same coordinates."""
@@ -344,7 +273,9 @@ class Query:
         return self.reference.search.of(self.X, k)
 
     def _squared_from_root(self, width: float) -> FloatArray:
-        root, squarings = _root_width(width)
+        # Exponents of two go in threes, the largest of which is exponentiated: 1, 1/2, 1/4.
+        squarings = (1 - math.frexp(width)[1]) % 3
+        root = math.ldexp(width, squarings)
         if root not in self._kernels:
             self.counts["exp"] += 1
             rate = 1.0 / (root * self.reference.scale)
@@ -359,20 +290,10 @@ class Gram(Query):
     """Training rows against themselves; every method caches what it computed.
 
     Drop it after fitting: a fitted member keeps its `reference` only.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, m)
-        Training rows, finite.
-
-    Attributes
-    ----------
-    n_fit : int
-        Number of rows of the whole fit: n, or more where these are the rows of a fold.
-        Whether rows are many is decided by it, so that members that learn from a fold are
-        of the same kind as those that learn from all rows.
     """
 
+    #: Number of rows of the whole fit: n, or more where these are the rows of a fold. Whether rows
+    #: are many is decided by it, so that members of a fold are of the same kind as the others.
     n_fit: int
 
     def __init__(self, X: FloatArray) -> None:
@@ -432,8 +353,9 @@ class Gram(Query):
         which costs a tenth of a spectrum.
         """
         spectrum = self._spectra.get(width)
-        is_free = spectrum is not None and spectrum.is_full and noise >= SPECTRAL_NOISE
-        if spectrum is None or not is_free or (width, noise) in self._factors:
+        # Less noise would magnify the rounding of a spectrum.
+        is_exact = spectrum is not None and spectrum.is_full and noise >= 1e-4
+        if spectrum is None or not is_exact or (width, noise) in self._factors:
             return self.cholesky(width, noise)
         return SpectralInverse(spectrum, noise)
 
@@ -459,8 +381,8 @@ class Gram(Query):
         rows = self.X - self.reference.centre
         D: FloatArray = rows @ rows.T
         squares = D.diagonal().copy()
-        for begin in range(0, self.n_rows, ROWS_AT_ONCE):
-            block = slice(begin, begin + ROWS_AT_ONCE)
+        for begin in range(0, self.n_rows, 64):  # rows that stay in the cache
+            block = slice(begin, begin + 64)
             part = D[block]
             part *= -2.0
             part += squares[block, None] + squares
@@ -478,19 +400,10 @@ class Gram(Query):
 def _bounded(X: FloatArray) -> FloatArray:
     """Return rows without values beyond the largest; a copy, unless nobody can write into X."""
     X = np.ascontiguousarray(X, dtype=np.float64)
-    if not X.flags.writeable and X.size and max(X.max(), -X.min()) <= LARGEST:
+    largest = 1e150  # its square does not overflow
+    if not X.flags.writeable and X.size and max(X.max(), -X.min()) <= largest:
         return X
-    return np.clip(X, -LARGEST, LARGEST)
-
-
-def _root_width(width: float) -> tuple[float, int]:
-    """Return the width that is exponentiated and how often it is squared.
-
-    Exponents of two go in blocks whose largest is the root, such as 1, 1/2, 1/4.
-    """
-    _, exponent = math.frexp(width)
-    squarings = (1 - exponent) % (SQUARINGS + 1)
-    return math.ldexp(width, squarings), squarings
+    return np.clip(X, -largest, largest)
 
 
 def distances_cost(shape: Shape) -> Cost:
@@ -510,7 +423,8 @@ def neighbours_cost(shape: Shape, k: int) -> Cost:
     """Return the cost of the k nearest rows of every row, which members share."""
     n = shape.rows
     own = Cost(score_work={"neighbour": k})
-    part = Cost(fit_bytes={"neighbours": shape.held * NEIGHBOUR * n * k})
+    # a neighbour and its distance take 16 bytes
+    part = Cost(fit_bytes={"neighbours": shape.held * 16 * n * k})
     if n**2 <= MOST_DISTANCES:
         own += distances_cost(shape)
     else:
@@ -524,19 +438,9 @@ def neighbours_cost(shape: Shape, k: int) -> Cost:
 
 
 def complete(D: FloatArray, columns: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return squared distances ``|x|^2 + |y|^2 - 2 x.y``, none below 0, in the place of the last.
+    """Return squared distances, none below 0, in the place of D (q, n), which holds ``-2 x.y``.
 
-    Parameters
-    ----------
-    D : ndarray of shape (q, n)
-        ``-2 x.y``; overwritten.
-    columns, rows : ndarray of shape (n,) and (q,)
-        The squared lengths of the y and of the x.
-
-    Returns
-    -------
-    ndarray of shape (q, n)
-        D.
+    `columns` (n,) and `rows` (q,) are the squared lengths of the y and of the x.
     """
     if kernel is not None and D.flags.c_contiguous:
         kernel.complete(D, columns, rows, thread_count(D.size))
@@ -553,7 +457,8 @@ def decayed(D: FloatArray, rate: float) -> FloatArray:
     nothing but the distance and the rate.
     """
     if kernel is not None:
-        K: FloatArray = kernel.decay(D, rate, thread_count(WORK_PER_VALUE * D.size))
+        # a value costs as much as four numbers to read
+        K: FloatArray = kernel.decay(D, rate, thread_count(4 * D.size))
         return K
     K = D * -rate
     return np.exp(K, out=K)

@@ -8,18 +8,10 @@ from scipy.linalg import cho_solve, cholesky, eigh, lapack
 
 from ocfuse.arrays import FloatArray
 
-#: Directions with less than this share of the largest eigenvalue are not used: a
-#: projection on them would multiply rounding by the inverse root of the share.
-RANK_TOLERANCE = 1e-10
 #: Up to so many rows, or from half of the directions on, all directions cost no more than some.
 FULL_ROWS = 1000
 #: Directions beyond those asked for, which leaving a row out can bring in.
 SPARE = 100
-#: Rounding of a reconstruction error, relative to the largest eigenvalue and to the length of
-#: rows in feature space, which is 1. Up to 9 eps were measured.
-ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
-#: Step and range, relative to the largest eigenvalue, of the quadrature.
-STEP, LOWEST, HIGHEST = 0.25, 1e-16, 1e6
 
 
 @dataclass
@@ -141,17 +133,8 @@ class Spectrum:
 def centred_spectrum(K: FloatArray, subspace: int | float) -> Spectrum:
     """Return the spectrum of a kernel, with eigenvectors enough for a `subspace`.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        A symmetric kernel.
-    subspace : int or float
-        Number of directions, or the share of the trace that they explain.
-
-    Returns
-    -------
-    Spectrum
-        With all eigenvectors if they cost about the same.
+    That is a number of directions, or the share of the trace that they explain. All
+    eigenvectors are computed if they cost about the same.
     """
     means = K.mean(axis=0)
     Kc = K - means
@@ -161,18 +144,13 @@ def centred_spectrum(K: FloatArray, subspace: int | float) -> Spectrum:
         np.empty(0), np.empty((0, 0)), means, Kc.diagonal().copy(), np.einsum("ij,ij->i", Kc, Kc)
     )
     if len(K) <= FULL_ROWS or not _solve_partly(spectrum, Kc, subspace):
-        _solve_fully(spectrum, Kc)
+        values, vectors = eigenpairs(Kc, overwrite=True)
+        spectrum.values, spectrum.vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     return spectrum
 
 
-def _solve_fully(spectrum: Spectrum, Kc: FloatArray) -> None:
-    values, vectors = eigenpairs(Kc, overwrite=True)
-    spectrum.values = _descending(values)
-    spectrum.vectors = vectors[:, ::-1]
-
-
 def _solve_partly(spectrum: Spectrum, Kc: FloatArray, subspace: int | float) -> bool:
-    """Find all eigenvalues and some eigenvectors; False if too many are wanted.
+    """Find all eigenvalues and some eigenvectors; return False if too many are needed.
 
     Of a tridiagonal matrix all eigenvalues are cheap, and so is each eigenvector.
     """
@@ -181,31 +159,35 @@ def _solve_partly(spectrum: Spectrum, Kc: FloatArray, subspace: int | float) -> 
         return False
     reduced, d, e, tau, _ = lapack.dsytrd(Kc.T, lower=1, lwork=64 * n)
     values, failed = lapack.dsterf(d, e)
-    spectrum.values = _descending(values)
-    wanted = spectrum.size(subspace) + SPARE
-    if failed or wanted > n // 2:
+    spectrum.values = np.maximum(values[::-1], 0.0)
+    needed = spectrum.size(subspace) + SPARE
+    if failed or needed > n // 2:
         return False
-    _, _, small, failed = lapack.dstemr(d, np.append(e, 0.0), 2, 0.0, 0.0, n - wanted + 1, n)
-    vectors = np.asfortranarray(small[:, wanted - 1 :: -1])
+    _, _, small, failed = lapack.dstemr(d, np.append(e, 0.0), 2, 0.0, 0.0, n - needed + 1, n)
+    vectors = np.asfortranarray(small[:, needed - 1 :: -1])
     # The reflectors of a lower reduction leave the first row alone.
     rest = np.asfortranarray(vectors[1:])
-    vectors[1:], _, _ = lapack.dormqr("L", "N", reduced[1:, :-1], tau, rest, 64 * wanted)
+    vectors[1:], _, _ = lapack.dormqr("L", "N", reduced[1:, :-1], tau, rest, 64 * needed)
     spectrum.vectors = vectors
     return not failed
 
 
-def _descending(values: FloatArray) -> FloatArray:
-    return np.maximum(values[::-1], 0.0)
-
-
 def rank_floor(values: FloatArray) -> float:
-    """Return the eigenvalue from which on one counts for the rank, given all of them."""
-    return max(RANK_TOLERANCE * float(values[0]), float(np.finfo(np.float64).tiny))
+    """Return the eigenvalue from which on one counts for the rank, given all of them.
+
+    A projection on a direction with less than 1e-10 of the largest would multiply rounding by
+    the inverse root of this share.
+    """
+    return max(1e-10 * float(values[0]), float(np.finfo(np.float64).tiny))
 
 
 def resolution(values: FloatArray) -> float:
-    """Return the reconstruction error that is rounding, given all eigenvalues."""
-    return ROUNDING * max(float(values[0]), 1.0)
+    """Return the reconstruction error that is rounding, given all eigenvalues.
+
+    It is relative to the largest of them and to the length of rows in feature space, which
+    is 1. Up to 9 eps were measured.
+    """
+    return 16.0 * float(np.finfo(np.float64).eps) * max(float(values[0]), 1.0)
 
 
 def excess(real: FloatArray, imaginary: FloatArray) -> FloatArray:
@@ -228,22 +210,15 @@ def heights(largest: float) -> tuple[FloatArray, FloatArray]:
     The integrand is constant at the foot of the line and falls as 1 / y^2 at its
     top: beyond both ends the rule is a geometric series.
     """
-    y = largest * np.exp(np.arange(np.log(LOWEST), np.log(HIGHEST), STEP))
-    weights = STEP * y
-    weights[[0, -1]] *= 1.0 + 1.0 / np.expm1(STEP)
+    step = 0.25
+    y = largest * np.exp(np.arange(np.log(1e-16), np.log(1e6), step))
+    weights = step * y
+    weights[[0, -1]] *= 1.0 + 1.0 / np.expm1(step)
     return y, weights
 
 
 class CholeskyInverse:
-    """``Kn^-1`` of ``Kn = K + noise I`` by the Cholesky factor of Kn.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        A kernel.
-    noise : float
-        Added to its diagonal.
-    """
+    """``Kn^-1`` of ``Kn = K + noise I`` by the Cholesky factor of Kn."""
 
     def __init__(self, K: FloatArray, noise: float) -> None:
         noisy = K.copy()
@@ -279,13 +254,6 @@ class SpectralInverse:
     ``K = Kc + c 1' + 1 c' + mean 1 1'`` with c the centred column means. Split
     along that vector, Kn has a two by two block form, whose inverse follows
     from ``B = (Kc + noise I)^-1`` and one Schur complement s.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Of the kernel, with every eigenvector.
-    noise : float
-        Added to the diagonal.
     """
 
     def __init__(self, spectrum: Spectrum, noise: float) -> None:
@@ -310,23 +278,8 @@ def _left_out(alpha: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, Floa
 
 
 def eigenpairs(A: FloatArray, *, overwrite: bool = False) -> tuple[FloatArray, FloatArray]:
-    """Return all eigenvalues, smallest first, and eigenvectors as columns.
-
-    Parameters
-    ----------
-    A : ndarray of shape (m, m)
-        Symmetric and finite.
-    overwrite : bool, default=False
-        A is not needed any more.
-
-    Returns
-    -------
-    values : ndarray of shape (m,)
-        Eigenvalues.
-    vectors : ndarray of shape (m, m)
-        Eigenvectors.
-    """
-    # SciPy before 1.14 asks for too little room where there is nothing to divide and conquer
+    """Return all eigenvalues of a symmetric A, smallest first, and eigenvectors as columns."""
+    # SciPy before 1.14 asks for too little memory where there is nothing to divide and conquer
     driver = "evd" if len(A) > 1 else "ev"
     values, vectors = eigh(A, driver=driver, overwrite_a=overwrite, check_finite=False)
     return values, vectors

@@ -10,9 +10,6 @@ from ocfuse.detectors.base import MANY_ROWS, KernelDetector
 from ocfuse.detectors.gram import Gram, Query
 from ocfuse.exceptions import InvalidInputError
 
-#: Default directions: this share of the rows, and no more than so many.
-DEFAULT_SHARE, MOST_DIRECTIONS = 0.3, 300
-
 
 class KPCA(KernelDetector):
     """Score by the reconstruction error in feature space (Hoffmann 2007).
@@ -76,6 +73,9 @@ class KPCA(KernelDetector):
     closed_form: ClassVar[bool] = True
     fit_rank: ClassVar[int] = 0
     kernel_work: ClassVar[str] = "spectrum"
+    #: Default directions: this share of the rows, and no more than so many.
+    default_share: ClassVar[float] = 0.3
+    most_directions: ClassVar[int] = 300
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class KPCA(KernelDetector):
         self.landmarks = landmarks
 
     def _n_outputs(self, size: int) -> float:
-        return min(DEFAULT_SHARE * size, MOST_DIRECTIONS)
+        return min(self.default_share * size, self.most_directions)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -134,5 +134,5 @@ class KPCA(KernelDetector):
 
     def _subspace_of(self, n: int) -> int | float:
         if self.subspace is None:
-            return max(1, min(int(DEFAULT_SHARE * n), MOST_DIRECTIONS))
+            return max(1, min(int(self.default_share * n), self.most_directions))
         return float(self.subspace) if 0.0 < self.subspace < 1.0 else int(self.subspace)

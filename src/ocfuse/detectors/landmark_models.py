@@ -27,18 +27,6 @@ from ocfuse.detectors.kernel_algebra import (
     resolution,
 )
 
-#: What a row has off its coordinates counts as at least this; it rounds the corner of the loss.
-LEAST_OWN = 0.01
-#: At first corners are rounded by this share of the spread, at every further step by less.
-FIRST_ROUNDING, FALL = 0.1, 0.2
-#: The end: a step would gain less than this share of the objective.
-TOLERANCE = 1e-12
-#: Newton's method takes 10 to 40 steps; after so many it ends at any rate.
-MOST_STEPS = 200
-#: Halvings of an interval, for the level and for the length of a step.
-LEVEL_HALVINGS, STEP_HALVINGS = 60, 20
-#: A point of feature space is at most so far, squared, from the span of others.
-LARGEST_SPAN = 2.0
 #: In single or double precision.
 KernelArray: TypeAlias = NDArray[np.floating[Any]]
 
@@ -49,69 +37,45 @@ class SoftSphere:
     That is the one-class SVM; as rows have length 1, it is the SVDD with the centre w.
     What a row has off its coordinates, ``r_i = 1 - |phi_i|^2``, no other row has. In
     the dual r_i is added to the diagonal of the kernel; here it rounds the corner of
-    the loss max(0, t), which is ``t^2 / (2 d_i)`` up to ``d_i = r_i / (nu n)``. Newton's
-    method starts with corners that are rounder.
+    the loss max(0, t), which is ``t^2 / (2 d_i)`` up to ``d_i = r_i / (nu n)``, r_i at least
+    0.01. Newton's method starts with corners that are rounder.
 
-    Parameters
-    ----------
-    phi : ndarray of shape (n, m)
-        Coordinates of the rows.
-    nu : float
-        Share of the rows outside.
-
-    Attributes
-    ----------
-    centre : ndarray of shape (m,)
-        w, the sum of the rows times their weights, which add up to 1.
-    level : float
-        rho, the product of w with a row on the border.
-    support : ndarray of shape (s,)
-        Rows on the border or outside.
-    factor : ndarray of shape (m, m)
-        Lower Cholesky factor of the Hessian, rho eliminated.
-    middle : ndarray of shape (m,)
-        Mean of the rows on the border.
+    `phi` (n, m) are the coordinates of the rows, a share `nu` of which is outside. `centre` is w,
+    the sum of the rows times their weights, which add up to 1; `level` is rho, the product of w
+    with a row on the border; `support` are the rows on the border or outside; `factor` is the
+    lower Cholesky factor of the Hessian, rho eliminated; `middle` is the mean of the rows on the
+    border.
     """
 
     def __init__(self, phi: KernelArray, nu: float) -> None:
         self._n_outside = max(nu * len(phi), 1.0)
         norms = np.einsum("nm,nm->n", phi, phi).astype(np.float64)
-        own = np.maximum(1.0 - norms, LEAST_OWN) / self._n_outside
+        own = np.maximum(1.0 - norms, 0.01) / self._n_outside
         self.centre: FloatArray = phi.mean(axis=0, dtype=np.float64)
         self._reached = _product(phi, self.centre)
-        rounding = FIRST_ROUNDING * float(self._reached.std())
-        for _ in range(MOST_STEPS):
+        rounding = 0.1 * float(self._reached.std())
+        for _ in range(200):  # it takes 10 to 40
             rounding = rounding if rounding > 0.1 * float(own.min()) else 0.0
             step = self._newton_step(phi, own + rounding)
             gain = float(np.sum((self.factor.T @ step) ** 2))
-            if rounding == 0.0 and gain <= TOLERANCE * float(self.centre @ self.centre):
+            if rounding == 0.0 and gain <= 1e-12 * float(self.centre @ self.centre):
                 break
             self._move(phi, step, own + rounding)
-            rounding *= FALL
+            rounding *= 0.2
         self.support = np.flatnonzero(self._shares)
 
     def lost(self, support: slice, own: FloatArray, shared: FloatArray) -> FloatArray:
         """Return how much support vectors are farther out if they are left out.
 
-        With fixed rows on the border a row that goes moves w and rho along its span.
-
-        Parameters
-        ----------
-        support : slice
-            Which support vectors.
-        own, shared : ndarray of shape (s,)
-            Their squared lengths from the middle in the inverse of the Hessian, and
-            their products with the same rows as if these were fresh.
-
-        Returns
-        -------
-        ndarray of shape (s,)
-            What the products with w, less rho, lose.
+        With fixed rows on the border a row that goes moves w and rho along its span. `own` are
+        squared lengths from the middle in the inverse of the Hessian, and `shared` products with
+        the same rows as if these were fresh. What is returned the products with w, less rho, lose.
         """
         rows, along = self.support[support], 1.0 / float(self._stiffness.sum())
         left = 1.0 - self._stiffness[rows] * (own + along)
         span = np.maximum(shared + along, 0.0)
-        span = np.minimum(span, LARGEST_SPAN * left) / np.maximum(left, np.finfo(float).tiny)
+        # A point of feature space is at most at a squared distance of 2 from the span of others.
+        span = np.minimum(span, 2.0 * left) / np.maximum(left, np.finfo(float).tiny)
         lost: FloatArray = self._shares[rows] / self._n_outside * np.maximum(span, 0.0)
         return lost
 
@@ -149,7 +113,7 @@ class SoftSphere:
             shares = np.clip((level - self._reached - length * reached) / widths, 0.0, 1.0)
             return along + length * squared + float(shares @ (up - reached)) / self._n_outside
 
-        length = 1.0 if slope(1.0) <= 0.0 else _root(slope, 0.0, 1.0, STEP_HALVINGS)
+        length = 1.0 if slope(1.0) <= 0.0 else _root(slope, 0.0, 1.0, halvings=20)
         self.centre = self.centre + length * step
         self._reached = self._reached + length * reached
 
@@ -165,7 +129,7 @@ def _level(reached: FloatArray, widths: FloatArray, n_outside: float) -> float:
     def surplus(level: float) -> float:
         return float(np.clip((level - reached) / widths, 0.0, 1.0).sum()) - n_outside
 
-    return _root(surplus, float(reached.min()), float((reached + widths).max()), LEVEL_HALVINGS)
+    return _root(surplus, float(reached.min()), float((reached + widths).max()), halvings=60)
 
 
 def _root(increasing: Callable[[float], float], low: float, high: float, halvings: int) -> float:
@@ -177,15 +141,9 @@ def _root(increasing: Callable[[float], float], low: float, high: float, halving
 
 @dataclass
 class Basis:
-    """The coordinates ``phi(x) = L^-1 k(x)`` that the landmarks give to a row.
+    """The coordinates ``phi(x) = L^-1 k(x)`` that the landmarks give to a row."""
 
-    Attributes
-    ----------
-    factor : ndarray of shape (m, m)
-        The lower triangular L.
-    """
-
-    factor: FloatArray
+    factor: FloatArray  # (m, m), the lower triangular L
 
     @property
     def least_pivot(self) -> float:
@@ -215,41 +173,16 @@ class Basis:
 
 @dataclass
 class Moments:
-    """Sums over all training rows of phi and of phi phi'.
-
-    Attributes
-    ----------
-    basis : Basis
-        What phi is.
-    n : int
-        Number of training rows.
-    total : ndarray of shape (m,)
-        Sum of phi.
-    products : ndarray of shape (m, m)
-        Sum of phi phi'.
-    """
+    """Sums over all n training rows of phi and of phi phi'."""
 
     basis: Basis
     n: int
-    total: FloatArray
-    products: FloatArray
+    total: FloatArray  # (m,), of phi
+    products: FloatArray  # (m, m), of phi phi'
 
 
 def moments(basis: Basis, blocks: Iterable[KernelArray]) -> Moments:
-    """Return the sums over all rows.
-
-    Parameters
-    ----------
-    basis : Basis
-        The coordinates.
-    blocks : iterable of ndarrays of shape (q, m)
-        Kernel values of all rows, block by block.
-
-    Returns
-    -------
-    Moments
-        The sums.
-    """
+    """Return the sums over all rows, given their kernel values block by block."""
     factor = basis.factor
     n, total, products = 0, np.zeros(len(factor)), np.zeros(factor.shape)
     for block in blocks:
@@ -271,21 +204,12 @@ class LeftOutBlock:
 
     A landmark, which knows itself, would look more normal than any fresh row. It
     gets the value at itself that the other landmarks lead to expect.
-
-    Attributes
-    ----------
-    K : ndarray of shape (q, m)
-        Kernel values.
-    rows, columns : ndarray of shape (l,)
-        Which of the rows are landmarks, and which landmarks they are.
-    predicted : ndarray of shape (l,)
-        Their values at themselves, as expected.
     """
 
-    K: KernelArray
-    rows: IntArray
-    columns: IntArray
-    predicted: FloatArray
+    K: KernelArray  # (q, m)
+    rows: IntArray  # (l,), those that are landmarks
+    columns: IntArray  # (l,), which landmarks they are
+    predicted: FloatArray  # (l,), their values at themselves, as expected
 
     def times(self, weights: FloatArray) -> FloatArray:
         """Return the product of the values, as if the rows were fresh, with (m, r) weights."""
@@ -335,19 +259,9 @@ class AskedOfBlocks:
 class LandmarkSpectrum(AskedOfBlocks):
     """Principal directions of all rows in the space of the landmarks.
 
-    It is to `KPCA` what `Spectrum` is for the kernel of all rows.
-
-    Parameters
-    ----------
-    sums : Moments
-        Sums over the training rows.
-
-    Attributes
-    ----------
-    values : ndarray of shape (m,)
-        Eigenvalues of the centred sum of phi phi', largest first, none below 0.
-    mean : float
-        Squared norm of the mean of phi, which is the mean of the kernel.
+    It is to `KPCA` what `Spectrum` is for the kernel of all rows. `values` (m,) are the
+    eigenvalues of the centred sum of phi phi', largest first, none below 0; `mean` is the squared
+    norm of the mean of phi, which is the mean of the kernel.
     """
 
     def __init__(self, sums: Moments) -> None:
@@ -417,7 +331,7 @@ class LandmarkSpectrum(AskedOfBlocks):
         return np.concatenate(errors)
 
     def _squares(self, r: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Return block by block the squared projections of centred rows, and what is left."""
+        """Yield block by block the squared projections of centred rows, and what is left."""
         projection, shift = self.projection(r)
         for block in self._blocks():
             parts = block.times(projection)
@@ -429,19 +343,8 @@ class LandmarkSpectrum(AskedOfBlocks):
 class LandmarkInverse(AskedOfBlocks):
     """The Gaussian process of all rows in the space of the landmarks.
 
-    It is the regression of the constant 1 on phi with the penalty `noise`.
-
-    Parameters
-    ----------
-    sums : Moments
-        Sums over the training rows.
-    noise : float
-        Variance of the noise.
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (m,)
-        Kernel values to the mean of the prediction.
+    It is the regression of the constant 1 on phi with the penalty `noise`. `alpha` (m,) leads
+    from kernel values to the mean of the prediction.
     """
 
     def __init__(self, sums: Moments, noise: float) -> None:
@@ -478,21 +381,8 @@ class LandmarkInverse(AskedOfBlocks):
 class LandmarkSphere(AskedOfBlocks):
     """The smallest soft sphere around many rows in the space of the landmarks.
 
-    Parameters
-    ----------
-    basis : Basis
-        The coordinates.
-    sphere : SoftSphere
-        The sphere around some rows in them.
-    rows : ndarray of shape (c,)
-        Which of the training rows these are, ascending.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (m,)
-        Kernel values to the product with the centre.
-    level : float
-        This product on the border.
+    The sphere is around those training rows that `rows` numbers, ascending. `weights` (m,) lead
+    from kernel values to the product with the centre, which is `level` on the border.
     """
 
     def __init__(self, basis: Basis, sphere: SoftSphere, rows: IntArray) -> None:
@@ -527,21 +417,11 @@ class LandmarkSphere(AskedOfBlocks):
 
 @dataclass
 class Block:
-    """Kernel values of the rows of a block.
+    """Kernel values of the rows of a block."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (b,)
-        Which of the training rows these are.
-    near : ndarray of shape (b, b)
-        With each other.
-    far : LeftOutBlock
-        With the landmarks.
-    """
-
-    rows: IntArray
-    near: FloatArray
-    far: LeftOutBlock
+    rows: IntArray  # (b,), which of the training rows these are
+    near: FloatArray  # (b, b), with each other
+    far: LeftOutBlock  # with the landmarks
 
 
 class BlockedRegression:
@@ -552,22 +432,9 @@ class BlockedRegression:
     needed of its inverse follows from ``A = (I + Phi' Lambda^-1 Phi)^-1``, block by block.
     Matrices of a block are computed each time they are needed, and none is kept.
 
-    Parameters
-    ----------
-    basis : Basis
-        The coordinates.
-    noise : float
-        Variance of the noise.
-    blocks : callable
-        Gives the kernel values of every block.
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (n,)
-        ``Kn^-1 1``, block by block: kernel values in the block of a row to their part of
-        its mean.
-    weights : ndarray of shape (number of blocks, m)
-        Kernel values at the landmarks to the part of all other blocks.
+    `alpha` (n,) is ``Kn^-1 1``, block by block: it leads from kernel values in the block of a row
+    to their part of its mean, and `weights` (number of blocks, m) from kernel values at the
+    landmarks to the part of all other blocks.
     """
 
     def __init__(self, basis: Basis, noise: float, blocks: Callable[[], Iterator[Block]]) -> None:

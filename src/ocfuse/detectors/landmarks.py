@@ -9,7 +9,7 @@ cost of n m^2, and no matrix of n rows is kept.
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,21 +39,6 @@ Adjust: TypeAlias = Callable[[KernelArray, slice, FloatArray], None]
 BLOCK_ROWS = 1000
 #: Kernel values held at once, and those that a sphere, which takes many passes, is learned from.
 MOST_VALUES, MOST_KEPT = 2**21, 2**25
-#: Kernel values of the rows are computed in single precision where every landmark has at least
-#: this share of its own, which those before it do not have, ...
-LEAST_PIVOT = 0.01
-#: ... and where no row is farther from the mean than this, squared, in multiples of M.
-FARTHEST = 100.0
-
-#: Added to the kernel of the landmarks.
-JITTER = 1e-6
-#: Rows that landmarks are chosen from, and rows that their leverage is measured against.
-CANDIDATES, PILOTS = 8000, 500
-#: Width of the kernel in which it is measured, in multiples of M, and its ridge.
-PILOT_WIDTH, PILOT_RIDGE = 0.5, 0.1
-
-#: Rows that the direction of a plane is learned from.
-ROWS_LOOKED_AT = 500
 
 
 class Blocks:
@@ -62,27 +47,10 @@ class Blocks:
     Every plane is across the direction in which the rows that it parts vary most.
     No chance is involved, and what block a row is in does not depend on others.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, m)
-        The rows.
-    scale : float
-        Their mean squared distance M.
-    most : int
-        Rows of a block, at most.
-
-    Attributes
-    ----------
-    parts : list of Reference
-        The rows of every block, with the M of all.
-    starts : ndarray of shape (number of blocks + 1,)
-        The first row of every block where they follow each other, and the end.
-    planes : ndarray of shape (number of blocks - 1, m)
-        Directions across the planes.
-    levels : ndarray of shape (number of blocks - 1,)
-        Where they are: a row on or below is on the first side.
-    children : ndarray of shape (number of blocks - 1, 2)
-        The plane that parts each side, or ``~j`` where it is block j.
+    `parts` are the rows of every block, `most` of them, with the M of all, and `starts` the first
+    row of every block where they follow each other, and the end. A row on or below the level of a
+    plane is on its first side; `children` are the planes that part the two sides, or ``~j`` for
+    block j.
     """
 
     def __init__(self, X: FloatArray, scale: float, most: int) -> None:
@@ -121,7 +89,8 @@ class Blocks:
         if n_blocks == 1:
             self._rows.append(np.sort(rows))
             return ~(len(self._rows) - 1)
-        plane = _direction(X[rows[evenly(len(rows), ROWS_LOOKED_AT)]])
+        some = X[rows[evenly(len(rows), 500)]]
+        plane: FloatArray = svd(some - some.mean(axis=0), full_matrices=False)[2][0]
         heights = _heights(X[rows], plane)
         order = np.argsort(heights, kind="stable")
         first = n_blocks // 2
@@ -138,12 +107,6 @@ class Blocks:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-def _direction(X: FloatArray) -> FloatArray:
-    """Return the direction in which rows vary most."""
-    direction: FloatArray = svd(X - X.mean(axis=0), full_matrices=False)[2][0]
-    return direction
-
-
 def _heights(X: FloatArray, plane: FloatArray) -> FloatArray:
     """Return products with a direction, of each row on its own."""
     heights: FloatArray = np.einsum("qm,m->q", X, plane)
@@ -151,22 +114,15 @@ def _heights(X: FloatArray, plane: FloatArray) -> FloatArray:
 
 
 class Landmarks:
-    """All rows of a Gram against some of them.
+    """All rows of a Gram against at most m of them, the landmarks.
 
-    Treat what it returns as read-only: all members are given the same objects.
-
-    Parameters
-    ----------
-    gram : Gram
-        The training rows.
-    m : int
-        Number of landmarks, at most.
-
-    Attributes
-    ----------
-    reference : Reference
-        The landmarks, with the mean squared distance M of all rows.
+    Treat what it returns as read-only: all members are given the same objects. The `reference`
+    holds the landmarks, with the mean squared distance M of all rows.
     """
+
+    #: Kernel values are computed in single precision where every landmark has at least this share
+    #: of its own, which those before it do not have, and no row is far from the mean.
+    least_pivot: ClassVar[float] = 0.01
 
     def __init__(self, gram: Gram, m: int) -> None:
         rows, scale = gram.reference.X, gram.reference.scale
@@ -233,7 +189,7 @@ class Landmarks:
     def _is_near(self) -> bool:
         """Whether no row is so far out that single precision would lose its distances."""
         norms = (self.reference.norms(self._rows[block]).max() for block in self._steps())
-        return bool(max(norms) <= FARTHEST * self.reference.scale)
+        return bool(max(norms) <= 100.0 * self.reference.scale)
 
     def _basis(self, width: float) -> Basis:
         if width not in self._bases:
@@ -261,7 +217,7 @@ class Landmarks:
         return (slice(begin, begin + step) for begin in range(0, len(self._rows), step))
 
     def _kernels(self, width: float, adjust: Adjust | None = None) -> Iterator[KernelArray]:
-        """Return the kernel values of all rows, block by block, in the precision they need."""
+        """Yield the kernel values of all rows, block by block, in the precision they need."""
         kind = self._precision(width)
         centre = self.reference.centre
         landmarks = (self.reference.X - centre).astype(kind)
@@ -277,11 +233,11 @@ class Landmarks:
 
         Their rounding is multiplied by the inverse of the factor of the landmarks.
         """
-        is_single = self._is_near and self._basis(width).least_pivot >= LEAST_PIVOT
+        is_single = self._is_near and self._basis(width).least_pivot >= self.least_pivot
         return np.float32 if is_single else np.float64
 
     def _left_out(self, width: float) -> Iterator[LeftOutBlock]:
-        """Return the kernel values of rows that are left out, with landmarks among them."""
+        """Yield the kernel values of rows that are left out, with landmarks among them."""
         own, begin = self._basis(width).predicted, 0
         for K in self._kernels(width, self._adjust):
             here = np.flatnonzero((self._chosen >= begin) & (self._chosen < begin + len(K)))
@@ -289,7 +245,7 @@ class Landmarks:
             begin += len(K)
 
     def _blocks(self, width: float) -> Iterator[Block]:
-        """Return the kernel values of every block, in double precision."""
+        """Yield the kernel values of every block, in double precision."""
         landmarks, own = self.reference.X - self.reference.centre, self._basis(width).predicted
         for rows in self.blocks.rows:
             X = self._rows[rows] - self.reference.centre
@@ -305,26 +261,11 @@ class Landmarks:
 def landmarks_cost(
     shape: Shape, size: int, width: float, outputs: float, n_blocks: int = 2
 ) -> Cost:
-    """Return the cost of learning from all rows by way of landmarks.
+    """Return the cost of learning from all rows by way of `size` landmarks.
 
-    Parameters
-    ----------
-    shape : Shape
-        The rows.
-    size : int
-        Number of landmarks.
-    width : float
-        Width of the kernel: members of one width share the factor of the landmarks and the
-        sums over the rows.
-    outputs : float
-        Numbers that are made of the kernel values of a row.
-    n_blocks : int, default=2
-        Blocks of kernel values that are held at once.
-
-    Returns
-    -------
-    Cost
-        The cost.
+    Members of one width share the factor of the landmarks and the sums over the rows. `outputs`
+    are the numbers that are made of the kernel values of a row, of which `n_blocks` blocks are
+    held at once.
     """
     n, m, view = shape.rows, shape.columns, shape.view
     square = (1 + (shape.folds > 0)) * NUMBER * size * size  # a fold has as many landmarks
@@ -377,26 +318,15 @@ def sphere_cost(shape: Shape, size: int) -> Cost:
 def choose_landmarks(X: FloatArray, scale: float, m: int) -> IntArray:
     """Return the numbers of at most m different rows that represent all rows of X.
 
-    A row is chosen in proportion to its leverage: how little the others tell of
+    A row is chosen in proportion to its leverage: how little the others say of
     it. Evenly spaced rows would miss the fringe. No chance is involved: rows are
-    taken at even steps of the summed leverage.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows.
-    scale : float
-        Their mean squared distance M.
-    m : int
-        Number of landmarks.
-
-    Returns
-    -------
-    ndarray of at most m integers
-        Row numbers, ascending; fewer if rows are equal.
+    taken at even steps of the summed leverage. The numbers ascend; `scale` is M.
     """
-    candidates = evenly(len(X), CANDIDATES)
-    candidates = candidates[_first_of_equals(X[candidates])]
+    candidates = evenly(len(X), 8000)
+    some = np.ascontiguousarray(X[candidates]) + 0.0  # -0.0 and 0.0 are the same value
+    keys = some.view(np.dtype((np.void, some.dtype.itemsize * some.shape[1]))).ravel()
+    # the first of equal rows
+    candidates = candidates[np.sort(np.unique(keys, return_index=True)[1])]
     if len(candidates) <= m:
         return candidates
     share = _chances(_leverage(X[candidates], scale), m)
@@ -423,27 +353,23 @@ def _leverage(X: FloatArray, scale: float) -> FloatArray:
     """Return how much each row adds to evenly spaced pilots, and to what all rows have."""
     # Near the origin less is lost to rounding.
     X = X - X.mean(axis=0)
-    pilots = X[evenly(len(X), PILOTS)]
-    factor = noisy_factor(_kernel(pilots, pilots, scale))
-    phi = solve_triangular(factor, _kernel(X, pilots, scale).T, lower=True, check_finite=False)
-    seen = cholesky(phi @ phi.T + PILOT_RIDGE * np.eye(len(pilots)), lower=True)
+    pilots = X[evenly(len(X), 500)]
+    width, ridge = 0.5, 0.1
+    factor = noisy_factor(_kernel(pilots, pilots, width * scale))
+    K = _kernel(X, pilots, width * scale)
+    phi = solve_triangular(factor, K.T, lower=True, check_finite=False)
+    seen = cholesky(phi @ phi.T + ridge * np.eye(len(pilots)), lower=True)
     half = solve_triangular(seen, phi, lower=True, check_finite=False)
     missed = np.maximum(1.0 - np.einsum("pn,pn->n", phi, phi), 0.0)
-    leverage: FloatArray = missed + PILOT_RIDGE * np.einsum("pn,pn->n", half, half)
+    leverage: FloatArray = missed + ridge * np.einsum("pn,pn->n", half, half)
     return leverage
 
 
-def _kernel(X: FloatArray, Y: FloatArray, scale: float) -> FloatArray:
+def _kernel(X: FloatArray, Y: FloatArray, unit: float) -> FloatArray:
+    """Return ``exp(-|x - y|^2 / unit)`` of rows about the origin."""
     K: FloatArray = squared_distances(X, Y)
-    K *= -1.0 / (PILOT_WIDTH * scale)
+    K *= -1.0 / unit
     return np.exp(K, out=K)
-
-
-def _first_of_equals(X: FloatArray) -> IntArray:
-    """Return the numbers of the rows that equal no earlier one."""
-    X = np.ascontiguousarray(X) + 0.0  # -0.0 and 0.0 are the same value
-    rows = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1]))).ravel()
-    return np.sort(np.unique(rows, return_index=True)[1])
 
 
 def evenly(n: int, most: int) -> IntArray:
@@ -463,6 +389,6 @@ def squared_distances(X: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
 def noisy_factor(K: FloatArray) -> FloatArray:
     """Return the lower Cholesky factor of a kernel of landmarks with a little noise."""
     noisy = K.copy()
-    noisy.flat[:: len(K) + 1] += JITTER
+    noisy.flat[:: len(K) + 1] += 1e-6
     factor: FloatArray = cholesky(noisy, lower=True, overwrite_a=True, check_finite=False)
     return factor

@@ -14,10 +14,8 @@ from ocfuse.kernels import kernel, thread_count
 
 Side: TypeAlias = Literal["left", "right"]
 
-#: Up to so many rows of at least so many columns are looked up in all columns in step.
-FEW_ROWS, MANY_COLUMNS = 16, 128
-#: Numbers that are read to look one value up, roughly.
-WORK_PER_VALUE = 32
+#: Up to so many rows are not sorted before they are looked up.
+FEW_ROWS = 16
 #: Values of columns that are sorted together.
 VALUES_AT_ONCE = 2**18
 
@@ -90,9 +88,10 @@ class Marginal(BaseDetector):
     def _tail_counts(self, X: FloatArray) -> IntArray:
         """Return c of every value, shape (q, m)."""
         if kernel is not None:
-            counts: IntArray = kernel.tails(self.columns_, X, thread_count(X.size * WORK_PER_VALUE))
+            work = 32 * X.size  # numbers that are read, roughly
+            counts: IntArray = kernel.tails(self.columns_, X, thread_count(work))
             return counts
-        if len(X) > FEW_ROWS or X.shape[1] < MANY_COLUMNS:
+        if len(X) > FEW_ROWS or X.shape[1] < 128:
             return _tail_counts_by_column(self.columns_, X)
         not_above = _count_in_step(self.columns_, X, "right")
         not_below = self.columns_.shape[1] - _count_in_step(self.columns_, X, "left")
@@ -101,7 +100,7 @@ class Marginal(BaseDetector):
 
 
 def _columns(X: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Return some columns after the other, each contiguous, small enough for the cache."""
+    """Yield groups of columns, each contiguous and small enough for the cache."""
     step = max(1, VALUES_AT_ONCE // len(X))
     for begin in range(0, X.shape[1], step):
         some = slice(begin, min(begin + step, X.shape[1]))
@@ -109,7 +108,7 @@ def _columns(X: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
 
 
 def _tail_counts_by_column(columns: FloatArray, X: FloatArray) -> IntArray:
-    """Look the values of one column after the other up."""
+    """Return c of every value, one column after the other."""
     # Row by row in memory, so that a sum over a row has the same bits in every batch.
     counts = np.empty(X.shape, dtype=np.intp)
     n = columns.shape[1]
@@ -150,7 +149,10 @@ def _log_tails_by_place(X: FloatArray) -> FloatArray:
 
 
 def _count_in_step(columns: FloatArray, X: FloatArray, side: Side) -> IntArray:
-    """Return the same, all columns at once: each column on its own takes longer for few rows."""
+    """Return how many values are below X ("left") or not above, in all columns at once.
+
+    Each column on its own takes longer for few rows.
+    """
     m, n = columns.shape
     before = n * np.arange(m) - 1
     counts = np.zeros(X.shape, dtype=np.intp)

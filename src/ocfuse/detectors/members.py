@@ -14,20 +14,8 @@ from ocfuse.detectors.base import BaseDetector, lower_quantile, require_number
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.system.packages import slow
 
-#: A score of -inf counts as so many ranges of the training scores below the lowest of
-#: them: below a log-density that just does not vanish (-745), if the range is 1 or
-#: more, and near enough that sums of squares neither overflow nor lose the other rows.
-FAR_BELOW = 1000.0
-#: Scores beyond this are taken as this when a range is computed, lest it overflow.
-LARGEST_SCORE = 1e300
-
 #: (name, estimator) of every member, in the order of the columns
 Members: TypeAlias = list[tuple[str, Any]]
-
-#: They add the scored rows to the training rows: one at a time keeps them apart.
-ROW_BY_ROW = frozenset({"COPOD", "ECOD"})
-#: They compare the scored rows with each other, or draw anew for every batch.
-NO_ANSWER_FOR_A_ROW = frozenset({"CD", "COF", "LMDD", "LOCI", "LSCP", "ROD", "SOD", "SOS", "SUOD"})
 
 
 def name_members(members: Any, reserved: Sequence[str] = ()) -> Members:
@@ -108,18 +96,16 @@ def own_scores(estimator: Any, X: FloatArray) -> FloatArray:
     return np.asarray(score(X), dtype=np.float64)
 
 
-def self_excluded(estimator: Any) -> FloatArray:
-    """Return the training scores of a fitted factor, in which a row is not its own neighbour."""
-    return np.asarray(estimator.negative_outlier_factor_, dtype=np.float64)
-
-
 def lowest_score(out_of_fold: FloatArray) -> float:
     """Return what a score of -inf counts as, from training scores some of which may be -inf.
 
     A detector with a bounded reach, such as a density of kernels that end
-    somewhere, says -inf of every row beyond it.
+    somewhere, scores every row beyond it -inf. That counts as 1,000 ranges of the training scores
+    below the lowest of them: below a log-density that just does not vanish (-745), if the range is
+    1 or more, and near enough that sums of squares neither overflow nor lose the other rows.
     """
-    finite = np.clip(out_of_fold[np.isfinite(out_of_fold)], -LARGEST_SCORE, LARGEST_SCORE)
+    # The range of larger scores would overflow.
+    finite = np.clip(out_of_fold[np.isfinite(out_of_fold)], -1e300, 1e300)
     if not len(finite):
         raise InvalidInputError(
             "A member must give some training rows it has not seen a finite score. Got none. "
@@ -129,7 +115,7 @@ def lowest_score(out_of_fold: FloatArray) -> float:
     size = max(abs(low), abs(high))
     # A range that is rounding is none.
     unit = high - low if high - low > 1e-12 * size else max(1.0, size)
-    return low - FAR_BELOW * unit
+    return low - 1000.0 * unit
 
 
 def finite_scores(scores: FloatArray, lowest: float) -> FloatArray:
@@ -153,19 +139,19 @@ def check_scores(scores: FloatArray, n: int, *, far_allowed: bool = False) -> Fl
 
 
 def is_shared(estimator: Any) -> bool:
-    """Tell whether a member can be given distances that others use too."""
+    """Return whether a member can be given distances that others use too."""
     return isinstance(estimator, BaseDetector)
 
 
 def knows_closed_form(estimator: Any, n: int, m: int) -> bool:
-    """Tell whether a member, fitted to n rows of m columns, knows what it says of rows left out."""
+    """Return whether a member of n rows and m columns scores rows left out in closed form."""
     if isinstance(estimator, BaseDetector):
         return estimator.is_closed(estimator.rows_of(n), m)
     return _is_factor(estimator)
 
 
 def _is_factor(estimator: Any) -> bool:
-    """Tell whether a member is the local outlier factor of scikit-learn."""
+    """Return whether a member is the local outlier factor of scikit-learn."""
     return isinstance(estimator, slow("sklearn.neighbors").LocalOutlierFactor)
 
 
@@ -244,7 +230,8 @@ class PyodDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """Return one score per row: higher is more normal."""
         check_is_fitted(self, "offset_")
         table: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
-        if not any(name in ROW_BY_ROW for name in _class_names(self.detector)):
+        # These add the scored rows to the training rows: one at a time keeps them apart.
+        if not any(name in ("COPOD", "ECOD") for name in _class_names(self.detector)):
             return self._scores(table)
         return np.concatenate([self._scores(table[i : i + 1]) for i in range(len(table))])
 
@@ -282,9 +269,8 @@ def from_pyod(detector: Any, *, false_alarm_rate: float = 0.05) -> PyodDetector:
 
 
 def is_pyod(estimator: Any) -> bool:
-    """Tell whether something is a detector of PyOD, by the home of its class."""
-    modules = {cls.__module__.split(".")[0] for cls in type(estimator).__mro__}
-    return "pyod" in modules
+    """Return whether something is a detector of PyOD, by the package of its class."""
+    return any(cls.__module__.split(".")[0] == "pyod" for cls in type(estimator).__mro__)
 
 
 def require_pyod(detector: Any) -> None:
@@ -297,7 +283,9 @@ def require_pyod(detector: Any) -> None:
             "detector must be a detector of PyOD, such as pyod.models.hbos.HBOS(). "
             f"Got {detector!r}. An estimator with score_samples needs no adapter."
         )
-    refused = [name for name in _class_names(detector) if name in NO_ANSWER_FOR_A_ROW]
+    # These compare the scored rows with each other, or draw anew for every batch.
+    joint = ("CD", "COF", "LMDD", "LOCI", "LSCP", "ROD", "SOD", "SOS", "SUOD")
+    refused = [name for name in _class_names(detector) if name in joint]
     if refused:
         raise InvalidInputError(
             f"detector must give a row a score of its own. Got {refused[0]}, whose scores depend "
@@ -306,7 +294,7 @@ def require_pyod(detector: Any) -> None:
 
 
 def _class_names(detector: Any) -> Iterator[str]:
-    """Return the class names of a detector and of the detectors it is made of."""
+    """Yield the class names of a detector and of the detectors it is made of."""
     yield type(detector).__name__
     for value in detector.get_params(deep=False).values():
         parts = value if isinstance(value, list | tuple) else [value]

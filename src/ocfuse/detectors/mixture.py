@@ -4,7 +4,7 @@ import warnings
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
@@ -17,45 +17,18 @@ from ocfuse.detectors.gram import Gram, Query
 from ocfuse.system.packages import slow
 from ocfuse.system.threads import few_threads
 
-#: One Gaussian is fitted in at most so many directions, in closed form.
-MOST_DIRECTIONS = 256
-#: Several are in at most so many: each of some 50 iterations costs their square.
-MOST_DIRECTIONS_OF_SEVERAL = 64
-#: Up to so many columns the directions are found by a full decomposition.
-MOST_COLUMNS_EXACT = 1000
-#: Of more than 2,000 rows they are found from sums of products, up to so many columns.
+#: Of more than 2,000 rows directions are found from sums of products, up to so many columns.
 MOST_COLUMNS_SUMMED = 4000
-#: Training rows that each direction needs.
-ROWS_PER_DIRECTION = 4
-#: Training rows that each component needs.
-ROWS_PER_COMPONENT = 2
-#: With fewer rows for each column out-of-fold scores go by folds.
-ROWS_PER_COLUMN = 30
-MOST_ITERATIONS = 200
-#: A Gaussian is flat if its smallest variance is below so many times what is added to all.
-FLAT = 2.0
 LOG_2PI = float(np.log(2 * np.pi))
-#: Share of its squared length that a row has off the directions if it is near them.
-NEAR = 1e-3
 
 
 @dataclass
 class RowSums:
-    """Sums over some rows, from which mean and covariance follow.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    total : ndarray of shape (m,)
-        Their sum.
-    products : ndarray of shape (m, m)
-        Sum of their outer products.
-    """
+    """Sums over some rows, from which mean and covariance follow."""
 
     n: int
     total: FloatArray
-    products: FloatArray
+    products: FloatArray  # (m, m), the sum of the outer products
 
     @classmethod
     def of(cls, rows: FloatArray) -> "RowSums":
@@ -98,12 +71,8 @@ def fold_moments(gram: Gram, n_folds: int) -> list[RowSums]:
 class Subspace:
     """The leading principal directions of centred rows, and the noise off them.
 
-    Parameters
-    ----------
-    directions : ndarray of shape (m, r)
-        Orthonormal columns; of shape (m, 0) if rows are left as they are.
-    noise : float
-        Mean variance of the rows over the other m - r directions.
+    `directions` (m, r) are orthonormal columns, none if rows are left as they are; `noise` is the
+    mean variance of the rows over the other m - r directions.
     """
 
     def __init__(self, directions: FloatArray, noise: float = 1.0) -> None:
@@ -112,39 +81,25 @@ class Subspace:
 
     @classmethod
     def of(cls, rows: FloatArray, r: int, reg: float, seed: int) -> "Subspace":
-        """Find r directions of centred rows.
+        """Find r directions of centred rows, unless they have no more columns.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n, m)
-            Centred rows.
-        r : int
-            Number of directions; with ``r = m`` the rows are left as they are.
-        reg : float
-            Added to the variance of the noise.
-        seed : int
-            Starts the search where a full decomposition would be slow.
-
-        Returns
-        -------
-        Subspace
-            The directions.
+        `reg` is added to the variance of the noise; the seed starts the search where a full
+        decomposition would be slow.
         """
         m = rows.shape[1]
-        found = cls(np.empty((m, 0)))
         if r == m:
-            return found
+            return cls(np.empty((m, 0)))
         if len(rows) > MANY_ROWS and m <= MOST_COLUMNS_SUMMED:
             return _leading(RowSums.of(rows).covariance, r, reg)[0]
         solver = "auto"
-        if m <= MOST_COLUMNS_EXACT:  # by the smaller of the two: columns or rows
+        if m <= 1000:  # a full decomposition, by the smaller of the two: columns or rows
             solver = "covariance_eigh" if m <= len(rows) else "full"
         # Rows without any spread have no directions: any will do.
         basis = np.eye(m, r)
         if rows.any():
             pca = slow("sklearn.decomposition").PCA(r, svd_solver=solver, random_state=seed)
             basis = pca.fit(rows).components_.T
-        found.directions = np.ascontiguousarray(basis)
+        found = cls(np.ascontiguousarray(basis))
         found.noise = float(found.split(rows)[1].mean()) / (m - r) + reg
         return found
 
@@ -156,7 +111,7 @@ class Subspace:
         squares = np.einsum("qm,qm->q", rows, rows)
         rest = squares - np.einsum("qr,qr->q", inside, inside)
         # Of rows near the directions the difference leaves nothing but rounding errors.
-        near = rest < NEAR * squares
+        near = rest < 1e-3 * squares
         if near.any():
             gaps = rows[near] - inside[near] @ self.directions.T
             rest[near] = np.einsum("qm,qm->q", gaps, gaps)
@@ -174,14 +129,8 @@ class Subspace:
 class FittedGaussians:
     """Gaussians as scoring needs them: one product whitens for all of them.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (c,)
-        Weights, sum 1.
-    means : ndarray of shape (c, r)
-        Means.
-    factors : ndarray of shape (c, r, r)
-        Upper triangular U with ``U U' = S^-1``, for each covariance S.
+    They are made of their weights (c,), means (c, r) and, for each covariance S, the upper
+    triangular factor U with ``U U' = S^-1``, shape (c, r, r).
     """
 
     def __init__(self, weights: FloatArray, means: FloatArray, factors: FloatArray) -> None:
@@ -275,6 +224,13 @@ class GMM(BaseDetector):
     array([ 1, -1])
     """
 
+    #: One Gaussian is fitted in at most so many directions, in closed form.
+    most_directions: ClassVar[int] = 256
+    #: With fewer rows for each column out-of-fold scores go by folds.
+    rows_per_column: ClassVar[int] = 30
+    #: Iterations of several Gaussians.
+    most_iterations: ClassVar[int] = 200
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -310,8 +266,9 @@ class GMM(BaseDetector):
         )
 
     def _directions_of(self, n: int, m: int) -> int:
-        most = MOST_DIRECTIONS if self.n_components == 1 else MOST_DIRECTIONS_OF_SEVERAL
-        return min(m, most, max(1, n // ROWS_PER_DIRECTION))
+        # Of several Gaussians each of some 50 iterations costs the square of the directions.
+        most = self.most_directions if self.n_components == 1 else 64
+        return min(m, most, max(1, n // 4))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -328,7 +285,7 @@ class GMM(BaseDetector):
         self.unit_ = float(np.sqrt(gram.reference.scale / (2 * m)))
         self.n_directions_ = self._directions_of(n, m)
         with few_threads(n * self.n_directions_**2):
-            if self._goes_by_moments(n, m):
+            if self.is_closed(n, m):
                 total = reduce(add, gram.made(fold_moments, N_FOLDS))
                 self.subspace_, self.mixture_ = self._gaussian(total)
                 self.converged_ = True
@@ -352,10 +309,7 @@ class GMM(BaseDetector):
         return density
 
     def is_closed(self, n: int, m: int) -> bool:
-        """Tell whether there is one Gaussian of many rows."""
-        return self._goes_by_moments(n, m)
-
-    def _goes_by_moments(self, n: int, m: int) -> bool:
+        """Return whether there is one Gaussian of many rows, learned from their sums."""
         return self.n_components == 1 and n > MANY_ROWS and m <= MOST_COLUMNS_SUMMED
 
     def _gaussian(self, sums: RowSums) -> tuple[Subspace, FittedGaussians]:
@@ -364,50 +318,49 @@ class GMM(BaseDetector):
     def _leave_one_out(self, gram: Gram) -> FloatArray:
         n, m = gram.X.shape
         # Directions that have seen a row fit it better, which nothing here would undo.
-        if m > MOST_DIRECTIONS or n < ROWS_PER_COLUMN * m:
-            return self._by_folds(gram)
+        if m > self.most_directions or n < self.rows_per_column * m:
+            density = np.empty(n)
+            parts = gram.made(fold_moments, N_FOLDS)
+            for f in range(N_FOLDS):
+                others = reduce(add, parts[:f] + parts[f + 1 :])
+                rows = gram.X[f::N_FOLDS] - (self.reference_.centre + others.mean)
+                density[f::N_FOLDS] = self._log_density(rows, *self._gaussian(others))
+            return density
         rows = (gram.X - self.reference_.centre) / self.unit_
         density = self.mixture_.left_out(rows)
         density -= m * np.log(self.unit_)
         return density
 
-    def _by_folds(self, gram: Gram) -> FloatArray:
-        """Score each fold by the Gaussian of the others, whose sums are there."""
-        density = np.empty(gram.n_rows)
-        parts = gram.made(fold_moments, N_FOLDS)
-        for f in range(N_FOLDS):
-            others = reduce(add, parts[:f] + parts[f + 1 :])
-            rows = gram.X[f::N_FOLDS] - (self.reference_.centre + others.mean)
-            density[f::N_FOLDS] = self._log_density(rows, *self._gaussian(others))
-        return density
-
     def _mixture(self, rows: FloatArray, seed: int) -> tuple[FittedGaussians, bool]:
-        most = max(1, len(rows) // ROWS_PER_COMPONENT)
+        """Fit as many Gaussians as asked for, or as suit; return also whether that converged."""
+        most = max(1, len(rows) // 2)
         if self.n_components is not None:
-            return _fit_mixture(rows, min(self.n_components, most), self.reg_covar, seed)
+            return self._mixture_of(min(self.n_components, most), rows, seed)
         counts = range(1, min(self.max_components, most) + 1)
-        tried = [_fit_mixture(rows, c, self.reg_covar, seed) for c in counts]
+        tried = [self._mixture_of(c, rows, seed) for c in counts]
         return min(tried, key=lambda fit: fit[0].criterion(rows))
 
-
-def _fit_mixture(rows: FloatArray, c: int, reg: float, seed: int) -> tuple[FittedGaussians, bool]:
-    """Fit c Gaussians and tell whether the fit converged."""
-    if c == 1:
-        return _single(rows, reg), True
-    model = slow("sklearn.mixture").GaussianMixture(
-        c, reg_covar=reg, max_iter=MOST_ITERATIONS, random_state=seed
-    )
-    with warnings.catch_warnings():
-        # Too few distinct rows or iterations: `converged_` tells, not a warning.
-        warnings.simplefilter("ignore")
-        model.fit(rows)
-    factors = model.precisions_cholesky_
-    # with fewer rows than directions it cannot be otherwise, nor with columns that say the same
-    flat = len(rows) * model.weights_ > rows.shape[1] + 1
-    flat &= np.linalg.eigvalsh(model.covariances_)[:, 0] <= FLAT * reg
-    if flat.any() and len(np.unique(rows, axis=0)) < len(rows):
-        factors[flat] = _rounded_out(rows, model.covariances_[flat], model.weights_[flat], reg)
-    return FittedGaussians(model.weights_, model.means_, factors), bool(model.converged_)
+    def _mixture_of(self, c: int, rows: FloatArray, seed: int) -> tuple[FittedGaussians, bool]:
+        reg = self.reg_covar
+        if c == 1:
+            mean = rows.mean(axis=0)
+            covariance = (rows - mean).T @ (rows - mean) / len(rows)
+            return _gaussian(mean, covariance, reg), True
+        model = slow("sklearn.mixture").GaussianMixture(
+            c, reg_covar=reg, max_iter=self.most_iterations, random_state=seed
+        )
+        with warnings.catch_warnings():
+            # Too few distinct rows or iterations: `converged_` says so, not a warning.
+            warnings.simplefilter("ignore")
+            model.fit(rows)
+        factors = model.precisions_cholesky_
+        # A Gaussian is flat if its smallest variance is hardly more than what is added to all:
+        # with fewer rows than directions it must be, and with columns that say the same.
+        flat = len(rows) * model.weights_ > rows.shape[1] + 1
+        flat &= np.linalg.eigvalsh(model.covariances_)[:, 0] <= 2.0 * reg
+        if flat.any() and len(np.unique(rows, axis=0)) < len(rows):
+            factors[flat] = _rounded_out(rows, model.covariances_[flat], model.weights_[flat], reg)
+        return FittedGaussians(model.weights_, model.means_, factors), bool(model.converged_)
 
 
 def _rounded_out(
@@ -424,12 +377,6 @@ def _rounded_out(
     share = (r + 1) / (n * weights + r + 1)
     mixed = covariances + share[:, None, None] * (spread - covariances)
     return np.stack([_factor(covariance) for covariance in mixed])
-
-
-def _single(rows: FloatArray, reg: float) -> FittedGaussians:
-    """Return the one Gaussian that the rows have in closed form."""
-    mean = rows.mean(axis=0)
-    return _gaussian(mean, (rows - mean).T @ (rows - mean) / len(rows), reg)
 
 
 def _leading(covariance: FloatArray, r: int, reg: float) -> tuple[Subspace, FloatArray]:

@@ -10,14 +10,6 @@ from ocfuse.detectors.base import BaseDetector, require_count
 from ocfuse.detectors.gram import Gram, Query, neighbours_cost
 from ocfuse.exceptions import InvalidInputError
 
-#: No reachability counts as less than this share of the typical one.
-SMALLEST_REACH = 0.01
-
-#: Numbers held at once while distances are localised.
-BLOCK = 2**20
-#: Neighbours per natural logarithm of the number of training rows.
-NEIGHBOURS_PER_LOG, LOCAL_PER_LOG = 5.5, 6.0
-
 
 class KNN(BaseDetector):
     """Score rows by minus the distance to their nearest training rows.
@@ -184,23 +176,10 @@ class LOF(BaseDetector):
 
 
 class LocalFactor:
-    """The local outlier factor for one number of neighbours.
+    """The local outlier factor for one number of neighbours k.
 
-    Parameters
-    ----------
-    gram : Gram
-        The training rows.
-    k : int
-        Number of neighbours.
-
-    Attributes
-    ----------
-    radii : ndarray of shape (n,)
-        d_k of every training row.
-    density : ndarray of shape (n,)
-        1 / r of every training row.
-    floor : float
-        The least that counts as r.
+    `radii` and `density` are d_k and 1 / r of every training row; `floor` is the least that
+    counts as r.
     """
 
     def __init__(self, gram: Gram, k: int) -> None:
@@ -211,7 +190,7 @@ class LocalFactor:
         reach = self._reach(distances, index) if distances.size else np.zeros(gram.n_rows)
         positive = reach[reach > 0]
         typical = np.median(positive) if positive.size else np.sqrt(gram.reference.scale)
-        self.floor = float(SMALLEST_REACH * typical)
+        self.floor = float(0.01 * typical)
         if positive.size and not reach.all():
             # Rows with k copies have no reach; it is that to the nearest different row. Less
             # would make all others outliers as soon as there is one copy more.
@@ -286,6 +265,8 @@ class ALP(BaseDetector):
     """
 
     closed_form: ClassVar[bool] = True
+    #: Numbers held at once while distances are localised.
+    values_at_once: ClassVar[int] = 2**20
 
     def __init__(
         self,
@@ -312,7 +293,7 @@ class ALP(BaseDetector):
             + Cost(
                 score_work={"neighbour": n_local},
                 fit_bytes={"bytes": shape.held * 2 * size},
-                scratch_bytes={"bytes": NUMBER * BLOCK},
+                scratch_bytes={"bytes": NUMBER * self.values_at_once},
                 model_bytes={"bytes": size + NUMBER * shape.rows * k},
             )
         )
@@ -338,8 +319,8 @@ class ALP(BaseDetector):
     def _counts_of(self, n: int) -> tuple[int, int]:
         """Return k and l for n training rows."""
         log = np.log(n)
-        k = NEIGHBOURS_PER_LOG * log if self.n_neighbors is None else self.n_neighbors
-        n_local = LOCAL_PER_LOG * log if self.n_local is None else self.n_local
+        k = 5.5 * log if self.n_neighbors is None else self.n_neighbors
+        n_local = 6.0 * log if self.n_local is None else self.n_local
         return max(1, int(k)), max(1, int(n_local))
 
     def _score(self, query: Query) -> FloatArray:
@@ -351,7 +332,10 @@ class ALP(BaseDetector):
     def _average(self, query: Query) -> FloatArray:
         k, n_local = self.n_neighbors_, self.n_local_
         distances, index = query.neighbours(max(k, n_local))
-        proximity = _proximity(distances[:, :k], self._local(index[:, :n_local]))
+        local = self._local(index[:, :n_local])
+        total = distances[:, :k] + local
+        # 1 / (1 + d / D), in which 0 / 0 counts as 1
+        proximity = np.divide(local, total, out=np.full_like(total, 0.5), where=total > 0)
         proximity.sort(axis=1)
         average: FloatArray = proximity[:, ::-1] @ _falling(k)
         return average
@@ -361,7 +345,7 @@ class ALP(BaseDetector):
         q, n_local = index.shape
         weights = _falling(n_local)
         local = np.empty((q, self.n_neighbors_))
-        step = max(1, BLOCK // (n_local * self.n_neighbors_))
+        step = max(1, self.values_at_once // (n_local * self.n_neighbors_))
         for begin in range(0, q, step):
             block = slice(begin, begin + step)
             local[block] = np.einsum("l,qlk->qk", weights, self.distances_[index[block]])
@@ -372,10 +356,3 @@ def _falling(size: int) -> FloatArray:
     """Return linearly falling weights with sum 1."""
     weights: FloatArray = np.arange(float(size), 0.0, -1.0) * (2.0 / (size * (size + 1)))
     return weights
-
-
-def _proximity(distances: FloatArray, local: FloatArray) -> FloatArray:
-    """Return ``1 / (1 + d / D)``; 0 / 0 counts as 1."""
-    total = distances + local
-    proximity: FloatArray = np.divide(local, total, out=np.full_like(total, 0.5), where=total > 0)
-    return proximity

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
@@ -36,19 +37,10 @@ from ocfuse.system.threads import few_threads
 
 #: Widths of the paper, as multiples of the mean squared distance.
 WIDTHS = (0.25, 0.5, 1.0)
-#: Multiplications per distance while a row is scored, roughly.
-WORK_PER_DISTANCE = 1024
-#: Of more training rows a new row is compared with some: blocks need not be smaller then.
-MOST_COMPARED = 4000
 #: Rows by way of which kernel members learn from all where there are many.
 LANDMARKS = 1000
 #: Training rows of a mixture of several Gaussians, which takes many passes.
 MIXTURE_SAMPLES = 5000
-#: Training rows of the light members whose cost grows with the square of n.
-LIGHT_SAMPLES = 2000
-#: Members that "large" leaves out: a whitening learned in every fold costs more than all others,
-#: and of many rows the fusion of the others is as good.
-ON_WHITENED = ("maha", "wknn-5", "wkpca-1", "wlof")
 
 
 def _kernel_members(*widths: float) -> Members:
@@ -60,12 +52,8 @@ def _kernel_members(*widths: float) -> Members:
     ]
 
 
-def _paper() -> Members:
-    return [*_kernel_members(1.0), ("gmm", GMM(max_samples=MIXTURE_SAMPLES))]
-
-
-def _paper_all() -> Members:
-    return [*_kernel_members(*WIDTHS), ("gmm", GMM(max_samples=MIXTURE_SAMPLES))]
+def _paper(*widths: float) -> Members:
+    return [*_kernel_members(*widths), ("gmm", GMM(max_samples=MIXTURE_SAMPLES))]
 
 
 def _default() -> Members:
@@ -90,7 +78,10 @@ def _default() -> Members:
 
 
 def _large() -> Members:
-    return [pair for pair in _default() if pair[0] not in ON_WHITENED]
+    # A whitening learned in every fold costs more than all others, and of many rows the fusion of
+    # the others is as good.
+    whitening = ("maha", "wknn-5", "wkpca-1", "wlof")
+    return [pair for pair in _default() if pair[0] not in whitening]
 
 
 def _wide() -> Members:
@@ -114,14 +105,15 @@ def _light() -> Members:
     return [
         ("gmm-1", GMM(1)),
         ("gmm-3", GMM(3, max_samples=MIXTURE_SAMPLES)),
-        ("knn-5", KNN(5, max_samples=LIGHT_SAMPLES)),
-        ("lof-20", LOF(20, max_samples=LIGHT_SAMPLES)),
+        # their cost grows with the square of the rows
+        ("knn-5", KNN(5, max_samples=2000)),
+        ("lof-20", LOF(20, max_samples=2000)),
     ]
 
 
 POOLS: dict[str, Callable[[], Members]] = {
-    "paper": _paper,
-    "paper-all": _paper_all,
+    "paper": partial(_paper, 1.0),
+    "paper-all": partial(_paper, *WIDTHS),
     "default": _default,
     "large": _large,
     "wide": _wide,
@@ -387,7 +379,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _is_plain(self, X: Any) -> TypeGuard[FloatArray]:
-        """Tell whether X is a finite array as in fit, without names that could differ."""
+        """Return whether X is a finite array as in fit, without names that could differ."""
         return (
             type(X) is np.ndarray
             and X.dtype == np.float64
@@ -421,9 +413,11 @@ class Pool(BaseEstimator):  # type: ignore[misc]
             reference = members[0][1].reference_
             members = givers_first(members)
             columns.update({name: np.empty(len(X)) for name, _ in members})
-            for block in blocks(len(X), min(reference.n_rows, MOST_COMPARED)):
+            # Of more than 4,000 training rows a new row is compared with some.
+            for block in blocks(len(X), min(reference.n_rows, 4000)):
                 query = reference.query(X[block])
-                with few_threads(query.n_rows * reference.n_rows * WORK_PER_DISTANCE):
+                # A distance leads to some 1,024 multiplications.
+                with few_threads(query.n_rows * reference.n_rows * 1024):
                     for name, member in members:
                         columns[name][block] = _attempt(name, member.score_query, query)
         return columns

@@ -13,19 +13,6 @@ from ocfuse.detectors.gram import Gram, Query
 from ocfuse.detectors.landmarks import Landmarks, sphere_cost
 from ocfuse.system.packages import slow
 
-#: The solver stops when the optimality conditions hold to this, absolutely.
-SOLVER_TOLERANCE = 1e-8
-#: A score this close to the border is on it: the solver does not know better.
-RESOLUTION = 10.0 * SOLVER_TOLERANCE
-#: A weight this close to its bound, relatively, is at it.
-BOUND_TOLERANCE = 1e-8
-#: Added to the kernel of the support vectors on the border: some may be duplicates.
-RIDGE = 1e-10
-#: Up to so many rows a solution per support vector costs less than a tenth of a second.
-REFIT_ROWS = 200
-#: A point of feature space is at most so far, squared, from the span of others.
-LARGEST_SPAN = 2.0
-
 
 class SVDD(KernelDetector):
     """Score by the position in the smallest soft sphere (Tax and Duin 2004).
@@ -118,8 +105,7 @@ class SVDD(KernelDetector):
             self.dual_coef_: FloatArray = sphere.weights
             self.level_ = sphere.level
             return
-        svm = slow("sklearn.svm")
-        solver = svm.OneClassSVM(kernel="precomputed", nu=self.nu, tol=SOLVER_TOLERANCE)
+        solver = slow("sklearn.svm").OneClassSVM(kernel="precomputed", nu=self.nu, tol=1e-8)
         solver.fit(gram.kernel(self.width))
         total = float(solver.dual_coef_.sum())
         self.support_ = np.asarray(solver.support_, dtype=np.intp)
@@ -134,12 +120,15 @@ class SVDD(KernelDetector):
         if isinstance(source, Landmarks):
             return _resolved(2.0 * source.sphere(self.width, self.nu).left_out())
         position = self._position(gram)
-        if gram.n_rows > REFIT_ROWS:
+        if gram.n_rows > 200:
             spans = self._spans(gram.kernel(self.width))
             position[self.support_] -= 2.0 * self.dual_coef_ * spans
             return _resolved(position)
+        # Of so few rows a solution per support vector costs less than a tenth of a second.
         scores = _resolved(position)
-        scores[self.support_] = [self._refitted(gram, i) for i in self.support_]
+        for row in self.support_:
+            part, query = gram.fold(np.delete(np.arange(gram.n_rows), row), np.array([row]))
+            scores[row] = clone(self).fit_gram(part).score_query(query)[0]
         return scores
 
     def _position(self, query: Query) -> FloatArray:
@@ -150,33 +139,34 @@ class SVDD(KernelDetector):
         position: FloatArray = 2.0 * (reached - self.level_)
         return position
 
-    def _refitted(self, gram: Gram, row: int) -> float:
-        part, query = gram.fold(np.delete(np.arange(gram.n_rows), row), np.array([row]))
-        return float(clone(self).fit_gram(part).score_query(query)[0])
-
     def _spans(self, K: FloatArray) -> FloatArray:
         """Return the squared distance of each support vector to the span of those on the border.
 
         The span is affine: what a weight loses, the others on the border gain.
         """
         bound = 1.0 / max(self.nu * len(K), 1.0)
-        on_border = self.dual_coef_ < (1.0 - BOUND_TOLERANCE) * bound
-        spans = np.full(len(on_border), LARGEST_SPAN / 2)
+        on_border = self.dual_coef_ < (1.0 - 1e-8) * bound
+        spans = np.ones(len(on_border))
         border, outside = self.support_[on_border], self.support_[~on_border]
         if len(border) == 0:
             return spans
-        factor = cho_factor(K[np.ix_(border, border)] + RIDGE * np.eye(len(border)))
+        largest = 2.0  # the squared distance of a point of feature space to a span, at most
+        ridge = 1e-10  # some of the support vectors may be duplicates
+        factor = cho_factor(K[np.ix_(border, border)] + ridge * np.eye(len(border)))
         inverse = cho_solve(factor, np.eye(len(border)))
         u = inverse.sum(axis=1)
-        s = max(float(u.sum()), RIDGE)
-        spans[on_border] = 1.0 / np.maximum(inverse.diagonal() - u * u / s, 1.0 / LARGEST_SPAN)
+        s = max(float(u.sum()), ridge)
+        spans[on_border] = 1.0 / np.maximum(inverse.diagonal() - u * u / s, 1.0 / largest)
         if len(outside):
             v = K[np.ix_(border, outside)]
             absorbed = np.einsum("bo,bo->o", v, inverse @ v) - (u @ v - 1.0) ** 2 / s
-            spans[~on_border] = np.clip(1.0 - absorbed, 0.0, LARGEST_SPAN)
+            spans[~on_border] = np.clip(1.0 - absorbed, 0.0, largest)
         return spans
 
 
 def _resolved(position: FloatArray) -> FloatArray:
-    """Move scores towards 0 by the resolution: without a step, which would magnify rounding."""
-    return position - np.clip(position, -RESOLUTION, RESOLUTION)
+    """Move scores towards 0 by ten times the solver's tolerance, which decides so near to it.
+
+    Without a step, which would magnify rounding.
+    """
+    return position - np.clip(position, -1e-7, 1e-7)

@@ -5,7 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice, takewhile
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from joblib.parallel import get_active_backend
@@ -15,6 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape, guessed_cost
 from ocfuse.detectors.base import (
+    MANY_ROWS,
     BaseDetector,
     Folds,
     KernelDetector,
@@ -33,7 +34,6 @@ from ocfuse.detectors.members import (
     knows_closed_form,
     lowest_score,
     own_scores,
-    self_excluded,
 )
 from ocfuse.detectors.views import Viewed
 from ocfuse.exceptions import InvalidInputError, MemberError, MemberWarning
@@ -45,50 +45,26 @@ CoreFold: TypeAlias = tuple[IntArray, IntArray, IntArray]
 #: Member, rows, their scores, and the error that there is instead of them.
 FoldOutcome: TypeAlias = tuple[str, IntArray, FloatArray, Exception | None]
 
+Stage: TypeAlias = Literal["fit", "out-of-fold scores"]
 #: Stage, member, what came of it, and the error that there is instead.
-Step: TypeAlias = tuple[str, str, Any, Exception | None]
+Step: TypeAlias = tuple[Stage, str, Any, Exception | None]
 
-#: More rows than this, and members are fitted elsewhere if there are other processes.
-LEAST_APART = 2000
 #: Distances held at once while rows are scored.
 MOST_DISTANCES = 8_000_000
-
-FIT, OUT_OF_FOLD = "fit", "out-of-fold scores"
-
-#: What every process knows of the training rows by itself.
-KNOWN = ("X", "centre", "scale")
 
 
 def blocks(n: int, n_reference: int) -> Iterator[slice]:
     """Cut n rows so that a block's distances to the training rows fit in memory."""
-    step = _rows_at_once(n_reference)
+    step = max(1, MOST_DISTANCES // n_reference)
     for begin in range(0, n, step):
         yield slice(begin, min(n, begin + step))
 
 
-def _rows_at_once(n_reference: int) -> int:
-    return max(1, MOST_DISTANCES // n_reference)
-
-
 def cost_of(estimator: Any, n: int, m: int, n_folds: int, n_groups: int | None = None) -> Cost:
-    """Return what it takes to fit one member and to score rows that it has not seen.
+    """Return what it takes to fit one member to n rows of m columns, and to score unseen ones.
 
-    Parameters
-    ----------
-    estimator : object
-        The member, not fitted. Unless it is of this package or has a method `cost` of its
-        own, its cost is a guess, and so it is if its parameters are wrong.
-    n, m : int
-        Rows and columns.
-    n_folds : int
-        Folds of the members that have no closed form.
-    n_groups : int, optional
-        Groups of rows, with which all members learn fold by fold.
-
-    Returns
-    -------
-    Cost
-        Its cost.
+    Unless the member is of this package or has a method `cost` of its own, that is a guess, and
+    so it is if its parameters are wrong. With groups all members learn fold by fold.
     """
     if not _is_sound(estimator):
         return guessed_cost(Shape(n, m, min(n_folds, n)))
@@ -97,7 +73,7 @@ def cost_of(estimator: Any, n: int, m: int, n_folds: int, n_groups: int | None =
         folds = min(n_folds, n_groups)
     else:
         folds = 0 if knows_closed_form(estimator, rows, m) else min(n_folds, rows)
-    shape = Shape(rows, m, folds, min(n - rows, _rows_at_once(rows)))
+    shape = Shape(rows, m, folds, min(n - rows, max(1, MOST_DISTANCES // rows)))
     cost: Cost = estimator.cost(shape)
     if folds:  # the rows of a fold: those learned from, and those held out
         part = Cost(fit_bytes={"cell": NUMBER * shape.cells})
@@ -106,7 +82,7 @@ def cost_of(estimator: Any, n: int, m: int, n_folds: int, n_groups: int | None =
 
 
 def _is_sound(estimator: Any) -> bool:
-    """Tell whether a member can be asked for its cost; what is wrong with it `fit` will say."""
+    """Return whether a member can be asked for its cost; `fit` says what is wrong with it."""
     if not is_shared(estimator):
         return callable(getattr(estimator, "cost", None))
     try:
@@ -117,22 +93,7 @@ def _is_sound(estimator: Any) -> bool:
 
 
 class Ledger:
-    """Count the steps of a training and keep the members that failed.
-
-    Parameters
-    ----------
-    steps : dict
-        Number of steps of each member.
-    drop : bool
-        Leave out a member that fails rather than raise.
-    progress : callable, optional
-        Told about every step.
-
-    Attributes
-    ----------
-    dropped : dict
-        Why a member was left out.
-    """
+    """Count the steps of a training, and keep the reasons why members were left out."""
 
     def __init__(self, steps: dict[str, int], drop: bool, progress: Progress | None) -> None:
         self.dropped: dict[str, str] = {}
@@ -141,8 +102,8 @@ class Ledger:
         self._drop = drop
         self._progress = progress
 
-    def step(self, stage: str, name: str) -> None:
-        """Tell that a member has done one step."""
+    def step(self, stage: Stage, name: str) -> None:
+        """Count a step of a member, and report it."""
         self._left[name] -= 1
         if self._progress is not None:
             self._progress(stage, name, self._total - sum(self._left.values()), self._total)
@@ -152,7 +113,7 @@ class Ledger:
         return [(name, member) for name, member in members if name not in self.dropped]
 
     @contextmanager
-    def attempt(self, stage: str, name: str) -> Iterator[None]:
+    def attempt(self, stage: Stage, name: str) -> Iterator[None]:
         """Turn a failure into an error or a warning that names the member."""
         try:
             yield
@@ -170,20 +131,9 @@ class Ledger:
 
 
 class Core:
-    """The rows that some members learn from, their Gram and their folds.
+    """The rows that some members learn from, `size` of all, their Gram and their folds.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, m)
-        All training rows.
-    size : int
-        Number of rows to learn from.
-    n_folds : int
-        Number of folds without groups.
-    fold_of : ndarray of shape (n,), optional
-        The fold of each row, if rows come in groups.
-    withheld : ndarray of shape (n, number of folds), optional
-        Rows that are not learned from while a fold is held out; by default its own.
+    The other parameters are those of `Training`.
     """
 
     def __init__(
@@ -212,7 +162,7 @@ class Core:
         return vars(self) | {"_gram": None}
 
     def folds(self) -> Iterator[CoreFold]:
-        """Return every fold; rows outside are in one only if rows come in groups."""
+        """Yield every fold; rows outside are in one only if rows come in groups."""
         if self._fold_of is None:
             for train, test in interleaved_folds(len(self.rows), self._n_folds):
                 yield train, test, self.outside[:0]
@@ -227,30 +177,13 @@ class Core:
 class Training:
     """Fit members and score each training row by members that have not seen it.
 
-    Parameters
-    ----------
-    members : list of (name, estimator)
-        Estimators that may be fitted in place.
-    X : ndarray of shape (n, m)
-        Training rows.
-    n_folds : int
-        Number of folds without groups.
-    fold_of : ndarray of shape (n,), optional
-        The fold of each row, if rows come in groups: every member then goes
-        by these folds, also one that knows a closed form.
-    drop : bool
-        Leave out a member that fails rather than raise.
-    progress : callable, optional
-        Told about every step, from the calling thread.
-    withheld : ndarray of shape (n, number of folds), optional
-        Rows that are not learned from while a fold is held out; by default its own.
+    Members may be fitted in place. `fold_of` is the fold of each row, if rows come in groups: every
+    member then goes by these `n_folds`, also one that knows a closed form. `withheld` (n, folds)
+    are the rows that are not learned from while a fold is held out, by default its own.
+    `progress` is called at every step, from the calling thread.
 
-    Attributes
-    ----------
-    scores : dict
-        Out-of-fold scores of each member.
-    lowest : dict
-        What -inf counts as, for each member that is not of this package.
+    `scores` are the out-of-fold scores of each member, and `lowest` is what -inf counts as, for
+    each member that is not of this package.
     """
 
     def __init__(
@@ -282,16 +215,21 @@ class Training:
     def run(self, n_jobs: int | None = None) -> Members:
         """Fit all members and fill `scores`; return those that did not fail."""
         cores: defaultdict[int, Members] = defaultdict(list)
-        for name, member in filter(lambda pair: is_shared(pair[1]), self.members):
-            with self._ledger.attempt(FIT, name):
+        others = []
+        for name, member in self.members:
+            if not is_shared(member):
+                others.append((name, member))
+                continue
+            with self._ledger.attempt("fit", name):
                 member._check_parameters()
                 cores[member.rows_of(len(self._X))].append((name, member))
         for size, members in cores.items():
             core = Core(self._X, size, self._n_folds, self._fold_of, self._withheld)
             self._run_core(core, givers_first(members))
-        self._run_others([pair for pair in self.members if not is_shared(pair[1])], n_jobs)
+        if others:
+            self._run_others(others, n_jobs)
         for name, member in self._ledger.alive(self.members):
-            with self._ledger.attempt(OUT_OF_FOLD, name):
+            with self._ledger.attempt("out-of-fold scores", name):
                 if not is_shared(member):
                     self.lowest[name] = lowest_score(self.scores[name])
                     self.scores[name] = finite_scores(self.scores[name], self.lowest[name])
@@ -305,7 +243,7 @@ class Training:
     def _run_core(self, core: Core, members: Members) -> None:
         """Fit and score members that learn from the same rows, on one Gram."""
         closed = [name for name, member in members if self._is_closed(member)]
-        is_spread = jobs_apart() is None and len(core.rows) > LEAST_APART
+        is_spread = jobs_apart() is None and len(core.rows) > MANY_ROWS
         parts = families(members) if is_spread else []
         # Elsewhere all begins at once; here each fold when its scores are asked for.
         with self._tasks(core, parts, members, closed) as results:
@@ -345,7 +283,7 @@ class Training:
         stage, name, result, error = step
         with self._ledger.attempt(stage, name):
             _raise(error)
-            if stage == FIT:
+            if stage == "fit":
                 result.n_features_in_ = self._X.shape[1]
                 self._replace(name, result)
             else:
@@ -356,35 +294,34 @@ class Training:
         """Note the scores of one fold."""
         for name, rows, scores, error in outcomes:
             if name not in self.dropped:
-                with self._ledger.attempt(OUT_OF_FOLD, name):
+                with self._ledger.attempt("out-of-fold scores", name):
                     _raise(error)
                     self.scores[name][rows] = scores
-                    self._ledger.step(OUT_OF_FOLD, name)
+                    self._ledger.step("out-of-fold scores", name)
 
     def _score_outside(self, reference: Reference, rows: IntArray, members: Members) -> None:
         """Score rows that are not behind the Gram."""
         for block in blocks(len(rows), reference.n_rows):
             query = reference.query(self._X[rows[block]])
             for name, member in self._ledger.alive(members):
-                with self._ledger.attempt(OUT_OF_FOLD, name):
+                with self._ledger.attempt("out-of-fold scores", name):
                     self.scores[name][rows[block]] = member.score_query(query)
 
     def _run_others(self, members: Members, n_jobs: int | None) -> None:
         """Fit and score members that know no Gram, each on its own."""
-        if not members:
-            return
         run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        with _results(
-            run, (delayed(_outcome)(_fit, member, self._X) for _, member in members)
-        ) as fits:
-            for name, (member, error) in zip([name for name, _ in members], fits, strict=True):
-                with self._ledger.attempt(FIT, name):
+        calls = (delayed(_outcome)(member.fit, self._X) for _, member in members)
+        with _results(run, calls) as fits:
+            for (name, _), (member, error) in zip(members, fits, strict=True):
+                with self._ledger.attempt("fit", name):
                     _raise(error)
                     self._replace(name, member)
-                    self._ledger.step(FIT, name)
+                    self._ledger.step("fit", name)
                     if self._is_closed(member):
-                        self.scores[name] = self_excluded(member)
-                        self._ledger.step(OUT_OF_FOLD, name)
+                        # There a row is not its own neighbour.
+                        factor = member.negative_outlier_factor_
+                        self.scores[name] = np.asarray(factor, dtype=np.float64)
+                        self._ledger.step("out-of-fold scores", name)
         tasks = [
             (name, member, train, test)
             for name, member in self._ledger.alive(members)
@@ -397,11 +334,7 @@ class Training:
         )
         with _results(run, calls) as results:
             for (name, _, _, test), (scores, error) in zip(tasks, results, strict=True):
-                if name not in self.dropped:
-                    with self._ledger.attempt(OUT_OF_FOLD, name):
-                        _raise(error)
-                        self.scores[name][test] = scores
-                        self._ledger.step(OUT_OF_FOLD, name)
+                self._take_fold([(name, test, scores, error)])
 
     def _replace(self, name: str, fitted: Any) -> None:
         """Take a member as it was fitted, which another process does to a copy."""
@@ -429,17 +362,17 @@ class Training:
 
 
 def _learned(core: Core, X: FloatArray, members: Members, closed: list[str]) -> Iterator[Step]:
-    """Fit members, then let those that can tell what they would say of rows left out."""
+    """Fit members, then score the rows left out by those that have a closed form."""
     gram = core.gram(X)
     fitted = []
     for name, member in members:
         _, error = _outcome(member.fit_gram, gram)
         if error is None:
             fitted.append((name, member))
-        yield FIT, name, member, error
+        yield "fit", name, member, error
     for name, member in fitted:
         if name in closed:
-            yield OUT_OF_FOLD, name, *_outcome(out_of_fold_scores, member, gram, ())
+            yield "out-of-fold scores", name, *_outcome(out_of_fold_scores, member, gram, ())
 
 
 def _learned_apart(
@@ -451,7 +384,7 @@ def _learned_apart(
 
 
 def _fitted(steps: list[Step]) -> list[Any]:
-    return [member for stage, _, member, error in steps if stage == FIT and error is None]
+    return [member for stage, _, member, error in steps if stage == "fit" and error is None]
 
 
 def _score_fold(core: Core, X: FloatArray, fold: CoreFold, members: Members) -> list[FoldOutcome]:
@@ -488,10 +421,6 @@ def _noted(errors: dict[str, Exception], name: str) -> Iterator[None]:
         yield
     except Exception as error:
         errors.setdefault(name, error)
-
-
-def _fit(estimator: Any, X: FloatArray) -> Any:
-    return estimator.fit(X)
 
 
 def _fit_and_score(estimator: Any, X: FloatArray, train: IntArray, test: IntArray) -> FloatArray:
@@ -551,11 +480,12 @@ def families(members: Members) -> list[Members]:
 
 
 def part_from(reference: Reference, members: Iterable[BaseDetector]) -> dict[str, Any]:
-    """Let fitted members travel without the training rows; return what is known of these now."""
+    """Remove the training rows from fitted members; return what is known of the rows by now."""
     for member in members:
         if getattr(member, "reference_", None) is reference:
             del member.reference_
-    return {k: v for k, v in vars(reference).items() if k not in KNOWN and not k.startswith("_")}
+    own = ("X", "centre", "scale")  # known to every process by itself
+    return {k: v for k, v in vars(reference).items() if k not in own and not k.startswith("_")}
 
 
 def join_to(reference: Reference, members: Iterable[BaseDetector], known: dict[str, Any]) -> None:

@@ -17,20 +17,8 @@ from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.exceptions import InvalidTypeError
 from ocfuse.system.threads import few_threads, one_thread
 
-#: Up to so many rows, or with fewer for each column, out-of-fold scores go by folds.
-MOST_FOLDED, ROWS_PER_COLUMN = 2000, 10
-
-#: A column with less spread than this is constant.
-SMALLEST_SPREAD = 1e-9
-#: Of many rows so many are looked at together.
-ROWS_AT_ONCE = 1024
-
-#: The covariance is moved towards a sphere by at least this share.
-LEAST_SHRINKAGE = 1e-3
 #: Error of an eigenvalue, relative to the largest, per column.
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-#: Of a row that alone spans a direction, so much of the leverage is left to the others.
-SMALLEST_LEFT = 1e-12
 #: A mean variance below this is taken as none.
 SMALLEST_VARIANCE = 1e-290
 
@@ -39,18 +27,8 @@ class Viewed(BaseDetector):
     """A detector of this package on the rows as a view shows them.
 
     A subclass names the `view`. Members of a pool that learn from the same
-    rows in the same view share it, its distances, kernels and neighbours.
-
-    Parameters
-    ----------
-    detector : BaseDetector
-        A detector of this package; it is cloned, never fitted. It says how many
-        rows are learned from and what the false alarm rate is.
-
-    Attributes
-    ----------
-    detector_ : BaseDetector
-        The detector fitted to the rows in the view.
+    rows in the same view share it, its distances, kernels and neighbours. The
+    detector says how many rows are learned from and what the false alarm rate is.
     """
 
     #: What the rows are seen through.
@@ -64,9 +42,7 @@ class Viewed(BaseDetector):
     @property
     def max_samples(self) -> int | None:  # type: ignore[override]
         """The number of rows that the detector learns from."""
-        # A pool asks before it checks the detector.
-        samples: int | None = getattr(self.detector, "max_samples", None)
-        return samples
+        return getattr(self.detector, "max_samples", None)  # a pool asks before it checks
 
     @property
     def false_alarm_rate(self) -> float:  # type: ignore[override]
@@ -80,8 +56,7 @@ class Viewed(BaseDetector):
 
     def sharing_order(self) -> tuple[int, int]:
         """Return the place of the detector among those that share the view."""
-        order: tuple[int, int] = self.detector.sharing_order()
-        return order
+        return cast(BaseDetector, self.detector).sharing_order()
 
     def cost(self, shape: Shape) -> Cost:
         """Return what it takes to learn from rows, and to score one."""
@@ -128,24 +103,9 @@ class Whitening:
     A row is multiplied on its own: its coordinates are the same to the last
     bit in every batch, and duplicates stay duplicates.
 
-    Parameters
-    ----------
-    raw : Reference
-        The training rows.
-
-    Attributes
-    ----------
-    shrinkage : float
-        a.
-    directions : ndarray of shape (r, m)
-        An orthonormal basis of the centred rows.
-    factors : ndarray of shape (r,)
-        What W multiplies these directions by.
-    rest_factor : float
-        What W multiplies all others by.
-    rounding : float
-        The length of a training row off its span, which is 0, as computed;
-        that of every row is taken as so much less.
+    `directions` (r, m) are an orthonormal basis of the centred rows, which W multiplies by
+    `factors`, and all others by `rest_factor`. `rounding` is the length of a training row off its
+    span, which is 0, as computed; that of every row is taken as so much less.
     """
 
     def __init__(self, raw: Reference) -> None:
@@ -160,7 +120,7 @@ class Whitening:
         rows /= np.sqrt(variance)
         with few_threads(rows.size * min(rows.shape)):
             values, self.directions = _principal(rows)
-        a = self.shrinkage = max(LEAST_SHRINKAGE, ledoit_wolf(rows, values))
+        a = self.shrinkage = max(1e-3, ledoit_wolf(rows, values))
         self.factors: FloatArray = 1.0 / np.sqrt(((1.0 - a) * values + a) * variance)
         self.rest_factor = float(1.0 / np.sqrt(a * variance))
         if len(self.directions) < rows.shape[1]:
@@ -196,13 +156,6 @@ class LeftOut(Gram):
         d(i, j)^2 = (n - 1) / n (|w_i - w_j|^2 + b (w_i.(w_i - w_j))^2 / (1 - b |w_i|^2))
 
     The shrinkage a and the mean variance stay, and so do the other rows' neighbours.
-
-    Parameters
-    ----------
-    gram : Gram
-        The rows in a `Whitening`.
-    shrinkage : float
-        Its shrinkage a.
     """
 
     def __init__(self, gram: Gram, shrinkage: float) -> None:
@@ -232,25 +185,17 @@ class LeftOut(Gram):
         n, own = self._gram.n_rows, norms[:, None]
         along = (squares + own - others) / 2
         along *= along
-        along *= self._gain / np.maximum(1.0 - self._gain * own, SMALLEST_LEFT)
+        # A row that alone spans a direction leaves no leverage to the others.
+        along *= self._gain / np.maximum(1.0 - self._gain * own, 1e-12)
         squares += along
         squares *= (n - 1) / n
 
 
 def ledoit_wolf(rows: FloatArray, values: FloatArray) -> float:
-    """Return the shrinkage towards a sphere that is closest to the true covariance.
+    """Return the shrinkage towards a sphere that is closest to the true covariance, in [0, 1].
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, m)
-        Centred rows.
-    values : ndarray of shape (r,)
-        Eigenvalues of their covariance; the other m - r are 0.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 0 if the covariance is a sphere already, 1 if it is 0.
+    `values` are the positive eigenvalues of the covariance of the centred rows. The shrinkage is
+    0 if the covariance is a sphere already, and 1 if it is 0.
     """
     n, m = rows.shape
     squares = float(values @ values)
@@ -395,13 +340,13 @@ class Whitened(Viewed):
     view: ClassVar[type[View]] = Whitening
 
     def is_closed(self, n: int, m: int) -> bool:
-        """Tell whether rows can be taken out of the whitening one by one."""
+        """Return whether rows can be taken out of the whitening one by one."""
         inner = self.detector
-        by_landmarks = isinstance(inner, KernelDetector) and inner.needs_landmarks(n)
-        if isinstance(inner, KernelDetector) and inner.in_blocks:
-            return False
-        by_distance = by_landmarks or isinstance(inner, KNN | LOF)
-        return by_distance and n > MOST_FOLDED and n >= ROWS_PER_COLUMN * m
+        if isinstance(inner, KernelDetector):
+            by_distance = inner.needs_landmarks(n) and not inner.in_blocks
+        else:
+            by_distance = isinstance(inner, KNN | LOF)
+        return by_distance and n > MANY_ROWS and n >= 10 * m
 
     def _view_cost(self, shape: Shape) -> Cost:
         return super()._view_cost(shape) + whitening_cost(shape)
@@ -416,22 +361,9 @@ class Compression:
     """Take arcsinh of every column and standardise it again.
 
     arcsinh is the identity near 0 and a logarithm far from it, on both sides.
-
-    Parameters
-    ----------
-    raw : Reference
-        The training rows, standardised.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (m,)
-        Means of arcsinh of the columns.
-    spread : ndarray of shape (m,)
-        Their standard deviations, 1 for constant columns.
-    by_logarithm : bool
-        Compute arcsinh by a logarithm, right to 1e-15: with many rows it takes time.
     """
 
+    #: Compute arcsinh by a logarithm, right to 1e-15: with many rows it takes time.
     by_logarithm = False
 
     def __init__(self, raw: Reference) -> None:
@@ -443,7 +375,8 @@ class Compression:
             # Constant columns must give exactly 0, so the mean is taken around a row.
             self.mean = rows[0] + (rows - rows[0]).mean(axis=0)
             spread = np.sqrt(np.mean((rows - self.mean) ** 2, axis=0))
-        self.spread: FloatArray = np.where(spread > SMALLEST_SPREAD, spread, 1.0)
+        # The spread of a constant column is rounding.
+        self.spread: FloatArray = np.where(spread > 1e-9, spread, 1.0)
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Return the compressed rows, shape (q, m)."""
@@ -457,8 +390,8 @@ def _moments(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return means and standard deviations of arcsinh of the columns, block by block."""
     first = _arcsinh(X[:1])
     total, squares = np.zeros((2, X.shape[1]))
-    for begin in range(0, len(X), ROWS_AT_ONCE):
-        rows = _arcsinh(X[begin : begin + ROWS_AT_ONCE])
+    for begin in range(0, len(X), 1024):
+        rows = _arcsinh(X[begin : begin + 1024])
         rows -= first  # constant columns must give exactly 0
         total += rows.sum(axis=0)
         squares += np.einsum("nm,nm->m", rows, rows)
@@ -518,7 +451,7 @@ class Compressed(Viewed):
     view: ClassVar[type[View]] = Compression
 
     def is_closed(self, n: int, m: int) -> bool:
-        """Tell whether the detector has a closed form for n rows of m columns."""
+        """Return whether the detector has a closed form for n rows of m columns."""
         return isinstance(self.detector, BaseDetector) and self.detector.is_closed(n, m)
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:

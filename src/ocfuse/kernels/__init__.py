@@ -9,9 +9,6 @@ from types import ModuleType
 
 from ocfuse.system.threads import allowed_threads
 
-#: Numbers to read that make starting a thread worth while.
-WORK_PER_THREAD = 2**20
-
 kernel: ModuleType | None
 try:
     kernel = import_module("ocfuse.kernels._native")
@@ -20,12 +17,12 @@ except ImportError:  # not built, or for another system: NumPy serves
 
 
 def describe() -> str:
-    """Say in one line which kernel runs."""
+    """Return one line that says which kernel runs."""
     return "NumPy serves" if kernel is None else f"C++, {kernel.instruction_set()}"
 
 
 def thread_count(work: int) -> int:
     """Return how many threads to use: no more than allowed, and than the work is worth."""
-    worth = work // WORK_PER_THREAD
+    worth = work // 2**20  # numbers to read that make starting a thread worth while
     # to ask takes as long as some of the work that is done for a single row
     return 1 if worth <= 1 else min(allowed_threads(), worth)

@@ -17,8 +17,6 @@ from ocfuse.nearest.exact import Nearest, nearest_by_matrix
 from ocfuse.nearest.partition import ROWS_LOOKED_AT, Partition, cell_centres, cut, one_cell
 from ocfuse.nearest.quantised import (
     LEAST_WORK,
-    MOST_COLUMNS,
-    ROWS_TO_LEARN,
     CentredUnit,
     CodedRows,
     Distinct,
@@ -34,8 +32,6 @@ MOST_ROWS = 100_000
 QUERIES_AT_ONCE = 8192
 #: Candidates that may be held at once while a graph is made.
 MOST_CANDIDATES = 2**25
-#: Distances held at once in double precision.
-DISTANCES_AT_ONCE = 2**22
 
 
 def centres_of_many(X: FloatArray) -> FloatArray | None:
@@ -56,16 +52,11 @@ def numbers_looked_at(n: int, m: int) -> int:
 
 
 class NeighbourIndex:
-    """Find the nearest of some rows.
+    """Find the nearest of the rows of X.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, m)
-        The rows to find.
-    centres : ndarray of shape (c, m), optional
-        Centres of cells. A row is in the cell of the centre nearest to it, and
-        only the cells around are searched: see `Partition`. What is found for a
-        row depends on the row and these rows alone.
+    Given centres of cells, a row is in the cell of the centre nearest to it, and only the cells
+    around are searched: see `Partition`. What is found for a row depends on the row and the rows
+    of X alone.
     """
 
     def __init__(self, X: FloatArray, centres: FloatArray | None = None) -> None:
@@ -96,7 +87,12 @@ class NeighbourIndex:
         squares, index = np.empty((len(X), k)), np.empty((len(X), k), dtype=np.intp)
         for block in cut(0, len(X), QUERIES_AT_ONCE):
             some = order[block]
-            squares[some], index[some] = self._of_some(X[some], home[some], k)
+            rows, cells = X[some], home[some]
+            if self._products is None or k == 0:
+                found = self._by_distances(rows, cells, k)
+            else:
+                found = self._settled(rows, cells, *self._products.of(rows, cells, k))
+            squares[some], index[some] = found
         return squares, index
 
     def graph(self, k: int) -> Nearest:
@@ -111,11 +107,13 @@ class NeighbourIndex:
     def _faster(self) -> ProductSearch | CodedRows | None:
         """Return what finds rows faster than distances do, if anything does."""
         rows = self._distinct.rows
-        if not rows.size or rows.shape[1] > MOST_COLUMNS:
+        # Single precision knows too little of more columns.
+        if not rows.size or rows.shape[1] > 100_000:
             return None
         frame = CentredUnit(rows)
         if rows.size >= LEAST_WORK:
-            some = frame.scaled(rows[:: -(-len(rows) // ROWS_TO_LEARN)])[0]
+            # directions are learned from 4,096 rows
+            some = frame.scaled(rows[:: -(-len(rows) // 4096)])[0]
             directions = leading(some)
             if directions is None and self._centres is not None:
                 # Many small products of a few rows with a cell each would take longer.
@@ -129,11 +127,6 @@ class NeighbourIndex:
         if self._centres is None:
             return np.zeros(len(X), dtype=np.intp)
         return self._centres.of(X, 1)[1][:, 0]
-
-    def _of_some(self, X: FloatArray, home: IntArray, k: int) -> Nearest:
-        if self._products is None or k == 0:
-            return self._by_distances(X, home, k)
-        return self._settled(X, home, *self._products.of(X, home, k))
 
     def _settled(
         self, X: FloatArray, home: IntArray | None, nearest: Nearest, is_open: BoolArray
@@ -154,7 +147,7 @@ class NeighbourIndex:
                 [self._cells.rows[c] for c in self._cells.near[cell]]
             )
             Y, some = self.X[numbers], np.flatnonzero(home == cell)
-            for block in cut(0, len(some), max(1, DISTANCES_AT_ONCE // len(Y))):
+            for block in cut(0, len(some), max(1, 2**22 // len(Y))):
                 rows = some[block]
                 squares[rows], found = _by_distances(X[rows], Y, k)
                 index[rows] = numbers[found]

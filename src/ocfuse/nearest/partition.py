@@ -6,14 +6,9 @@ import numpy as np
 
 from ocfuse.arrays import FloatArray, IntArray
 
-#: Rows per cell, and the most cells.
-ROWS_PER_CELL, MOST_CELLS = 256, 4096
+ROWS_PER_CELL = 256
 #: Different rows that a search looks at, at least.
 ROWS_LOOKED_AT = 2**15
-#: Rows per cell that k-means learns from, and its passes over them.
-ROWS_TO_LEARN, PASSES = 32, 4
-#: Numbers held at once.
-BLOCK = 2**20
 
 
 class Partition:
@@ -22,19 +17,9 @@ class Partition:
     A search from a cell looks at the cells whose centres are nearest to its
     own, as many as hold `ROWS_LOOKED_AT` rows.
 
-    Parameters
-    ----------
-    cell : ndarray of shape (n,)
-        The cell of each row, ascending.
-    nearby : ndarray of shape (c, c)
-        For each cell all cells, the nearest centre first.
-
-    Attributes
-    ----------
-    rows : list of slice
-        The rows of each cell.
-    near : list of list of int
-        The cells that a search from each cell looks at, none of them empty.
+    It is made of the cell of each row, ascending, and for each cell of all cells `nearby`, the
+    nearest centre first. `rows` are the rows of each cell, and `near` the cells that a search from
+    each cell looks at, none of them empty.
     """
 
     def __init__(self, cell: IntArray, nearby: IntArray) -> None:
@@ -86,10 +71,10 @@ def runs(home: IntArray) -> list[slice]:
 
 def cell_centres(X: FloatArray) -> FloatArray:
     """Return the centres of cells: k-means on some rows, from evenly spaced ones."""
-    n_cells = max(1, min(MOST_CELLS, len(X) // ROWS_PER_CELL))
-    rows = X[_spaced(len(X), ROWS_TO_LEARN * n_cells)]
+    n_cells = max(1, min(4096, len(X) // ROWS_PER_CELL))
+    rows = X[_spaced(len(X), 32 * n_cells)]
     centres: FloatArray = rows[_spaced(len(rows), n_cells)]
-    for _ in range(PASSES):
+    for _ in range(4):
         cell = _about_nearest(rows, centres)
         sizes = np.bincount(cell, minlength=n_cells)
         full = np.flatnonzero(sizes)
@@ -110,6 +95,6 @@ def _about_nearest(X: FloatArray, centres: FloatArray) -> IntArray:
     gaps = centres - middle
     half_squares = 0.5 * np.einsum("cm,cm->c", gaps, gaps)
     cell = np.empty(len(X), dtype=np.intp)
-    for block in cut(0, len(X), max(1, BLOCK // len(centres))):
+    for block in cut(0, len(X), max(1, 2**20 // len(centres))):
         cell[block] = np.argmax((X[block] - middle) @ gaps.T - half_squares, axis=1)
     return cell

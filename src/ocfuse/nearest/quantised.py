@@ -23,60 +23,30 @@ from ocfuse.kernels import kernel, thread_count
 from ocfuse.nearest.exact import BLOCK, Nearest
 from ocfuse.nearest.partition import Partition, cut, runs
 
-#: Rows of a panel: their codes lie together, two columns at a time.
-PANEL = 16
-#: A squared distance below this share of the squared length of a row is measured in double
-#: precision: distances in single precision are then right to about 1e-5.
-NEAR = 1e-5
-#: Sums of a squared distance.
-LANES = 32
-#: Values that NumPy holds at once.
-VALUES_AT_ONCE = 2**22
-#: Rows that are prepared at once.
-ROWS_AT_ONCE = 2048
-
-#: Codes, scales, squared lengths and rows in single precision.
-Coded: TypeAlias = tuple[NDArray[np.int16], SingleArray, FloatArray, SingleArray]
 CodeArray: TypeAlias = NDArray[np.int16]
+#: Codes, scales, squared lengths and rows in single precision.
+Coded: TypeAlias = tuple[CodeArray, SingleArray, FloatArray, SingleArray]
 
 #: Numbers to look at for a row that make it worth while.
 LEAST_WORK = 2**21
-#: Of so many neighbours so many must be among the candidates, with so many to spare.
-NEIGHBOURS, RECALL, SPARE = 32, 0.995, 32
-#: Directions come in groups, and no more than one for so many columns.
-GROUP, COLUMNS_PER_DIRECTION = 16, 3
-#: Rows that the directions are learned from, and whose neighbours are looked for to try them.
-ROWS_TO_LEARN, ROWS_TO_TRY = 4096, 128
-#: Bits of a sum in double precision, and of one of whole numbers.
-SUM_BITS, CODE_SUM_BITS = 53, 30
-
+#: Neighbours that must be among the candidates, and candidates to spare.
+NEIGHBOURS, SPARE = 32, 32
 #: Rows of a block of products, and numbers in it: it should stay in the cache.
 PRODUCT_ROWS, PRODUCTS_AT_ONCE = 1024, 2**20
-#: The error of a product, in units of the norms: so much per column.
-HALF_UNIT = 1.1 * 2.0**-24
-#: What underflow may add to it per column, in the unit of the longest row.
-UNDERFLOW = 2.0**-120
-#: Single precision knows too little of more columns.
-MOST_COLUMNS = 100_000
-#: Nor can it multiply longer rows, by their square, by rows of length 1.
+#: Single precision cannot multiply longer rows, by their square, by rows of length 1.
 LARGEST_NORM = 1e30
 #: A row with more candidates than so many per neighbour is not judged.
 CROWD = 8
 
 
 class Leading:
-    """Rows as whole numbers: coordinates in some directions.
-
-    Parameters
-    ----------
-    directions : ndarray of shape (m, p)
-        Orthogonal directions of length 1.
-    """
+    """Rows as whole numbers: coordinates in orthogonal directions (m, p) of length 1."""
 
     def __init__(self, directions: FloatArray) -> None:
         m, p = directions.shape
         self.size = p
-        self._bits, self._code_bits = _bits(m, SUM_BITS), _bits(p, CODE_SUM_BITS)
+        # A sum has 53 bits in double precision, and 30 if it is one of whole numbers.
+        self._bits, self._code_bits = _bits(m, 53), _bits(p, 30)
         self._directions = np.rint(np.ldexp(directions, self._bits))
 
     def codes(self, rows: FloatArray) -> tuple[CodeArray, SingleArray]:
@@ -94,15 +64,16 @@ def leading(rows: FloatArray) -> Leading | None:
     the others, most bits tell these apart only.
     """
     n, m = rows.shape
-    most = m // COLUMNS_PER_DIRECTION // GROUP * GROUP
+    group = 16
+    most = m // 3 // group * group  # no more than one for three columns
     if n <= NEIGHBOURS + SPARE or not most:
         return None
     directions: FloatArray = np.linalg.eigh(rows.T @ rows)[1][:, ::-1][:, :most]
     trial = CandidateTrial(rows)
     coordinates = rows @ directions
     products = np.zeros((len(trial.tried), n))
-    for size in range(GROUP, most + 1, GROUP):
-        new = coordinates[:, size - GROUP : size]
+    for size in range(group, most + 1, group):
+        new = coordinates[:, size - group : size]
         products += new[trial.tried] @ new.T
         if trial.is_passed_by(trial.squares - 2.0 * products):
             found = Leading(directions[:, :size])
@@ -123,36 +94,26 @@ def every_column(rows: FloatArray) -> Leading | None:
 
 
 class CandidateTrial:
-    """Whether neighbours of some rows are among their candidates.
+    """Whether neighbours of at most 128 centred rows, those `tried`, are among their candidates.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, m)
-        Centred rows.
-
-    Attributes
-    ----------
-    tried : ndarray of shape (q,)
-        Rows whose neighbours are looked for.
-    squares : ndarray of shape (n,)
-        Squared lengths of all.
+    `squares` are the squared lengths of all rows.
     """
 
     def __init__(self, rows: FloatArray) -> None:
         self._rows = rows
-        self.tried: IntArray = np.arange(0, len(rows), -(-len(rows) // ROWS_TO_TRY))
+        self.tried: IntArray = np.arange(0, len(rows), -(-len(rows) // 128))
         self.squares: FloatArray = np.einsum("nm,nm->n", rows, rows)
         self._near = _nearest(self.squares - 2.0 * (rows[self.tried] @ rows.T), NEIGHBOURS)
 
     def is_passed_by(self, values: NDArray[np.floating[Any]]) -> bool:
-        """Tell whether values (q, n) that are small for near rows find the neighbours."""
+        """Return whether values (q, n) that are small for near rows find the neighbours."""
         candidates = _nearest(values, NEIGHBOURS + SPARE)
         is_found = np.zeros(values.shape, dtype=bool)
         np.put_along_axis(is_found, candidates, True, axis=1)
-        return bool(np.take_along_axis(is_found, self._near, axis=1).mean() >= RECALL)
+        return bool(np.take_along_axis(is_found, self._near, axis=1).mean() >= 0.995)
 
     def is_passed_by_codes(self, leading: Leading) -> bool:
-        """Tell whether values as the search has them, of codes and in single precision, do."""
+        """Return whether values as the search has them, of codes and in single precision, do."""
         codes, scales = leading.codes(self._rows)
         coded = codes * scales[:, None].astype(np.float64)
         products = (coded[self.tried] @ coded.T).astype(np.float32)
@@ -183,25 +144,13 @@ def _whole(rows: FloatArray, bits: int) -> tuple[FloatArray, NDArray[np.intc]]:
 class Distinct:
     """Rows that are all different, and the numbers of the rows equal to each.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, m)
-        Rows, some of them duplicates.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (u, m)
-        The different rows.
-    starts, numbers : ndarray of shape (u + 1,) and (n,)
-        Row u stands for the rows ``numbers[starts[u]:starts[u + 1]]``, ascending.
-    which : ndarray of shape (n,)
-        What stands for each row.
+    Row u stands for the rows ``numbers[starts[u]:starts[u + 1]]``, ascending.
     """
 
-    rows: FloatArray
-    starts: IntArray
-    numbers: IntArray
-    which: IntArray
+    rows: FloatArray  # (u, m), the different rows
+    starts: IntArray  # (u + 1,)
+    numbers: IntArray  # (n,)
+    which: IntArray  # (n,), what stands for each row
 
     def __init__(self, X: FloatArray) -> None:
         n, m = X.shape
@@ -214,7 +163,11 @@ class Distinct:
         is_new[same] = (X[order[same]] != X[order[same - 1]]).any(axis=1)
         if is_new.all():
             order = np.arange(n)
-        self._take(X, order, is_new)
+        self.numbers = order
+        self.starts = np.append(np.flatnonzero(is_new), n)
+        self.which = np.empty(n, dtype=np.intp)
+        self.which[order] = np.cumsum(is_new) - 1
+        self.rows = X if is_new.all() else X[order[is_new]]
 
     def sort(self, keys: IntArray) -> IntArray:
         """Put the different rows in the order of some keys, and return these sorted."""
@@ -233,28 +186,11 @@ class Distinct:
         parts = [self.numbers[self.starts[s.start] : self.starts[s.stop]] for s in rows]
         return np.sort(np.concatenate(parts))
 
-    def _take(self, X: FloatArray, order: IntArray, is_new: BoolArray) -> None:
-        self.numbers = order
-        self.starts = np.append(np.flatnonzero(is_new), len(X))
-        self.which = np.empty(len(X), dtype=np.intp)
-        self.which[order] = np.cumsum(is_new) - 1
-        self.rows = X if is_new.all() else X[order[is_new]]
-
 
 class CentredUnit:
-    """Where rows lie: around a centre, no farther than a unit.
+    """Where rows lie: around their mean, no farther than a unit.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, m)
-        The rows.
-
-    Attributes
-    ----------
-    centre : ndarray of shape (m,)
-        Their mean.
-    unit : float
-        A power of two, which changes no digit.
+    The unit is a power of two, which changes no digit.
     """
 
     def __init__(self, rows: FloatArray) -> None:
@@ -275,16 +211,9 @@ class CentredUnit:
 
 
 class ProductSearch:
-    """Find the nearest of some rows, without double precision where it can.
+    """Find the nearest of different rows, without double precision where it can.
 
-    Parameters
-    ----------
-    distinct : Distinct
-        The rows to find; duplicates would crowd out the others.
-    cells : Partition
-        Which of them to look at.
-    frame : CentredUnit
-        Where they lie.
+    Duplicates would crowd out the others.
     """
 
     def __init__(self, distinct: Distinct, cells: Partition, frame: CentredUnit) -> None:
@@ -329,7 +258,10 @@ class ProductSearch:
     def _candidates(self, norms: FloatArray, k: int) -> Any:
         assert kernel is not None
         k, m = min(k, len(self._rows)), self._rows.shape[1] + 8
-        return kernel.Candidates(norms, k, CROWD * (k + 32), m * HALF_UNIT, m * UNDERFLOW)
+        # The error of a product per column, in units of the norms, and what underflow may add
+        # to it, in the unit of the longest row.
+        half_unit, underflow = 1.1 * 2.0**-24, 2.0**-120
+        return kernel.Candidates(norms, k, CROWD * (k + 32), m * half_unit, m * underflow)
 
     def _ordered(self, found: Any, X: FloatArray, k: int) -> tuple[Nearest, BoolArray]:
         distinct, threads = self._distinct, thread_count(len(X) * k * X.shape[1])
@@ -346,18 +278,9 @@ class ProductSearch:
 
 
 class CodedRows:
-    """Find the nearest of some rows, or others as near as make no difference.
+    """Find the nearest of different rows, or others as near as make no difference.
 
-    Parameters
-    ----------
-    distinct : Distinct
-        The rows to find, all different.
-    cells : Partition
-        Which of them to look at.
-    frame : CentredUnit
-        Where they lie.
-    leading : Leading
-        The directions that tell candidates.
+    Candidates are found by their coordinates in the `leading` directions.
     """
 
     def __init__(
@@ -393,14 +316,17 @@ class CodedRows:
             codes, scales, norms, rows = x
             part = codes[some], scales[some], norms[some], rows[some]
             (squares[some], index[some]), crowded[some] = search(part, looked_at, k)
-        # Nothing was said of these, and nobody may read what stood there.
+        # These have no answer, and nobody may read what was in this memory.
         squares[crowded], index[crowded] = np.inf, 0
         return (squares, index), crowded
 
     def _measured(self, X: FloatArray, norms: FloatArray, nearest: Nearest) -> Nearest:
-        """Return squares in units of the rows; measure the small ones in double precision."""
+        """Return squares in units of the rows; measure the small ones in double precision.
+
+        Distances in single precision are then right to about 1e-5.
+        """
         squares, index = nearest
-        is_near = squares < NEAR * norms[:, None]
+        is_near = squares < 1e-5 * norms[:, None]
         squares *= self._frame.unit**2
         if not is_near.any():
             return squares, index
@@ -424,7 +350,7 @@ class CodedRows:
 
     def _by_kernel(self, x: Coded, looked_at: IntArray, k: int) -> tuple[Nearest, BoolArray]:
         assert kernel is not None
-        n_looked_at = _length(looked_at)
+        n_looked_at = int((looked_at[:, 1] - looked_at[:, 0]).sum())
         size = min(k + SPARE, n_looked_at)
         members = self._distinct.starts, self._distinct.numbers
         work = len(x[0]) * n_looked_at
@@ -439,7 +365,7 @@ class CodedRows:
         size = min(k + SPARE, len(rows))
         squares, index = np.empty((len(x[0]), k)), np.empty((len(x[0]), k), dtype=np.intp)
         crowded = np.zeros(len(x[0]), dtype=bool)
-        for block in cut(0, len(x[0]), max(1, VALUES_AT_ONCE // len(rows))):
+        for block in cut(0, len(x[0]), max(1, 2**22 // len(rows))):
             values = self._values(x, block, rows)
             for i, line in enumerate(values, block.start):
                 near = rows[line <= _limit(np.partition(line, size - 1)[size - 1], x[2][i])]
@@ -472,7 +398,7 @@ class CodedRows:
         codes, scales = np.empty((n, self._leading.size), np.int16), np.empty(n, np.float32)
         norms, single = np.empty(n), np.empty((n, m), np.float32)
         is_far = np.empty(n, dtype=bool)
-        for block in cut(0, n, ROWS_AT_ONCE):
+        for block in cut(0, n, 2048):
             rows, norms[block] = self._frame.scaled(X[block])
             is_far[block] = ~(norms[block] <= LARGEST_NORM)
             rows[is_far[block]] = 0.0
@@ -491,8 +417,8 @@ def _limit(value: np.float32, norm: float) -> np.float32:
 
 def _gaps(x: SingleArray, Y: SingleArray) -> FloatArray:
     """Return ``|x - y|^2`` in single precision, each in 32 sums that are added up by halves."""
-    squares = np.square(np.pad(Y - x, ((0, 0), (0, -len(x) % LANES)))).reshape(len(Y), -1, LANES)
-    sums = np.zeros((len(Y), LANES), dtype=np.float32)
+    squares = np.square(np.pad(Y - x, ((0, 0), (0, -len(x) % 32)))).reshape(len(Y), -1, 32)
+    sums = np.zeros((len(Y), 32), dtype=np.float32)
     for step in range(squares.shape[1]):
         sums += squares[:, step]
     while sums.shape[1] > 1:
@@ -501,16 +427,15 @@ def _gaps(x: SingleArray, Y: SingleArray) -> FloatArray:
     return sums[:, 0].astype(np.float64)
 
 
-def _length(ranges: IntArray) -> int:
-    return int((ranges[:, 1] - ranges[:, 0]).sum())
+def _panels(coded: Coded) -> tuple[CodeArray, SingleArray, SingleArray, SingleArray]:
+    """Return codes in panels of 16 rows, with scales and squares of rows up to a full panel.
 
-
-def _panels(coded: Coded) -> tuple[NDArray[np.int16], SingleArray, SingleArray, SingleArray]:
-    """Return codes in panels, with scales and squares of rows up to a full panel."""
+    In a panel the codes of the rows lie together, two columns at a time.
+    """
     codes, scales, norms, rows = coded
     n, p = codes.shape
-    more = -n % PANEL
-    panels = np.pad(codes, ((0, more), (0, 0))).reshape(-1, PANEL, p // 2, 2)
+    more = -n % 16
+    panels = np.pad(codes, ((0, more), (0, 0))).reshape(-1, 16, p // 2, 2)
     return (
         np.ascontiguousarray(panels.transpose(0, 2, 1, 3)),
         np.pad(scales, (0, more)),

@@ -12,12 +12,6 @@ from numpy.typing import NDArray
 
 from ocfuse.arrays import FloatArray
 
-#: A norm of one may come out larger by this much.
-ROUNDING = 1e-9
-
-#: From here on d^(1/p) rounds to 1: the ball is the cube of p = inf.
-CUBE = 1e17
-
 #: Far more than any projection needs (about 10, at worst 50).
 MAX_NEWTON = 200
 
@@ -40,15 +34,10 @@ def lp_norm(x: FloatArray, p: FloatArray | float) -> FloatArray:
 
 @dataclass(frozen=True)
 class LpBall:
-    """The set of w with ``||w||_p <= 1`` and, where asked, ``w >= 0``.
+    """The set of w with ``||w||_p <= 1`` and, if `nonneg`, ``w >= 0``.
 
-    Parameters
-    ----------
-    p : float or ndarray of shape (m,)
-        Norm, from 1 to inf; an array holds one norm per problem, and the
-        methods then take arrays of shape (m, d).
-    nonneg : bool, default=False
-        Keep only the non-negative part of the ball.
+    p is from 1 to inf; an array (m,) holds one norm per problem, and the methods then take
+    arrays of shape (m, d).
     """
 
     p: FloatArray | float
@@ -63,8 +52,8 @@ class LpBall:
         return lp_norm(w, self.p)
 
     def contains(self, w: FloatArray) -> NDArray[np.bool_]:
-        """Tell whether w lies in the ball, to rounding."""
-        inside = self.norm(w) <= 1.0 + ROUNDING
+        """Return whether w lies in the ball, to rounding."""
+        inside = self.norm(w) <= 1.0 + 1e-9
         return np.asarray(inside & (w >= 0).all(axis=-1) if self.nonneg else inside)
 
     def dual_norm(self, v: FloatArray) -> FloatArray:
@@ -96,15 +85,14 @@ class LpBall:
         rows = np.abs(x).reshape(-1, x.shape[-1])
         with np.errstate(over="ignore"):
             outside = lp_norm(rows, p) > 1.0
-        families = (
-            (p == 1.0, _onto_simplex),
-            ((p > 1.0) & (p < CUBE), _onto_sphere),
-            (p >= CUBE, _onto_cube),
-        )
-        for member, onto in families:
-            chosen = member & outside
-            if chosen.any():
-                rows[chosen] = onto(rows[chosen], p[chosen, np.newaxis])
+        is_cube = p >= 1e17  # there d^(1/p) rounds to 1, as with p = inf
+        simplex, sphere = outside & (p == 1.0), outside & (p > 1.0) & ~is_cube
+        if simplex.any():
+            rows[simplex] = _onto_simplex(rows[simplex])
+        if sphere.any():
+            rows[sphere] = _onto_sphere(rows[sphere], p[sphere, np.newaxis])
+        cube = outside & is_cube
+        rows[cube] = np.minimum(rows[cube], 1.0)
         return np.asarray(np.copysign(rows.reshape(x.shape), x))
 
     def _reachable(self, v: FloatArray) -> FloatArray:
@@ -112,7 +100,7 @@ class LpBall:
         return np.maximum(v, 0.0) if self.nonneg else v
 
 
-def _onto_simplex(x: FloatArray, p: FloatArray) -> FloatArray:
+def _onto_simplex(x: FloatArray) -> FloatArray:
     """Project rows x >= 0 from outside the ball of p = 1."""
     # A common shift changes nothing on the simplex, and this one keeps the
     # differences between large entries exact.
@@ -121,11 +109,6 @@ def _onto_simplex(x: FloatArray, p: FloatArray) -> FloatArray:
     threshold = (np.cumsum(falling, axis=-1) - 1.0) / np.arange(1, x.shape[-1] + 1)
     n_kept = np.sum(falling > threshold, axis=-1, keepdims=True)
     return np.maximum(x - np.take_along_axis(threshold, n_kept - 1, axis=-1), 0.0)
-
-
-def _onto_cube(x: FloatArray, p: FloatArray) -> FloatArray:
-    """Project rows x >= 0 from outside the ball of p = inf."""
-    return np.minimum(x, 1.0)
 
 
 def _onto_sphere(x: FloatArray, p: FloatArray) -> FloatArray:

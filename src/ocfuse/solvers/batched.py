@@ -11,18 +11,12 @@ from ocfuse.solvers.method import MANY_SAMPLES, Forecast, Method, SolverSettings
 from ocfuse.solvers.problem import Problem
 from ocfuse.solvers.solution import BatchSolution, BestPairs, Status
 
-#: A sample whose hinge can never exceed this share of the weight is left out. It
-#: changes nothing, and would still shorten the steps of the interior point.
-NEGLIGIBLE = 1e-30
-#: Bytes of gathered margins that one block of problems may take.
-BLOCK_BYTES = 2**24
-
 
 def solve_numpy(problem: Problem, settings: SolverSettings) -> BatchSolution:
     """Solve every problem, block by block."""
     m, k, d = problem.n_problems, problem.n_samples, problem.n_columns
     answer = BatchSolution.empty(m, k, d)
-    size = max(1, BLOCK_BYTES // (8 * k * d))
+    size = max(1, 2**24 // (8 * k * d))  # bytes of gathered margins
     for begin in range(0, m, size):
         rows = np.arange(begin, min(begin + size, m))
         _solve_block(problem.take(rows), rows, settings, answer)
@@ -35,7 +29,9 @@ def _solve_block(
     A = block.gather()
     scale = np.where(block.total > 0, block.total, 1.0)
     c = block.c / scale[:, np.newaxis]
-    absent = c * (1.0 + np.abs(A).sum(axis=2)) < NEGLIGIBLE
+    # A sample whose hinge can never exceed this share of the weight changes nothing, and would
+    # still shorten the steps of the interior point.
+    absent = c * (1.0 + np.abs(A).sum(axis=2)) < 1e-30
     if absent.any():
         A, c = np.where(absent[:, :, np.newaxis], 0.0, A), np.where(absent, 0.0, c)
     outcome, method = _run(A, c, block.ball(), settings)

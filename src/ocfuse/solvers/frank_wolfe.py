@@ -31,17 +31,6 @@ from ocfuse.solvers.ball import LpBall
 from ocfuse.solvers.method import Forecast
 from ocfuse.solvers.solution import PRIMAL_FLOOR, BestPairs, Pair, Status
 
-#: The smoothing never falls below this, so that it can be divided by.
-SHARPEST = 1e-12
-#: A gap below this share of the allowed one that is still not proved never will be:
-#: rounding hides it.
-DROWNED = 0.5
-#: Share of the gap that the newest gradient alone must close to start anew; the
-#: average, which is sure to converge, is not given up for less.
-PROGRESS = 0.1
-#: Share of its first slope to which the line search brings the slope.
-LINE_PRECISION = 1e-2
-
 
 @dataclass
 class Segment:
@@ -71,22 +60,18 @@ class Segment:
         return Segment(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
-def smoothing_width(n_iter: int, at: Segment) -> FloatArray:
-    """Return the smoothing: half of the gap, and everything at the start."""
-    gap = np.full_like(at.primal, 2.0) if n_iter == 0 else at.primal - at.dual
-    return np.maximum(0.5 * gap, SHARPEST)
-
-
 def activity(m: FloatArray, smoothing: FloatArray) -> FloatArray:
     """Return the derivative of the smoothed hinge, from 0 (idle) to 1 (active)."""
     return np.clip((1.0 - m) / smoothing, 0.0, 1.0)
 
 
-def line_search(c: FloatArray, m: FloatArray, dm: FloatArray, smoothing: FloatArray) -> FloatArray:
+def line_search(
+    c: FloatArray, m: FloatArray, dm: FloatArray, smoothing: FloatArray, precision: float = 1e-2
+) -> FloatArray:
     """Minimise the smoothed hinge over m + step dm, 0 <= step <= 1.
 
     The slope is piecewise linear in the step, so Newton steps inside a shrinking
-    bracket end at the exact minimum.
+    bracket end at the exact minimum, or where the slope is the share `precision` of the first.
     """
     push = c * dm
     first = np.abs(np.sum(push * activity(m, smoothing), axis=1, keepdims=True))
@@ -99,7 +84,7 @@ def line_search(c: FloatArray, m: FloatArray, dm: FloatArray, smoothing: FloatAr
         bend = np.sum(np.where(inside, push * dm, 0.0), axis=1, keepdims=True) / smoothing
         falling = slope < 0.0
         low, high = np.where(falling, step, low), np.where(falling, high, step)
-        open_ = (np.abs(slope) > LINE_PRECISION * first) & (low < high)
+        open_ = (np.abs(slope) > precision * first) & (low < high)
         if not open_.any():
             break
         newton = step - np.divide(slope, bend, out=np.full_like(slope, np.inf), where=bend > 0)
@@ -114,7 +99,8 @@ def steer(
     """Return the dual variables to follow, A' of them, their bound and their age.
 
     They are the average with the newest gradient or, where that alone proves more
-    than ever or nothing is to be kept, the newest gradient.
+    than ever or nothing is to be kept, the newest gradient. The average, which is sure to
+    converge, is not given up unless the newest gradient closes a tenth of the gap.
     """
     v = (newest[:, np.newaxis, :] @ A)[:, 0, :]
     blend = 2.0 / (at.age + 2.0)
@@ -122,7 +108,7 @@ def steer(
     averaged_v = at.v + blend * (v - at.v)
     alone = (newest.sum(axis=1) - ball.dual_norm(v))[:, np.newaxis]
     together = (average.sum(axis=1) - ball.dual_norm(averaged_v))[:, np.newaxis]
-    progress = alone > at.dual + PROGRESS * (at.primal - at.dual)
+    progress = alone > at.dual + 0.1 * (at.primal - at.dual)
     anew = ((alone >= together) & progress) | (not keep)
     return (
         np.where(anew, newest, average),
@@ -136,7 +122,9 @@ def iterate_once(
     A: FloatArray, c: FloatArray, ball: LpBall, at: Segment, n_iter: int, paper: bool
 ) -> Segment:
     """Take one step from every problem's point, after `n_iter` of them."""
-    smoothing = smoothing_width(n_iter, at)
+    # Half of the gap, and everything at the start; never so little that it cannot be divided by.
+    gap = np.full_like(at.primal, 2.0) if n_iter == 0 else at.primal - at.dual
+    smoothing = np.maximum(0.5 * gap, 1e-12)
     newest = c * (at.m < 1.0 if paper else activity(at.m, smoothing))
     average, v, bound, age = steer(A, ball, at, newest, keep=not paper)
     alpha = np.where(bound > at.dual, average, at.alpha)
@@ -160,29 +148,9 @@ def frank_wolfe(
     paper: bool = False,
     forecast: Forecast | None = None,
 ) -> BestPairs:
-    """Solve a block of problems whose sample weights sum to one.
+    """Solve a block of problems whose sample weights sum to one, or are zero.
 
-    Parameters
-    ----------
-    A : ndarray of shape (m, k, d)
-        Margins.
-    c : ndarray of shape (m, k)
-        Sample weights; every row sums to one, or is zero.
-    ball : LpBall
-        The constraint, with one p per problem.
-    tol : float
-        Relative gap to reach.
-    max_iter : int
-        Iterations allowed.
-    paper : bool, default=False
-        Run the paper's variant.
-    forecast : Forecast, optional
-        Give a problem up as soon as this finds it hopeless.
-
-    Returns
-    -------
-    Outcome
-        The best pair found for every problem, and how it ended.
+    A problem is given up as soon as the forecast, if there is one, finds it hopeless.
     """
     at = Segment.start(A, c)
     outcome = BestPairs.nothing(A, c, ball)
@@ -202,7 +170,8 @@ def frank_wolfe(
             outcome.update(active[look], pair, tol)
         outcome.n_iter[active] = n_iter + 1
         solved = outcome.status[active] == Status.SOLVED
-        drowned = ~solved & (lost | (gap <= DROWNED * allowed))
+        # A gap so far below the allowed one that is not proved is hidden by rounding.
+        drowned = ~solved & (lost | (gap <= 0.5 * allowed))
         outcome.status[active[drowned]] = Status.NUMERICAL_TROUBLE
         going = np.flatnonzero(~(hopeless | solved | drowned))
         if going.size < active.size:

@@ -32,26 +32,6 @@ from ocfuse.arrays import FloatArray
 from ocfuse.solvers.ball import LpBall
 from ocfuse.solvers.solution import PRIMAL_FLOOR, BestPairs, Pair, Status
 
-#: Share of the way to the boundary that one step may go.
-STEP_TO_BOUNDARY = 0.995
-#: Share of the predictor's primal step at which its outcome is looked at.
-LOOK_AHEAD = 0.99
-#: Below this step the curvature would be measured in rounding errors.
-SHORTEST_LOOK = 1e-3
-#: A step that leaves less than this share of a curved slack is shortened.
-SLACK_KEPT = 1e-3
-#: Complementarity, in units of the tolerance, below which a certificate is tried.
-CERTIFY_BELOW = 4.0
-#: A total margin |A'c| beyond this starts further out, so that the residual in w
-#: and the complementarity begin in proportion.
-ORDINARY = 10.0
-#: Steps shorter than this make no progress.
-SHORTEST_STEP = 1e-12
-
-#: Pivots below this share of the matrix's largest diagonal entry are noise.
-PIVOT_FLOOR = 1e-30
-HUGE_PIVOT = 1e128
-
 
 @dataclass
 class Lifted:
@@ -115,8 +95,10 @@ class Iterate:
     def start(cls, lifted: Lifted) -> "Iterate":
         """Return the cold start: the middle of the ball, mu = 1/2 or in scale with A'c."""
         m, _, d = lifted.A.shape
+        # A total margin |A'c| beyond 10 starts further out, so that the residual in w and the
+        # complementarity begin in proportion.
         pull = np.abs(lifted.total(np.ones(lifted.c.shape))).max(axis=1, keepdims=True)
-        scale = np.maximum(1.0, pull / ORDINARY)
+        scale = np.maximum(1.0, pull / 10.0)
         om, mu = lifted.om, 0.5 * scale
         t = np.full((m, d), 0.9 / d)
         radius = lifted.radius(t)
@@ -274,12 +256,12 @@ def advance(
 
 
 def keep_slack(lifted: Lifted, it: Iterate, d: Iterate, step: FloatArray) -> FloatArray:
-    """Shorten a primal step until the curved slacks stay positive."""
+    """Shorten a primal step until it leaves at least 0.001 of every curved slack."""
     for _ in range(40):
         w, radius = it.w + step * d.w, lifted.radius(it.t + step * d.t)
         left = np.minimum(
-            (radius - w - SLACK_KEPT * it.s_plus).min(axis=1, keepdims=True),
-            (lifted.signed * radius + w - SLACK_KEPT * it.s_minus).min(axis=1, keepdims=True),
+            (radius - w - 1e-3 * it.s_plus).min(axis=1, keepdims=True),
+            (lifted.signed * radius + w - 1e-3 * it.s_minus).min(axis=1, keepdims=True),
         )
         if np.all(left > 0):
             break
@@ -287,27 +269,23 @@ def keep_slack(lifted: Lifted, it: Iterate, d: Iterate, step: FloatArray) -> Flo
     return step
 
 
-def curvature(
-    lifted: Lifted, it: Iterate, aff: Iterate, trial: Iterate, step: FloatArray, G: FloatArray
-) -> FloatArray:
-    """Return by how much a full predictor step bends the radius t^(1/p)."""
-    bent = lifted.radius(trial.t) - lifted.radius(it.t) - step * G * aff.t
-    return np.asarray(bent / np.maximum(step, SHORTEST_LOOK) ** 2)
-
-
 def iterate_once(lifted: Lifted, it: Iterate) -> tuple[Iterate, FloatArray]:
     """Take one predictor-corrector step; return the new point and its length."""
     newton = NewtonSystem(lifted, it)
     gap = it.complementarity(lifted.c)
     aff = newton.direction(predictor_targets(it))
-    look = keep_slack(lifted, it, aff, LOOK_AHEAD * longest_step(primal_pairs(it, aff)))
+    look = keep_slack(lifted, it, aff, 0.99 * longest_step(primal_pairs(it, aff)))
     trial = advance(lifted, it, aff, look, longest_step(dual_pairs(it, aff)))
     sigma = np.clip((trial.complementarity(lifted.c) / gap) ** 3, 1e-3, 1.0)
-    bend = curvature(lifted, it, aff, trial, look, newton.G)
+    # By how much a full predictor step bends the radius t^(1/p); a shorter look would measure
+    # rounding errors.
+    bent = lifted.radius(trial.t) - lifted.radius(it.t) - look * newton.G * aff.t
+    bend = bent / np.maximum(look, 1e-3) ** 2
     targets = corrector_targets(lifted, it, aff, sigma * gap / lifted.weight, bend)
     d = newton.direction(targets)
-    primal = np.minimum(1.0, STEP_TO_BOUNDARY * longest_step(primal_pairs(it, d)))
-    dual = np.minimum(1.0, STEP_TO_BOUNDARY * longest_step(dual_pairs(it, d)))
+    # One step may go 0.995 of the way to the boundary.
+    primal = np.minimum(1.0, 0.995 * longest_step(primal_pairs(it, d)))
+    dual = np.minimum(1.0, 0.995 * longest_step(dual_pairs(it, d)))
     primal = keep_slack(lifted, it, d, primal)
     return advance(lifted, it, d, primal, dual), np.maximum(primal, dual)[:, 0]
 
@@ -325,26 +303,7 @@ def best_pair(lifted: Lifted, it: Iterate) -> Pair:
 def interior_point(
     A: FloatArray, c: FloatArray, ball: LpBall, tol: float, max_iter: int
 ) -> BestPairs:
-    """Solve a block of problems whose sample weights sum to one.
-
-    Parameters
-    ----------
-    A : ndarray of shape (m, k, d)
-        Margins.
-    c : ndarray of shape (m, k)
-        Sample weights; every row sums to one, or is zero.
-    ball : LpBall
-        The constraint, with one p per problem.
-    tol : float
-        Relative gap to reach.
-    max_iter : int
-        Iterations allowed.
-
-    Returns
-    -------
-    Outcome
-        The best pair found for every problem, and how it ended.
-    """
+    """Solve a block of problems whose sample weights sum to one, or are zero."""
     lifted = Lifted.of(A, c, ball)
     it = Iterate.start(lifted)
     outcome = BestPairs.nothing(A, c, ball)
@@ -355,8 +314,9 @@ def interior_point(
             gap = it.complementarity(lifted.c)[:, 0]
             primal = np.sum(lifted.c * np.maximum(0.0, 1.0 - it.m), axis=1)
         lost = ~np.isfinite(gap + primal)
-        stuck = lost | (length < SHORTEST_STEP)
-        close = gap <= CERTIFY_BELOW * tol * np.maximum(primal, PRIMAL_FLOOR)
+        stuck = lost | (length < 1e-12)
+        # A certificate is tried a little before the complementarity reaches the tolerance.
+        close = gap <= 4.0 * tol * np.maximum(primal, PRIMAL_FLOOR)
         look = np.flatnonzero((close | stuck | (n_iter == max_iter)) & ~lost)
         if look.size:
             outcome.update(active[look], best_pair(lifted.take(look), it.take(look)), tol)
@@ -376,9 +336,10 @@ def interior_point(
 def factorise(K: FloatArray) -> FloatArray:
     """Return L with L L' = K, shape (m, d, d); the upper triangle is undefined."""
     L = K.copy()
-    floor = PIVOT_FLOOR * np.einsum("mii->mi", K).max(axis=1)
+    # Pivots below this share of the matrix's largest diagonal entry are noise.
+    floor = 1e-30 * np.einsum("mii->mi", K).max(axis=1)
     for j in range(K.shape[1]):
-        pivot = np.where(L[:, j, j] > floor, L[:, j, j], HUGE_PIVOT)
+        pivot = np.where(L[:, j, j] > floor, L[:, j, j], 1e128)
         L[:, j:, j] /= np.sqrt(pivot)[:, np.newaxis]
         L[:, j, j] = np.sqrt(pivot)
         below = L[:, j + 1 :, j]

@@ -20,11 +20,6 @@ from ocfuse.exceptions import InvalidInputError
 #: From this many samples on the objective is smooth in effect, and the gap falls
 #: by a factor per iteration, not by a power of their number.
 MANY_SAMPLES = 256
-#: If the second iteration leaves more than this share of the first gap, no smooth
-#: objective has shown itself.
-STANDSTILL = 0.8
-#: A large p says less against Frank-Wolfe then.
-SMOOTH_PRIOR = 16.0
 
 
 class Method(IntEnum):
@@ -80,7 +75,7 @@ class SolverSettings:
 
     @property
     def may_retry(self) -> bool:
-        """Tell whether a problem that the kernel did not solve is worth another try."""
+        """Whether a problem that the kernel did not solve is worth another try."""
         by_interior_point = self.method in (Method.AUTO, Method.INTERIOR_POINT)
         return by_interior_point and self.max_iter is None
 
@@ -112,7 +107,7 @@ class Forecast:
     def is_hopeless(
         self, n_iter: int, gap: FloatArray, allowed: FloatArray, p: FloatArray
     ) -> NDArray[np.bool_]:
-        """Tell which problems will need too many iterations.
+        """Return which problems will need too many iterations.
 
         Iterations already made are spent: what counts is what is left, as long as
         the whole does not become much too long.
@@ -124,9 +119,11 @@ class Forecast:
             if self.is_smooth and n_iter > 1:
                 rate = np.log(self.reference / gap) / (n_iter - self.begin)
                 needed = np.fmin(needed, n_iter + np.log(gap / allowed) / rate)
-            prior = np.minimum(p - 1.0, SMOOTH_PRIOR) if self.is_smooth else p - 1.0
+            # A large p says less against Frank-Wolfe if the objective is smooth.
+            prior = np.minimum(p - 1.0, 16.0) if self.is_smooth else p - 1.0
             needed = needed * (1.0 + prior / n_iter**2)
-        stands = gap > STANDSTILL * self.reference
+        # If the second iteration leaves so much of the first gap, it is not smooth.
+        stands = gap > 0.8 * self.reference
         if n_iter == 2 * self.begin:
             self.reference, self.begin = gap, n_iter
         if self.is_smooth and n_iter < 3:

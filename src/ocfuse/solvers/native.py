@@ -23,20 +23,15 @@ except ImportError as error:  # built, but for another system
 
 #: The kernel's mark for a problem that it lost to rounding.
 LOST = 3
-#: Gathered margins per thread that make starting one worth while.
-MARGINS_PER_THREAD = 12_800
-#: Problems of more margins, or of more samples, fill the vector lanes by themselves
-#: (measured: the margins of four problems must stay in a core's own cache).
-MOST_MARGINS, MOST_SAMPLES = 8192, 256
 
 
 def is_available() -> bool:
-    """Tell whether the compiled kernel was built."""
+    """Return whether the compiled kernel was built."""
     return kernel is not None
 
 
 def describe() -> str:
-    """Say in one line which kernel runs."""
+    """Return one line that says which kernel runs."""
     if kernel is None:
         return (
             f"{reason}; the NumPy twin serves, several times slower "
@@ -52,17 +47,20 @@ def thread_count(problem: Problem, n_threads: int | None) -> int:
     """
     if n_threads is None:
         n_threads = allowed_threads()
-    work = problem.n_problems * problem.n_samples * problem.n_columns // MARGINS_PER_THREAD
+    # So many gathered margins make starting a thread worth while.
+    work = problem.n_problems * problem.n_samples * problem.n_columns // 12_800
     return max(1, min(n_threads, problem.n_problems, work))
 
 
 def rides_together(problem: Problem) -> bool:
-    """Tell whether problems of this shape are solved one per vector lane.
+    """Return whether problems of this shape are solved one per vector lane.
 
-    The number of problems plays no part, so that an answer does not depend on it.
+    Larger ones fill the lanes by themselves (measured: the margins of four problems must stay
+    in a core's own cache). The number of problems plays no part, so that an answer does not
+    depend on it.
     """
     k = problem.n_samples
-    return k <= MOST_SAMPLES and k * problem.n_columns <= MOST_MARGINS
+    return k <= 256 and k * problem.n_columns <= 8192
 
 
 def solve_native(

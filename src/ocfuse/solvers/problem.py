@@ -11,11 +11,6 @@ from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.solvers.ball import LpBall
 from ocfuse.validation import require_finite
 
-#: Below this the gap drowns in rounding.
-SMALLEST_TOL = 1e-12
-#: What the compiled kernel can count.
-MOST_ITERATIONS = 2**31 - 1
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -26,28 +21,14 @@ class Problem:
         minimise  sum_i c_li max(0, 1 - a_i.w)   subject to  ||w||_p_l <= 1
 
     A single global problem is the case m = 1, k = n.
-
-    Parameters
-    ----------
-    A : ndarray of shape (n, d)
-        Margins ``y_i s_i``.
-    index : ndarray of shape (m, k)
-        The samples of each problem, as rows of `A`.
-    c : ndarray of shape (m, k)
-        Sample weights, not negative.
-    p : ndarray of shape (m,)
-        Norm of each problem, from 1 to inf.
-    nonneg : bool
-        Ask for ``w >= 0`` too.
     """
 
-    A: FloatArray
-    index: NDArray[np.int64]
-    c: FloatArray
-    p: FloatArray
-    nonneg: bool = False
-    #: sum of the sample weights of each problem, shape (m,)
-    total: FloatArray = field(init=False)
+    A: FloatArray  # (n, d), margins y_i s_i
+    index: NDArray[np.int64]  # (m, k), the samples of each problem, as rows of A
+    c: FloatArray  # (m, k), sample weights, not negative
+    p: FloatArray  # (m,), from 1 to inf
+    nonneg: bool = False  # ask for w >= 0 too
+    total: FloatArray = field(init=False)  # (m,), sums of the sample weights
 
     def __post_init__(self) -> None:
         """Derive the totals and refuse weights whose sum overflows."""
@@ -134,9 +115,9 @@ def check_tol(tol: Any) -> float:
     """Return a tolerance that a certificate in double precision can reach."""
     is_number = isinstance(tol, int | float | np.integer | np.floating)
     number = float(tol) if is_number else np.nan
-    if not (SMALLEST_TOL <= number < np.inf):
+    if not (1e-12 <= number < np.inf):  # a smaller gap drowns in rounding
         raise InvalidInputError(
-            f"tol must be a number of at least {SMALLEST_TOL:g}, such as 1e-4. Got tol={tol!r}."
+            f"tol must be a number of at least 1e-12, such as 1e-4. Got tol={tol!r}."
         )
     return number
 
@@ -149,7 +130,7 @@ def check_max_iter(max_iter: int | None) -> int | None:
         raise InvalidInputError(
             f"max_iter must be a positive integer or None. Got max_iter={max_iter!r}."
         )
-    return min(int(max_iter), MOST_ITERATIONS)
+    return min(int(max_iter), 2**31 - 1)  # what the compiled kernel can count
 
 
 def _margins(S: ArrayLike, y: ArrayLike) -> FloatArray:
@@ -209,19 +190,13 @@ def _norms(p: ArrayLike, m: int) -> FloatArray:
 def _real(values: ArrayLike, name: str) -> FloatArray:
     try:
         array = np.asarray(values)
-        if array.dtype.kind in "cOSUVmM":
-            array = _from_objects(array, name)
+        if array.dtype.kind in "cSUVmM":
+            raise InvalidTypeError(f"{name} must hold real numbers. Got dtype {array.dtype}.")
         return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidTypeError(f"{name} must hold real numbers. {error}.") from None
-
-
-def _from_objects(array: NDArray[Any], name: str) -> FloatArray:
-    if array.dtype.kind != "O":
-        raise InvalidTypeError(f"{name} must hold real numbers. Got dtype {array.dtype}.")
-    return array.astype(np.float64)
 
 
 def _require_shape(array: FloatArray, shape: tuple[int, ...], name: str, meaning: str) -> None:

@@ -150,7 +150,7 @@ class Certificate(NamedTuple):
     rounding: FloatArray  #: what rounding may hide, in the units of the gap
 
     def proves(self, tol: float) -> NDArray[np.bool_]:
-        """Tell for which pairs the gap is at most `tol`, whatever rounding did."""
+        """Return for which pairs the gap is at most `tol`, whatever rounding did."""
         return np.asarray(self.gap + self.rounding <= tol)
 
 
@@ -159,25 +159,10 @@ def certify(
 ) -> Certificate:
     """Return the certificate of (w, alpha), computed from the data alone.
 
-    Parameters
-    ----------
-    A : ndarray of shape (..., k, d)
-        Margins ``y_i s_i``.
-    c : ndarray of shape (..., k)
-        Sample weights.
-    ball : LpBall
-        The constraint; its p is a scalar or has the leading shape of `A`.
-    w : ndarray of shape (..., d)
-        Weights inside the ball.
-    alpha : ndarray of shape (..., k)
-        Dual variables inside the box [0, c].
-
-    Returns
-    -------
-    Certificate
-        ``gap = (P - D) / max(P, 1e-3 sum(c))``, never below 0; inf where w is
-        outside the ball or alpha outside the box, which proves nothing, or where
-        D exceeds P by more than rounding, which cannot be.
+    Shapes are (..., k, d) for A, (..., d) for w and (..., k) for c and alpha; p of the ball is a
+    scalar or has the leading shape. ``gap = (P - D) / max(P, 1e-3 sum(c))`` is never below 0; it
+    is inf where w is outside the ball or alpha outside the box, which proves nothing, or where D
+    exceeds P by more than rounding, which cannot be.
     """
     margins = (A @ w[..., np.newaxis])[..., 0]
     v = (alpha[..., np.newaxis, :] @ A)[..., 0, :]
@@ -233,7 +218,7 @@ class Pair:
         return cls(w, alpha, certify(A, c, ball, w, alpha))
 
     def is_better_than(self, other: "Pair") -> NDArray[np.bool_]:
-        """Tell where this pair has the smaller gap or, tied, the smaller value."""
+        """Return where this pair has the smaller gap or, tied, the smaller value."""
         mine, theirs = self.certificate, other.certificate
         tied = (mine.gap == theirs.gap) & (mine.primal < theirs.primal)
         return np.asarray((mine.gap < theirs.gap) | tied)
@@ -268,7 +253,7 @@ class BestPairs:
         )
 
     def update(self, rows: NDArray[np.intp], found: Pair, tol: float) -> NDArray[np.bool_]:
-        """Take over what is better, mark what is proved, tell what was taken."""
+        """Take over what is better, mark what is proved, return what was taken."""
         mine = Pair(
             self.pair.w[rows],
             self.pair.alpha[rows],

@@ -1,4 +1,4 @@
-"""The public door: check, choose the kernel, solve, warn."""
+"""`solve` and `solve_batch`: check, choose the kernel, solve, warn."""
 
 import warnings
 from typing import Literal
@@ -193,7 +193,7 @@ def _run(
 
 
 def _advice(settings: SolverSettings) -> str:
-    """Say what to do about a gap that stayed open."""
+    """Return what to do about a gap that stayed open."""
     if settings.max_iter is not None:
         return "Raise max_iter or tol."
     if settings.method is Method.AUTO:

@@ -159,7 +159,7 @@ def test_what_is_said_of_a_crowd_is_not_read(build, monkeypatch):
     monkeypatch.setattr(CodedRows, name, leaves_anything)
     Y = made_rows(3000)
     # Rows that are not among those by which directions are tried.
-    crowd = [i for i in range(1000) if i % (3000 // quantised.ROWS_TO_TRY + 1)]
+    crowd = [i for i in range(1000) if i % (3000 // 128 + 1)]
     Y[crowd] = 5.0 * Y[1] + 1e-9 * Y[crowd]
     rows = NeighbourIndex(Y)
     assert isinstance(rows._products, CodedRows)

@@ -1,11 +1,27 @@
-"""The spectrum of a centred kernel, whole or in part, and rows left out of it."""
+"""The spectrum of a centred kernel, whole or in part, rows left out of it, inverses."""
 
 import numpy as np
 import pytest
 
 from ocfuse.detectors import kernel_algebra as module
 from ocfuse.detectors.gram import Gram
-from ocfuse.detectors.kernel_algebra import CholeskyInverse, SpectralInverse, centred_spectrum
+from ocfuse.detectors.kernel_algebra import (
+    CholeskyInverse,
+    SpectralInverse,
+    centred_spectrum,
+    eigenpairs,
+)
+
+
+@pytest.mark.parametrize("m", [1, 2, 30])
+def test_pairs_rebuild_the_matrix(m):
+    half = np.random.default_rng(m).normal(size=(m, m))
+    A = half + half.T
+    values, vectors = eigenpairs(A.copy(), overwrite=True)
+    assert np.all(np.diff(values) >= 0)
+    assert np.allclose((vectors * values) @ vectors.T, A)
+    again = eigenpairs(A)
+    assert np.array_equal(again[0], values)
 
 
 def kernel(n=120, m=5, width=0.5, seed=0):

@@ -1,15 +1,17 @@
-"""Blocks of near rows, and the Gaussian process that is exact within them."""
+"""The Gaussian process that is exact within blocks, and the soft sphere of many rows."""
 
 import numpy as np
 import pytest
 import skops.io
 from scipy.stats import ks_2samp
 from sklearn.base import clone
+from sklearn.svm import OneClassSVM
 
 from ocfuse.detectors.base import interleaved_folds, out_of_fold_scores
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.gram import Gram
-from ocfuse.detectors.landmarks import Blocks, Landmarks
+from ocfuse.detectors.landmark_models import SoftSphere
+from ocfuse.detectors.landmarks import Landmarks
 from ocfuse.detectors.pool import Pool
 from ocfuse.detectors.views import Whitened
 
@@ -70,40 +72,6 @@ class ByTheBook:
         return np.array([self.mean(k[i], known) for i, known in enumerate(others)])
 
 
-@pytest.mark.parametrize(("n", "most"), [(100, 100), (101, 100), (1000, 100), (999, 70), (2, 1)])
-def test_blocks_share_the_rows_evenly(n, most):
-    blocks = Blocks(rows(n), 6.0, most)
-    sizes = [len(part) for part in blocks.rows]
-    np.testing.assert_array_equal(np.sort(np.concatenate(blocks.rows)), np.arange(n))
-    assert len(sizes) == -(-n // most)
-    assert max(sizes) <= most
-    assert max(sizes) - min(sizes) <= np.log2(len(sizes)) + 1
-    np.testing.assert_array_equal(np.diff(blocks.starts), sizes)
-
-
-def test_a_row_belongs_to_the_block_that_it_was_put_in_alone_or_among_others():
-    X = rows(600, 5)
-    blocks = Blocks(X, 10.0, 50)
-    for j, part in enumerate(blocks.rows):
-        np.testing.assert_array_equal(blocks.of(X[part]), j)
-    Q = rows(300, 5, seed=1)
-    alone = [blocks.of(Q[i : i + 1])[0] for i in range(300)]
-    np.testing.assert_array_equal(blocks.of(Q), alone)
-    np.testing.assert_array_equal(saved(blocks).of(Q), alone)
-
-
-def test_rows_of_a_block_are_near_each_other():
-    X = rows(1000, 4)
-    within = [Gram(X[part]).reference.scale for part in Blocks(X, 8.0, 100).rows]
-    assert np.mean(within) < 0.6 * Gram(X).reference.scale
-
-
-def test_equal_rows_are_parted_too():
-    blocks = Blocks(np.full((90, 3), 0.7), 1.0, 20)
-    assert len(blocks.parts) == 5
-    assert blocks.of(np.full((4, 3), 0.7)).max() < 5
-
-
 def test_one_block_is_the_exact_process(monkeypatch):
     monkeypatch.setattr("ocfuse.detectors.landmarks.BLOCK_ROWS", 150)
     gram, query = Gram(rows(150)), rows(40, seed=1) * 1.5
@@ -159,3 +127,71 @@ def test_members_share_blocks_and_a_saved_pool_scores_alike():
     each = np.concatenate([pool.score_samples(Q[i : i + 1]) for i in range(30)])
     np.testing.assert_allclose(each, scores, rtol=1e-10)
     np.testing.assert_array_equal(saved(pool).score_samples(Q), scores)
+
+
+def coordinates(n, m=6, seed=0):
+    """Return rows of different lengths below 1."""
+    rng = np.random.default_rng(seed)
+    phi = np.abs(rng.normal(size=(n, m))) + 0.3
+    return phi * (rng.uniform(0.6, 0.95, n) / np.linalg.norm(phi, axis=1))[:, None]
+
+
+def kernel(phi):
+    K = phi @ phi.T
+    return K + np.diag(np.maximum(1.0 - K.diagonal(), 0.01))
+
+
+@pytest.mark.parametrize("nu", [0.02, 0.1, 0.5, 0.9])
+def test_the_dual_has_the_rest_of_each_row_on_its_diagonal(nu):
+    phi = coordinates(300)
+    sphere = SoftSphere(phi, nu)
+    solver = OneClassSVM(kernel="precomputed", nu=nu, tol=1e-10).fit(kernel(phi))
+    total = solver.dual_coef_.sum()
+    centre = solver.dual_coef_[0] @ phi[solver.support_] / total
+    np.testing.assert_allclose(sphere.centre, centre, rtol=1e-6)
+    assert sphere.level == pytest.approx(-solver.intercept_[0] / total, rel=1e-6)
+    np.testing.assert_array_equal(sphere.support, np.sort(solver.support_))
+
+
+def test_single_precision_moves_little():
+    phi = coordinates(2000, 30)
+    double, single = SoftSphere(phi, 0.1), SoftSphere(phi.astype(np.float32), 0.1)
+    np.testing.assert_allclose(single.centre, double.centre, atol=1e-5)
+    assert single.level == pytest.approx(double.level, abs=1e-5)
+
+
+def test_a_row_that_is_left_out_is_where_a_sphere_without_it_has_it():
+    phi = coordinates(400)
+    sphere = SoftSphere(phi, 0.1)
+    rows = phi[sphere.support] - sphere.middle
+    spans = np.einsum("sm,sm->s", rows, np.linalg.solve(sphere.factor @ sphere.factor.T, rows.T).T)
+    seen = phi[sphere.support] @ sphere.centre - sphere.level
+    left_out = seen - sphere.lost(slice(None), spans, spans)
+    expected = []
+    for row in sphere.support:
+        # the bound of the weights stays that of 400 rows
+        others = SoftSphere(np.delete(phi, row, axis=0), 0.1 * 400 / 399)
+        expected.append(phi[row] @ others.centre - others.level)
+    assert np.abs(left_out - expected).max() < 0.2 * np.abs(seen - expected).max()
+    assert np.corrcoef(left_out, expected)[0, 1] > 0.999
+
+
+@pytest.mark.parametrize(
+    "phi",
+    [
+        np.tile(coordinates(1), (50, 1)),
+        np.repeat(coordinates(5), 40, axis=0),
+        np.vstack([np.tile([[0.9, 0.0]], (99, 1)), [[0.0, 0.9]]]),
+        np.zeros((30, 2)),
+    ],
+    ids=["one", "five", "one and another", "none"],
+)
+@pytest.mark.parametrize("nu", [1e-4, 0.1, 0.2, 0.99])
+def test_equal_rows_and_hardly_any_outside(phi, nu):
+    sphere = SoftSphere(phi, nu)
+    solver = OneClassSVM(kernel="precomputed", nu=max(nu, 1 / len(phi)), tol=1e-10)
+    total = solver.fit(kernel(phi)).dual_coef_.sum()
+    centre = solver.dual_coef_[0] @ phi[solver.support_] / total
+    np.testing.assert_allclose(sphere.centre, centre, atol=1e-5)
+    spans = np.zeros(len(sphere.support))
+    assert np.isfinite(sphere.lost(slice(None), spans, spans)).all()
