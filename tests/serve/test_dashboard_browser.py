@@ -16,6 +16,7 @@ import pytest
 
 from ocfuse.serve.database import Choice
 from ocfuse.serve.event_store import EventStore
+from ocfuse.serve.samples import Sample
 from tests.serve.asking import connect, get
 from tests.serve.looking import PNG, TOKEN, Running, Watched
 
@@ -229,7 +230,7 @@ def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, brow
         page.locator("#link[data-state=reconnecting]").wait_for()
         page.get_by_role("heading", name="Not connected").wait_for()
         store = EventStore(service.events)
-        missed = [store.begin("plant", "line", 1.7e9 + i, -1.0) for i in range(3)]
+        missed = [store.begin(Sample("plant", "line", i, 1.7e9 + i, -1.0, 0.0)) for i in range(3)]
         store.end(missed[0])
         store.close()
         service.start()

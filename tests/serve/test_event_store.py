@@ -34,10 +34,14 @@ def store(tmp_path):
     store.close()
 
 
+def sample(model, stream, time, score, offset=0.0, **more):
+    return Sample(model, stream, 0, time, score, offset, **more)
+
+
 def fill(store, n, model="pump", **more):
     ids = []
     for i in range(n):
-        ids.append(store.begin(model, "line", 10.0 * i, -float(i), **more))
+        ids.append(store.begin(sample(model, "line", 10.0 * i, -float(i), **more)))
         store.end(ids[-1], 10.0 * i + 3)
     return ids
 
@@ -47,32 +51,43 @@ def ids_of(events):
 
 
 def test_an_event_from_begin_to_end(store, monkeypatch):
-    event = store.begin(
+    first = sample(
         "pump", "line", 10.0, -1.0, offset=0.1, p_value=0.01, local_p=2.0,
         contributions={"knn": 0.5, "gmm": -1.5}, thumbnail=PNG,
     )  # fmt: skip
+    event = store.begin(first)
     known = store.get(event)
     assert (known.state, known.begin, known.end, known.lowest) == ("open", 10.0, 10.0, -1.0)
     assert list(known.members) == ["gmm", "knn"]
     monkeypatch.setattr(EventStore, "update_seconds", 0.0)
-    store.update(event, 11.0, -3.0, p_value=0.001, contributions={"knn": -3.0}, thumbnail=JPEG)
-    store.update(event, 12.0, -2.0, p_value=0.005, contributions={"gmm": -2.0}, thumbnail=PNG)
-    store.update(event, 13.0, None)
+    store.update(
+        event,
+        sample(
+            "pump", "line", 11.0, -3.0, p_value=0.001, contributions={"knn": -3.0}, thumbnail=JPEG
+        ),
+    )
+    store.update(
+        event,
+        sample(
+            "pump", "line", 12.0, -2.0, p_value=0.005, contributions={"gmm": -2.0}, thumbnail=PNG
+        ),
+    )
+    store.update(event, sample("pump", "line", 13.0, None))
     store.end(event, 14.0)
     known = store.get(event)
     assert (known.state, known.end, known.lowest, known.p_value) == ("ended", 14.0, -3.0, 0.001)
     assert (known.n_samples, dict(known.members)) == (4, {"knn": -3.0})
     assert store.thumbnail(event) == ("image/jpeg", JPEG)
-    store.update(event, 99.0, -9.0)
+    store.update(event, sample("pump", "line", 99.0, -9.0))
     store.end(event, 99.0)
     assert store.get(event) == known
 
 
 def test_updates_are_written_now_and_then_only(store):
-    event = store.begin("pump", "line", 0.0, -1.0)
+    event = store.begin(sample("pump", "line", 0.0, -1.0))
     change = store.change
     for i in range(1000):
-        store.update(event, float(i), -float(i))
+        store.update(event, sample("pump", "line", float(i), -float(i)))
     assert store.change == change
     store.end(event)
     assert (store.change, store.get(event).lowest, store.get(event).end) == (change + 1, -999, 999)
@@ -106,7 +121,7 @@ def test_streams_whose_events_are_over_are_forgotten(store):
 
 def test_all_is_there_after_closing(store, tmp_path):
     fill(store, 3, thumbnail=PNG, contributions={"knn": -1.0})
-    left = store.begin("pump", "line", 99.0, -1.0)
+    left = store.begin(sample("pump", "line", 99.0, -1.0))
     store.acknowledge(1, "Ada")
     store.comment(1, "seen", "Ada")
     store.comment(1, "and mended", "Bo")
@@ -121,7 +136,7 @@ def test_all_is_there_after_closing(store, tmp_path):
         assert [(n.kind, n.who, n.text) for n in again.get(1).notes] == [
             ("acknowledge", "Ada", ""), ("comment", "Ada", "seen"), ("comment", "Bo", "and mended"),
         ]  # fmt: skip
-        assert again.begin("pump", "line", 0.0, 0.0) == left + 1
+        assert again.begin(sample("pump", "line", 0.0, 0.0)) == left + 1
     finally:
         again.close()
 
@@ -154,7 +169,9 @@ def test_notes_of_an_event_are_bounded(store, monkeypatch):
 
 
 def test_strange_values_are_kept_in_a_form_that_can_be_told(store):
-    event = store.begin("\ud800\0m" + 300 * "x", "温度", 1e300, float("-inf"), p_value=float("nan"))
+    event = store.begin(
+        sample("\ud800\0m" + 300 * "x", "温度", 1e300, float("-inf"), p_value=float("nan"))
+    )
     store.end(event)
     store.comment(event, "half \udfff a character", "🙂")
     known = store.get(event)
@@ -166,12 +183,12 @@ def test_strange_values_are_kept_in_a_form_that_can_be_told(store):
 
 def test_thumbnails_are_small_pictures(store, caplog):
     for picture in (b"GIF89a", b"<svg onload=alert(1)>", b"", PNG + b"x" * 64 * 1024):
-        event = store.begin("pump", "line", 0.0, -1.0, thumbnail=picture)
+        event = store.begin(sample("pump", "line", 0.0, -1.0, thumbnail=picture))
         assert store.thumbnail(event) is None
         assert store.get(event).as_json()["has_thumbnail"] is False
     assert "is not kept" in caplog.text
     webp = b"RIFF1234WEBP"
-    event = store.begin("pump", "line", 0.0, -1.0, thumbnail=webp)
+    event = store.begin(sample("pump", "line", 0.0, -1.0, thumbnail=webp))
     assert store.thumbnail(event) == ("image/webp", webp)
 
 
@@ -195,7 +212,7 @@ def test_changes_are_numbered_and_none_is_missed(store):
     at = store.change
     assert store.changes(at) == []
     store.comment(ids[0], "late")
-    new = store.begin("pump", "line", 0.0, -1.0)
+    new = store.begin(sample("pump", "line", 0.0, -1.0))
     changed = store.changes(at)
     assert ids_of(changed) == [ids[0], new]
     assert [event.change for event in changed] == [at + 1, at + 2]
@@ -207,7 +224,7 @@ def test_numbers_of_changes_are_not_given_twice(store, tmp_path):
     told = store.change
     store.close()
     again = EventStore(tmp_path / "events.db")
-    again.begin("pump", "line", 0.0, -1.0)
+    again.begin(sample("pump", "line", 0.0, -1.0))
     assert again.changes(told)[0].change > told + 1000
     again.close()
 
@@ -261,7 +278,7 @@ def test_times_are_dates_or_numbers():
 def test_old_events_go(tmp_path, monkeypatch):
     monkeypatch.setattr(EventStore, "prune_events", 1)
     store = EventStore(tmp_path / "events.db", Retention(events=5, picture_bytes=2 * len(PNG)))
-    left_open = store.begin("pump", "line", 0.0, -1.0)
+    left_open = store.begin(sample("pump", "line", 0.0, -1.0))
     ids = fill(store, 20, thumbnail=PNG)
     store.acknowledge(ids[-1])
     kept = ids_of(store.list())
@@ -273,7 +290,7 @@ def test_old_events_go(tmp_path, monkeypatch):
     later = time.time() + 3 * 86_400
     monkeypatch.setattr(time, "time", lambda: later)
     old = EventStore(tmp_path / "events.db", Retention(days=2.0))
-    fresh = old.begin("pump", "line", 0.0, -1.0)
+    fresh = old.begin(sample("pump", "line", 0.0, -1.0))
     assert ids_of(old.list()) == [fresh]
     old.close()
 
@@ -297,7 +314,7 @@ def test_in_memory(tmp_path):
 def test_threads_share_a_store(store):
     def work(k):
         for i in range(10):
-            event = store.begin("pump", str(k), float(i), -1.0)
+            event = store.begin(sample("pump", str(k), float(i), -1.0))
             store.comment(event, f"{k} {i}")
             store.list(limit=5)
             store.end(event)
@@ -349,7 +366,7 @@ def test_one_service_at_a_time(store, tmp_path):
     (tmp_path / "link.db").symlink_to("events.db")
     with pytest.raises(InvalidInputError, match="in use by another service"):
         EventStore(tmp_path / "link.db")
-    event = store.begin("pump", "line", 0.0, -1.0)
+    event = store.begin(sample("pump", "line", 0.0, -1.0))
     assert store.get(event).state == "open"
     reader = sqlite3.connect(f"file:{tmp_path / 'events.db'}?mode=ro", uri=True)
     assert reader.execute("SELECT state FROM events").fetchall() == [("open",)]
@@ -444,7 +461,7 @@ def test_memory_for_events_is_bounded(store, full, monkeypatch):
     monkeypatch.setattr(Unwritten, "most_events", 10)
     monkeypatch.setattr(Unwritten, "most_bytes", 4 * len(PNG))
     ids = fill(store, 1)
-    still_open = store.begin("pump", "line", 0.0, -1.0)
+    still_open = store.begin(sample("pump", "line", 0.0, -1.0))
     while store.trouble is None or store._unwritten.n_lost < 5:
         ids += fill(store, 1, thumbnail=PNG, contributions=dict.fromkeys(map(str, range(8)), 0.0))
     assert len(store._unwritten.events) == 10
@@ -470,9 +487,10 @@ def test_another_program_that_locks_the_file(store, tmp_path, monkeypatch):
 KILLED = """
 import sys
 from ocfuse.serve.event_store import EventStore
+from ocfuse.serve.samples import Sample
 store = EventStore(sys.argv[1])
 while True:
-    event = store.begin("pump", "line", 1.0, -1.0)
+    event = store.begin(Sample("pump", "line", 0, 1.0, -1.0, 0.0))
     print("begin", event, flush=True)
     store.comment(event, "said")
     print("said", event, flush=True)
@@ -510,7 +528,7 @@ def test_a_killed_process_loses_nothing_that_it_told(tmp_path):
 def test_nothing_that_is_kept_is_obeyed_by_a_terminal(store):
     """Not in names, comments or members, wherever events are shown: page, CSV, log."""
     bad = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\0"
-    event = store.begin(f"m{bad}", f"s{bad}", 1.0, -1.0, contributions={f"k{bad}": -1.0})
+    event = store.begin(sample(f"m{bad}", f"s{bad}", 1.0, -1.0, contributions={f"k{bad}": -1.0}))
     store.acknowledge(event, f"Ada{bad}")
     store.comment(event, f"two{bad}\n\tlines", f"Ada{bad}")
     kept = store.get(event)
@@ -579,7 +597,8 @@ def test_a_file_with_a_damaged_page_is_kept_aside_at_the_start(tmp_path, table, 
     assert aside.name in store.trouble
     assert store.state == "replaced"
     assert "was damaged" in caplog.text
-    assert store.begin("pump", "line", 1.0, -1.0) == max(ids) + 1  # no number is given twice
+    next_id = store.begin(sample("pump", "line", 1.0, -1.0))
+    assert next_id == max(ids) + 1  # no number is given twice
     store.close()
     again = EventStore(path)  # the new file is whole
     assert (again.trouble, len(again.list(limit=1000))) == (None, len(kept) + 1)
@@ -591,8 +610,8 @@ def test_damage_while_it_is_used_loses_no_open_event(tmp_path, how, caplog):
     path = tmp_path / "events.db"
     store = EventStore(path)
     fill(store, 200)
-    begun = store.begin("pump", "other", 1.0, -3.0)
-    store.update(begun, 2.0, -5.0)
+    begun = store.begin(sample("pump", "other", 1.0, -3.0))
+    store.update(begun, sample("pump", "line", 2.0, -5.0))
     pages = leaves(path, "events")
     assert pages > 2
     store._database.connection.execute("PRAGMA cache_size = 0")
@@ -607,7 +626,7 @@ def test_damage_while_it_is_used_loses_no_open_event(tmp_path, how, caplog):
         file.write(b"\xa5" * (path.stat().st_size - size))
     newest = None
     if how == "begin":
-        newest = store.begin("pump", "new", 5.0, -1.0)
+        newest = store.begin(sample("pump", "new", 5.0, -1.0))
     elif how == "get":
         store.get(3)
     else:
@@ -641,7 +660,7 @@ def test_a_new_file_that_cannot_be_made_at_once_is_made_later(tmp_path, monkeypa
     monkeypatch.setattr(
         database, "write", lambda *given: (_ for _ in ()).throw(DamagedFileError("malformed"))
     )
-    event = store.begin("pump", "line", 1.0, -1.0)
+    event = store.begin(sample("pump", "line", 1.0, -1.0))
     assert store.state == "waiting"
     monkeypatch.undo()
     free[0] = True

@@ -11,6 +11,7 @@ import pytest
 
 from ocfuse import load
 from ocfuse.serve import Retention
+from ocfuse.serve.samples import Sample
 from ocfuse.serve.telemetry import JsonLines
 from tests.cli.cases import with_anomalies
 from tests.serve.asking import ask, client_of, refusal, rows
@@ -216,7 +217,7 @@ def test_events_that_cannot_be_written_are_told(make_service, tmp_path):
     assert b"ocfuse_unwritten_events 0.0" in ask(service, "/metrics").content
     service.events._database.connection.execute("PRAGMA max_page_count = 1")
     for time in range(500):
-        service.events.begin("plant", f"line-{time}", time=float(time), score=-1.0)
+        service.events.begin(Sample("plant", f"line-{time}", 0, float(time), -1.0, 0.0))
         if service.events.trouble is not None:
             break
     assert ask(service, "/readyz").json() == {"status": "ready", "events": "waiting"}

@@ -58,9 +58,10 @@ class EventStore:
     --------
     >>> import tempfile
     >>> from ocfuse.serve.event_store import EventStore
+    >>> from ocfuse.serve.samples import Sample
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = EventStore(f"{folder.name}/events.db")
-    >>> event = store.begin("pump", "line-1", time=10.0, score=-1.5)
+    >>> event = store.begin(Sample("pump", "line-1", 0, time=10.0, score=-1.5, offset=0.0))
     >>> store.end(event, time=12.0)
     >>> [(event.state, event.end - event.begin) for event in store.list()]
     [('ended', 2.0)]
@@ -160,19 +161,7 @@ class EventStore:
 
     # What happens
 
-    def begin(
-        self,
-        model: str,
-        stream: str,
-        time: float,
-        score: float | None,
-        *,
-        offset: float | None = None,
-        p_value: float | None = None,
-        local_p: float | None = None,
-        contributions: Mapping[str, float] | None = None,
-        thumbnail: bytes | None = None,
-    ) -> int:
+    def begin(self, sample: Sample) -> int:
         """Record that an alarm begins with a sample; return the number of the event."""
         with self._lock:
             self._last_id += 1
@@ -180,34 +169,24 @@ class EventStore:
             event = StoredEvent(
                 id=self._last_id,
                 change=0,
-                model=_clean(model, self.most_name),
-                stream=_clean(stream, self.most_name),
+                model=_clean(sample.model, self.most_name),
+                stream=_clean(sample.stream, self.most_name),
                 seen=clock.time(),
-                begin=float(time),
-                end=float(time),
+                begin=float(sample.time),
+                end=float(sample.time),
                 state="open",
-                lowest=finite(score),
-                offset=finite(offset),
-                p_value=finite(p_value),
-                local_p=finite(local_p),
-                members=self._strongest(contributions),
+                lowest=finite(sample.score),
+                offset=finite(sample.offset),
+                p_value=finite(sample.p_value),
+                local_p=finite(sample.local_p),
+                members=self._strongest(sample.contributions),
                 n_samples=1,
             )
-            self._record(self._with_picture(event, thumbnail))
+            self._record(self._with_picture(event, sample.thumbnail))
         self._notify()
         return event.id
 
-    def update(
-        self,
-        event: int,
-        time: float,
-        score: float | None = None,
-        *,
-        p_value: float | None = None,
-        local_p: float | None = None,
-        contributions: Mapping[str, float] | None = None,
-        thumbnail: bytes | None = None,
-    ) -> None:
+    def update(self, event: int, sample: Sample) -> None:
         """Record one more sample of an event, if it is open; written at most once in a second.
 
         What belongs to the score is kept if the score is the lowest so far.
@@ -216,17 +195,18 @@ class EventStore:
             known = self._open.get(event)
             if known is None:
                 return
-            changed = replace(known, end=max(known.end, float(time)), n_samples=known.n_samples + 1)
-            value = finite(score)
-            if value is not None and (known.lowest is None or value < known.lowest):
+            last = max(known.end, float(sample.time))
+            changed = replace(known, end=last, n_samples=known.n_samples + 1)
+            score = finite(sample.score)
+            if score is not None and (known.lowest is None or score < known.lowest):
                 changed = replace(
                     changed,
-                    lowest=value,
-                    p_value=finite(p_value),
-                    local_p=finite(local_p),
-                    members=self._strongest(contributions) or known.members,
+                    lowest=score,
+                    p_value=finite(sample.p_value),
+                    local_p=finite(sample.local_p),
+                    members=self._strongest(sample.contributions) or known.members,
                 )
-                changed = self._with_picture(changed, thumbnail)
+                changed = self._with_picture(changed, sample.thumbnail)
             self._open[event] = changed
             if clock.monotonic() - self._written.get(event, 0.0) < self.update_seconds:
                 return
@@ -253,33 +233,14 @@ class EventStore:
             if sample.alarm == "begin":
                 if event is not None:
                     self.end(event, state="interrupted")
-                event = self.begin(
-                    sample.model,
-                    sample.stream,
-                    sample.time,
-                    sample.score,
-                    offset=sample.offset,
-                    p_value=sample.p_value,
-                    local_p=sample.local_p,
-                    contributions=sample.contributions,
-                    thumbnail=sample.thumbnail,
-                )
-                self._sources[sample.source] = event
+                event = self._sources[sample.source] = self.begin(sample)
                 return event
             if event is None:
                 return None
             if sample.alarm == "end":
                 self.end(event, sample.time)
             else:
-                self.update(
-                    event,
-                    sample.time,
-                    sample.score,
-                    p_value=sample.p_value,
-                    local_p=sample.local_p,
-                    contributions=sample.contributions,
-                    thumbnail=sample.thumbnail,
-                )
+                self.update(event, sample)
             return event
 
     def _with_picture(self, event: StoredEvent, picture: bytes | None) -> StoredEvent:
