@@ -89,14 +89,12 @@ def figures(modules: list[Module]) -> list[Figure]:
     return [
         # the aim: 230
         Figure("files", len(modules), 232),
-        # the aim: 50,000
-        Figure("source lines", sum(len(m.text.splitlines()) for m in modules), 60_840),
+        # the aim: 50,000, of which a quarter are docstrings of public names
+        Figure("source lines", sum(len(m.text.splitlines()) for m in modules), 55_200),
         Figure("modules with a single importer, a sibling", len(importers), 30, importers),
         Figure("module names used twice", len(files), 14, files),
         Figure("class names used twice", len(classes), 6, classes),
-        # the aim: 450
-        Figure("module constants", sum(len(names) == 1 for names in held), 890),
-        Figure("module constants, pairs too", sum(map(len, held)), 1_182),
+        Figure("module constants, pairs too", sum(map(len, held)), 300),
         Figure("definitions of FloatArray", len(arrays), 1, tuple(arrays)),
         Figure("files of cli", sum(m.folder == "ocfuse.cli" for m in modules), 26),
     ]
