@@ -56,7 +56,8 @@ class Viewed(BaseDetector):
 
     def sharing_order(self) -> tuple[int, int]:
         """Return the place of the detector among those that share the view."""
-        return cast(BaseDetector, self.detector).sharing_order()
+        order: tuple[int, int] = self.detector.sharing_order()
+        return order
 
     def cost(self, shape: Shape) -> Cost:
         """Return what it takes to learn from rows, and to score one."""
