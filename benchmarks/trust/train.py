@@ -43,10 +43,11 @@ def run(quick: bool, jobs: int) -> Report:
     folds = np.array([fold(record.draw.name) for record in found])
     fused = np.empty(len(found))
     for f in np.unique(folds):
-        learned = fitted([r for r, k in zip(found, folds, strict=True) if k != f])
+        others = [r for r, k in zip(found, folds, strict=True) if k != f]
+        learned = fitted(others)
         if not quick:
             FOLDS.mkdir(exist_ok=True)
-            _write(FOLDS / f"fold-{f}.json", learned, found, f"all folds but {f}")
+            _write(FOLDS / f"fold-{f}.json", learned, others, f"all folds but {f}")
         for i in np.flatnonzero(folds == f):
             fused[i] = fused_auc(found[i], learned)
     shipped = fitted(found)

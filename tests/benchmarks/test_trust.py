@@ -85,7 +85,7 @@ def test_made_anomalies(kind):
 
 @pytest.mark.parametrize("how", ["plain", "varied"])
 def test_splits_are_fixed_and_share_no_row(data, how):
-    draws = [split(Draw("segment-0", how, seed)) for seed in (3, 3, 4)]
+    draws = [split(Draw("vehicle-0", how, seed)) for seed in (3, 3, 4)]
     for one, same, other in zip(*draws, strict=True):
         np.testing.assert_array_equal(one, same)
         assert one.shape != other.shape or (one != other).any()
