@@ -18,11 +18,12 @@ SPLITS: dict[str, Callable[[str, str, int], Split]] = {
     "labels": lambda name, count, seed: splits.labelled(name, int(count), seed),
     "dirty": lambda name, share, seed: splits.dirty(name, float(share), seed),
 }
-SYSTEMS: dict[str, Callable[[], list[System]]] = {
-    "pure": systems.pure,
+#: By set, as trust is learned without its family.
+SYSTEMS: dict[str, Callable[[str], list[System]]] = {
+    "pure": lambda name: systems.pure(),
     "families": systems.families,
-    "labels": systems.labelled,
-    "dirty": systems.dirty,
+    "labels": lambda name: systems.labelled(),
+    "dirty": lambda name: systems.dirty(),
 }
 
 
@@ -32,7 +33,7 @@ class Accuracy:
     def systems(self, cell: Cell) -> list[System]:
         """Return everything that is run on a cell; the keys depend on the data too."""
         data = content(cell.name)
-        found = SYSTEMS[cell.part]()
+        found = SYSTEMS[cell.part](cell.name)
         return [replace(system, key=definition_key(system.key, data)) for system in found]
 
     def prepare(self, cell: Cell) -> tuple[Context, Stored]:

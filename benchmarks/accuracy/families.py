@@ -27,8 +27,8 @@ METHOD = """
 {seeds} splits of each of {tasks} one-class tasks, as in part "pure". Tasks that share rows or a
 source are one family; their results are averaged first, and every mean, rank and test is over the
 {families} families. Trust that was learned from data sets is judged on families that it was not
-learned from: `benchmarks/accuracy/families.json` names the fold of every family, and
-`FusedDetector()` here has the trust learned from the other folds. Found at 1 % (5 %): anomalies
+learned from: `benchmarks/accuracy/families.json` names the fold of every family, and `trust` has
+the coefficients learned from the other folds. Found at 1 % (5 %): anomalies
 below the score that 1 % (5 %) of the test normals are below. The last column has the mean over the
 34 sets that earlier defaults were chosen on.
 """

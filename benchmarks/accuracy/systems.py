@@ -10,9 +10,10 @@ from benchmarks.accuracy import rivals
 from benchmarks.accuracy.context import Context, recipe
 from benchmarks.accuracy.definition import key
 from benchmarks.accuracy.measures import Measures, Scores, measure
+from benchmarks.accuracy.sets import fold
 from ocfuse import FusedDetector
 from ocfuse.compare import System
-from ocfuse.fusion import LocalLpFusion, LpFusion
+from ocfuse.fusion import LocalLpFusion, LpFusion, TrustFusion
 from ocfuse.tuning import Search
 
 #: Coefficients of `TrustFusion` that were learned without the families of a fold.
@@ -53,9 +54,17 @@ def pure() -> list[System]:
     return [_members(), *ours, *_rivals()]
 
 
-def families() -> list[System]:
-    """Return the same without the searches, whose cost would be most of the whole."""
-    return [s for s in pure() if s.group != "tuned"]
+def families(name: str) -> list[System]:
+    """Return the same without the searches, and trust learned without the family of a set."""
+    path = FOLDS / f"fold-{fold(name)}.json"
+    trust = TrustFusion(coefficients=str(path))
+    learned = _alone(
+        "trust",
+        "fusion",
+        key("ours", path.read_text(encoding="utf-8")),
+        lambda context: context.fuse(trust),
+    )
+    return [*(s for s in pure() if s.group != "tuned"), learned]
 
 
 def dirty() -> list[System]:

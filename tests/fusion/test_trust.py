@@ -34,7 +34,8 @@ def test_weights_are_log_linear_in_the_behaviour():
 def test_behaviour_is_measured_against_the_other_members():
     Z, _, evidence = _rows()
     x = behaviour(Z, evidence)
-    odds = np.log(evidence.auc / (1 - evidence.auc))
+    area = np.clip(evidence.auc, 0.005, 0.995)
+    odds = np.log(area / (1 - area))
     np.testing.assert_allclose(x[:, :6], odds - odds.mean(axis=0))
     np.testing.assert_allclose(
         np.sort(x[:, 6:11], axis=0), np.tile([[-0.4], [-0.2], [0], [0.2], [0.4]], 5), atol=1e-12
