@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ocfuse.system.cache import remembered, remembering
+from ocfuse.system.cache import cached, caching
 
 
 def counted():
     calls = []
 
-    @remembered
+    @cached
     def double(X, factor=2):
         calls.append(factor)
         return X * factor
@@ -19,10 +19,10 @@ def counted():
 def test_equal_arrays_are_computed_once():
     double, calls = counted()
     X = np.arange(6.0).reshape(2, 3)
-    with remembering():
+    with caching():
         first = double(X)
         assert double(X.copy()) is first
-        with remembering():  # the outer block goes on
+        with caching():  # the outer block goes on
             assert double(np.asfortranarray(X)) is first
         assert double(X) is first
     assert calls == [2]
@@ -31,7 +31,7 @@ def test_equal_arrays_are_computed_once():
 def test_what_differs_is_computed():
     double, calls = counted()
     X = np.arange(6.0)
-    with remembering():
+    with caching():
         double(X)
         double(X + 0.5)
         double(X.reshape(2, 3))
@@ -46,9 +46,9 @@ def test_nothing_is_kept_outside():
     X = np.arange(3.0)
     double(X)
     double(X)
-    with remembering():
+    with caching():
         double(X)
-    with remembering():
+    with caching():
         double(X)
     assert len(calls) == 4
 
@@ -60,11 +60,11 @@ def test_what_knows_its_digest_is_known_by_it():
         def __init__(self, digest):
             self.digest = digest
 
-    @remembered
+    @cached
     def name_of(value):
         calls.append(value.digest)
         return value.digest
 
-    with remembering():
+    with caching():
         assert [name_of(Large(name)) for name in "aab"] == ["a", "a", "b"]
     assert calls == ["a", "b"]

@@ -28,7 +28,7 @@ from ocfuse.persistence import save
 from ocfuse.report import Report, make_report
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
-from ocfuse.system.cache import remembering
+from ocfuse.system.cache import caching
 from ocfuse.system.progress import current_progress
 from ocfuse.tuning.search import Search, make_search
 from ocfuse.validation import ANOMALY, NORMAL, check_training_labels
@@ -287,7 +287,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             encoder,
         )
         distinct = without_copies(table, encoder)
-        with remembering():  # what candidates, folds and the final fit have in common
+        with caching():  # what candidates, folds and the final fit have in common
             learned = Learned(distinct.table, recipe)
             held_out = held_out_scores(distinct.table, learned)
         self.encoder_, self.pool_ = learned.encoder, learned.pool

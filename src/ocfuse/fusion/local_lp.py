@@ -17,7 +17,7 @@ from ocfuse.fusion.lp import trusted_weights, unit_weights
 from ocfuse.nearest.exact import neighbours, representative_rows
 from ocfuse.solvers.solution import Status
 from ocfuse.solvers.solve import Solver, solve_batch
-from ocfuse.system.cache import remembered
+from ocfuse.system.cache import cached
 from ocfuse.system.packages import slow
 from ocfuse.system.threads import one_thread
 from ocfuse.validation import check_choice, check_count, check_number
@@ -270,7 +270,7 @@ def default_count(n: int) -> int:
     return min(16, max(1, n // 20))
 
 
-@remembered
+@cached
 def find_anchors(X: FloatArray, c: FloatArray, n_anchors: int) -> FloatArray:
     """Return weighted k-means centres, fewer if there are fewer distinct rows."""
     if n_anchors == 1:

@@ -18,7 +18,7 @@ from ocfuse.nearest.exact import (
     without_self,
 )
 from ocfuse.nearest.index import NeighbourIndex
-from ocfuse.system.cache import remembered
+from ocfuse.system.cache import cached
 from ocfuse.system.packages import slow
 from ocfuse.validation import GroupsLike, check_number
 
@@ -251,7 +251,7 @@ def _search(X: FloatArray) -> NeighbourIndex | None:
     return NeighbourIndex(X) if len(X) > MOST_COMPARED else None
 
 
-@remembered
+@cached
 def _found_nearest(
     points: FloatArray, search: NeighbourIndex, k: int
 ) -> tuple[FloatArray, NDArray[np.intp]]:
@@ -260,7 +260,7 @@ def _found_nearest(
     return np.sqrt(squares), index
 
 
-@remembered
+@cached
 def _found_nearest_own(
     search: NeighbourIndex, rows: NDArray[np.intp], k: int
 ) -> tuple[FloatArray, NDArray[np.intp]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.kernels import kernel, thread_count
-from ocfuse.system.cache import remembered
+from ocfuse.system.cache import cached
 from ocfuse.system.packages import slow
 from ocfuse.system.threads import one_thread
 
@@ -100,7 +100,7 @@ def _by_numpy(
     return squares, index
 
 
-@remembered
+@cached
 def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
     """Return distances and indices of the k nearest other rows of each row."""
     # in few columns a tree is faster than a product
@@ -118,7 +118,7 @@ def own_neighbours(X: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
     return np.take_along_axis(distances, order, 1), np.take_along_axis(index, order, 1)
 
 
-@remembered
+@cached
 def neighbours(points: FloatArray, X: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
     """Return distances and indices of the k rows of X nearest to each point.
 

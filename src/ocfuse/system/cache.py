@@ -17,8 +17,8 @@ _results: ContextVar[dict[Any, Any] | None] = ContextVar("results", default=None
 
 
 @contextmanager
-def remembering() -> Iterator[None]:
-    """Keep the results of `remembered` functions until the outermost block ends."""
+def caching() -> Iterator[None]:
+    """Keep the results of `cached` functions until the outermost block ends."""
     token = _results.set({} if (kept := _results.get()) is None else kept)
     try:
         yield
@@ -26,8 +26,8 @@ def remembering() -> Iterator[None]:
         _results.reset(token)
 
 
-def remembered(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function of arrays and numbers return, while `remembering`, what it did before.
+def cached(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function of arrays and numbers return, while `caching`, what it did before.
 
     An argument with an attribute `digest` is known by that. Nobody may write into the result.
     """

@@ -15,7 +15,7 @@ from ocfuse.fusion.crossfit import ScoredRows
 from ocfuse.fusion.rules import SumRule
 from ocfuse.metrics import auc
 from ocfuse.scores import MinMax
-from ocfuse.system.cache import remembered
+from ocfuse.system.cache import cached
 from ocfuse.tuning.splits import Judged, JudgedSplit, ScaledSplit, fold_splits
 
 Verdict: TypeAlias = tuple[float, float]
@@ -168,7 +168,7 @@ class RPAU(Criterion):
         return float(((A[above] - 1.0) ** 2).sum()) / total if total > 0 else 0.0
 
 
-@remembered
+@cached
 def _outside(learned: FloatArray, S: FloatArray, rho: float) -> FloatArray:
     """Return a = 1 - z: from 0 to 1 within the trimmed range, above it where odd."""
     return np.asarray(1.0 - MinMax(rho).fit(learned).transform(S))

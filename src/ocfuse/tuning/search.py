@@ -24,7 +24,7 @@ from ocfuse.fusion.local_lp import LocalLpFusion
 from ocfuse.fusion.locality import Locality
 from ocfuse.fusion.named import make_fusion
 from ocfuse.scores import make_normaliser
-from ocfuse.system.cache import remembering
+from ocfuse.system.cache import caching
 from ocfuse.system.progress import current_progress
 from ocfuse.tuning.criteria import Criterion, Verdict, judge, judge_members, make_criterion
 from ocfuse.tuning.splits import JudgedSplit, ScaledSplit, best_of_each, family, keep_columns
@@ -211,7 +211,7 @@ class Search(BaseEstimator):  # type: ignore[misc]
         variants = [seeded(parts.changed(candidate), seed) for candidate in tried]
         self.members_ = [f"m{j}" for j in range(rows.S.shape[1])] if names is None else list(names)
         self.member_results_: dict[str, Any] = {}
-        with remembering():
+        with caching():
             if self.select_members:
                 rows = self._select(rows, normaliser)
             verdicts, seconds = self._try_all(rows, tried, variants)

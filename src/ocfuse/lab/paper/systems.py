@@ -45,7 +45,7 @@ from ocfuse.lab.rivals import (
 from ocfuse.scores import MinMax
 from ocfuse.solvers.native import is_available
 from ocfuse.solvers.solution import Status
-from ocfuse.system.cache import remembering
+from ocfuse.system.cache import caching
 from ocfuse.tuning.criteria import DIGITS, Criterion, Verdict, judge_members, make_criterion
 from ocfuse.tuning.search import PAPER_P, Search
 from ocfuse.tuning.splits import (
@@ -186,7 +186,7 @@ class Candidates:
 
     def _choose(self, criterion: str) -> Chosen:
         names = self.pool.names_
-        with remembering():
+        with caching():
             verdicts = judge_members(self.rows, OnValidation(criterion), MinMax())
         kept = best_of_each(names, verdicts)
         judged = list(zip(map(family, names), verdicts, strict=True))
