@@ -235,7 +235,7 @@ def test_a_request_that_does_not_come_whole_gives_way(make_service):
         async with client_of(busy) as client:
             half = [asyncio.create_task(client.post("/v1/score", content=waiting()))
                     for _ in range(3)]  # fmt: skip
-            while len(busy._door.app._arriving) < 3:
+            while len(busy._guarded.app._arriving) < 3:
                 await asyncio.sleep(0.01)
             answers = [await client.post("/v1/score", json={"rows": rows(1)}) for _ in range(2)]
             release.set()
