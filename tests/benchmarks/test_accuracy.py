@@ -123,7 +123,7 @@ def test_experiment_runs_once_until_definition_or_data_change(data, tmp_path, mo
             systems._alone("nearness", "rule", digest, near),
             systems._alone("broken", "rival", "1", rivals.whole(lambda seed: Asserting())),
         ]
-        monkeypatch.setitem(experiment.SYSTEMS, "pure", lambda: made)
+        monkeypatch.setitem(experiment.SYSTEMS, "pure", lambda name: made)
         monkeypatch.setattr(experiment, "content", lambda name: content)
         return run_cells(experiment.Accuracy(), [cell], tmp_path)
 
@@ -147,7 +147,9 @@ def test_experiment_runs_once_until_definition_or_data_change(data, tmp_path, mo
 @pytest.mark.parametrize("part", experiment.SYSTEMS)
 def test_systems_have_names_and_keys_of_their_own(part, monkeypatch):
     monkeypatch.setattr(experiment, "content", lambda name: name)
-    found, other = (experiment.Accuracy().systems(Cell(part, "0", name, 0)) for name in "ab")
+    found, other = (
+        experiment.Accuracy().systems(Cell(part, "0", name, 0)) for name in ("14_glass", "D5_iris")
+    )
     assert len({system.name for system in found}) == len(found)
     assert not {system.key for system in found} & {system.key for system in other}
 
