@@ -138,6 +138,12 @@ def check_count(value: Any, name: str, advice: str) -> int:
     return int(value)
 
 
+def check_whole(value: Any, name: str) -> None:
+    """Refuse what is not 0 or a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InvalidInputError(f"{name} must be 0 or a positive integer. Got {value!r}.")
+
+
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     """Return one of the names that are known."""
     if not isinstance(value, str) or value not in choices:

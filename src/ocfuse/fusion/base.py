@@ -66,6 +66,13 @@ class Evidence:
                 f"Got vote={self.vote!r}."
             )
 
+    def require_members(self, d: int) -> None:
+        """Refuse evidence of another number of members than d."""
+        if len(self.auc) != d:
+            raise InvalidInputError(
+                f"evidence must have one row per member: {d}. Got {len(self.auc)}."
+            )
+
     def by_rank(self) -> FloatArray:
         """Return the voted mean of the members' ranks, from 0 to 1; ties share a rank."""
         ranks = slow("scipy.stats").rankdata(self.auc, axis=0) / len(self.auc)

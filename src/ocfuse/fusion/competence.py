@@ -5,14 +5,14 @@ from sklearn.base import clone
 
 from ocfuse.arrays import FloatArray
 from ocfuse.cost import Cost, Shape
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import InvalidTypeError
 from ocfuse.fusion.base import LEAST, Evidence, auc_of
-from ocfuse.fusion.local_scale import LocalScale, LocalScaleFusion, check_whole, normal_rows
+from ocfuse.fusion.local_scale import LocalScale, LocalScaleFusion, normal_rows
 from ocfuse.fusion.locality import Locality
 from ocfuse.nearest.exact import representative_rows
 from ocfuse.solvers.ball import LpBall
 from ocfuse.system.packages import slow
-from ocfuse.validation import GroupsLike, check_number
+from ocfuse.validation import GroupsLike, check_number, check_whole
 
 
 class CompetenceFusion(LocalScaleFusion):
@@ -104,9 +104,6 @@ class CompetenceFusion(LocalScaleFusion):
             cost += self.locality.cost(shape)
         return cost
 
-    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
-        self._learn(Z, y, X, c, None, None)
-
     def _learn(
         self,
         Z: FloatArray,
@@ -126,11 +123,7 @@ class CompetenceFusion(LocalScaleFusion):
             self.evidence_ = Evidence(areas, np.ones(1), ["y = -1"])
         else:  # all members are alike
             self.evidence_ = Evidence(np.full((Z.shape[1], 1), 0.5), np.ones(1), ["none"])
-        if len(self.evidence_.auc) != Z.shape[1]:
-            raise InvalidInputError(
-                f"evidence must have one row per member: {Z.shape[1]}. "
-                f"Got {len(self.evidence_.auc)}."
-            )
+        self.evidence_.require_members(Z.shape[1])
         of_normals = None if groups is None else groups.take(np.flatnonzero(y > 0))
         standard = self._fit_scale(normal, X[chosen], of_normals)
         self.competence_ = self._competence(standard)
@@ -138,12 +131,6 @@ class CompetenceFusion(LocalScaleFusion):
         self.locality_ = None
         if self.locality is not None:
             self.locality_ = clone(self.locality).fit(X[chosen], standard)
-
-    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
-        return np.asarray(self._parts(Z, X).sum(axis=1))
-
-    def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.zeros(len(Z)), self._parts(Z, X)
 
     def _weights(self, X: FloatArray) -> FloatArray:
         _, sd = self.scale_.at(X)
@@ -194,7 +181,7 @@ class CompetenceFusion(LocalScaleFusion):
             raise InvalidTypeError(
                 f"locality must be a Locality or None. Got locality={self.locality!r}."
             )
-        check_whole("agreement", self.agreement)
+        check_whole(self.agreement, "agreement")
 
 
 def rank_correlations(Z: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 """Local mean and spread of the scores, and whether context helps to predict them."""
 
 import warnings
+from abc import abstractmethod
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.arrays import FloatArray
 from ocfuse.cost import EXTRA, NUMBER, Cost, Shape
-from ocfuse.exceptions import InvalidInputError, SuspectInputWarning
+from ocfuse.exceptions import SuspectInputWarning
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.nearest.exact import (
     neighbours,
@@ -20,7 +21,7 @@ from ocfuse.nearest.exact import (
 from ocfuse.nearest.index import NeighbourIndex
 from ocfuse.system.cache import cached
 from ocfuse.system.packages import slow
-from ocfuse.validation import GroupsLike, check_number
+from ocfuse.validation import GroupsLike, check_number, check_whole
 
 #: Normals that stand for all where there are more.
 LOCAL_SCALE_ROWS = 5000
@@ -185,7 +186,7 @@ class LocalScale:
 
 
 class LocalScaleFusion(BaseFusion):
-    """A fusion of scores on the local scale of normals.
+    """A fusion that adds up parts of the members, from scores on the local scale of normals.
 
     Subclasses have the parameters `n_neighbors`, `shift_prior`, `scale_prior` and
     `context_weight`, as `LocalScale` and `learned_scale` take them.
@@ -218,6 +219,19 @@ class LocalScaleFusion(BaseFusion):
             self.scale_ = LocalScale(X, standard, *priors, self.n_context_, weight, groups)
         return np.asarray(standard)
 
+    @abstractmethod
+    def _parts(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        """Return the part of each member in the score of every row."""
+
+    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
+        self._learn(Z, y, X, c, None, None)
+
+    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        return np.asarray(self._parts(Z, X).sum(axis=1))
+
+    def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(Z)), self._parts(Z, X)
+
     def _local(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         """Return scores on the local scale."""
         mean, sd = self.scale_.at(X)
@@ -231,19 +245,13 @@ class LocalScaleFusion(BaseFusion):
         if self.context_weight is not None:
             advice = "1 counts as much as all features; None learns it."
             check_number(self.context_weight, "context_weight", 0.0, 1e6, advice)
-        check_whole("n_neighbors", self.n_neighbors)
+        check_whole(self.n_neighbors, "n_neighbors")
 
 
 def normal_rows(y: FloatArray) -> slice | NDArray[np.bool_]:
     """Return the rows with y > 0; a slice where they come first, as then no copy is needed."""
     n = int(np.count_nonzero(y > 0))
     return slice(0, n) if (y[:n] > 0).all() else y > 0
-
-
-def check_whole(name: str, value: Any) -> None:
-    """Refuse what is not 0 or a positive integer."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InvalidInputError(f"{name} must be 0 or a positive integer. Got {value!r}.")
 
 
 def _search(X: FloatArray) -> NeighbourIndex | None:

@@ -132,9 +132,6 @@ class TrustFusion(LocalScaleFusion):
             for parts, x in zip(self.parts_, self.behaviour_, strict=True)
         ]
 
-    def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
-        self._learn(Z, y, X, c, None, None)
-
     def _learn(
         self,
         Z: FloatArray,
@@ -159,13 +156,7 @@ class TrustFusion(LocalScaleFusion):
     def _trust(self) -> FloatArray:
         return self.trust_
 
-    def _fuse(self, Z: FloatArray, X: FloatArray) -> FloatArray:
-        return np.asarray(self._shares(Z, X).sum(axis=1))
-
-    def _contributions(self, Z: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.zeros(len(Z)), self._shares(Z, X)
-
-    def _shares(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+    def _parts(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         return np.asarray(self.trust_ * (1.0 - self.tail_.at(self._local(Z, X))))
 
 
@@ -228,10 +219,7 @@ def behaviour(Z: FloatArray, evidence: Evidence | None) -> FloatArray:
     X[:, -1] = R - R.mean()
     if evidence is None:
         return X
-    if len(evidence.auc) != d:
-        raise InvalidInputError(
-            f"evidence must have one row per member: {d}. Got {len(evidence.auc)}."
-        )
+    evidence.require_members(d)
     for i, kind in enumerate(KINDS):
         if kind not in evidence.labels:
             continue
