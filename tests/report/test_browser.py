@@ -64,29 +64,39 @@ def extremes():
     }
 
 
-@pytest.fixture
-def visit(browser, files):
-    """Open a report; at the end nothing may have been complained about or asked for."""
-    contexts, complaints = [], []
+@pytest.fixture(scope="module")
+def window(browser):
+    """Return the window that all tests look through: a new one takes longer than most of them."""
+    window = browser.new_page()
+    window.set_default_timeout(60_000)
+    return window
 
-    def visit(name="full", **settings):
-        settings = {"viewport": {"width": 1200, "height": 900}} | settings
-        contexts.append(browser.new_context(**settings))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(60_000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda request: complaints.append(request.url))
+
+@pytest.fixture
+def visit(window, files):
+    """Open a report; at the end nothing may have been complained about or asked for."""
+    complaints = []
+    notice = {
+        "console": lambda message: complaints.append(message.text),
+        "pageerror": lambda error: complaints.append(str(error)),
+        "dialog": lambda dialog: complaints.append(dialog.message),
+        "request": lambda request: complaints.append(request.url),
+    }
+
+    def visit(name="full", width=1200, height=900, color_scheme="light"):
+        window.set_viewport_size({"width": width, "height": height})
+        window.emulate_media(color_scheme=color_scheme, media="screen")
         complaints.clear()
-        page.goto(files[name].as_uri())
+        window.goto(files[name].as_uri())
         assert [text for text in complaints if text != files[name].as_uri()] == []
         complaints.clear()
-        return page
+        return window
 
+    for event, listener in notice.items():
+        window.on(event, listener)
     yield visit
-    for context in contexts:
-        context.close()
+    for event, listener in notice.items():
+        window.remove_listener(event, listener)
     assert complaints == []
 
 
@@ -115,7 +125,7 @@ def colour(page, selector, what):
 
 @pytest.mark.parametrize(("name", "width"), [("full", 360), ("bare", 360), ("full", 1200)])
 def test_every_picture_is_drawn_and_fits(visit, name, width):
-    page = visit(name, viewport={"width": width, "height": 800})
+    page = visit(name, width, 800)
     figures = page.locator(".figure")
     assert figures.count() == (6 if name == "full" else 5)
     for i in range(figures.count()):
@@ -322,14 +332,14 @@ def test_the_map_changes_its_colours(visit):
 
 
 def test_dark_and_light(visit):
-    dark = visit(color_scheme="dark")
-    light = visit(color_scheme="light")
-    assert colour(dark, "body", "backgroundColor") != colour(light, "body", "backgroundColor")
-    before = colour(light, "body", "backgroundColor")
-    light.locator("#theme").click()
-    assert colour(light, "body", "backgroundColor") == colour(dark, "body", "backgroundColor")
-    light.locator("#theme").click()
-    assert colour(light, "body", "backgroundColor") == before
+    page = visit(color_scheme="dark")
+    dark = colour(page, "body", "backgroundColor")
+    page.emulate_media(color_scheme="light")
+    light = colour(page, "body", "backgroundColor")
+    assert dark != light
+    for expected in (dark, light):
+        page.locator("#theme").click()
+        assert colour(page, "body", "backgroundColor") == expected
 
 
 def test_print_is_light_and_shows_all_rows(visit):
@@ -365,8 +375,6 @@ def test_pictures_follow_the_width(visit):
     )
 
 
-def test_notebooks_show_the_page(browser):
-    page = browser.new_page()
-    page.set_content(make_report(examples.bare_data())._repr_html_())
-    page.frame_locator("iframe").locator("#scores-figure > svg").wait_for()
-    page.close()
+def test_notebooks_show_the_page(window):
+    window.set_content(make_report(examples.bare_data())._repr_html_())
+    window.frame_locator("iframe").locator("#scores-figure > svg").wait_for()
