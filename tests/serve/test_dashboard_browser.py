@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import shutil
 import signal
 import socket
@@ -60,37 +61,49 @@ def watched(server):
     watched.events.close()
 
 
+@pytest.fixture(scope="module")
+def window(browser):
+    """Return the window that most tests look through: a new one takes longer than they do."""
+    window = browser.new_page()
+    window.set_default_timeout(60_000)
+    return window
+
+
 @pytest.fixture
-def visit(browser, server):
+def visit(window, server):
     """Open the page; at the end nothing may have been complained about or asked of others."""
-    contexts, complaints = [], []
+    complaints, expected = [], []
+    notice = {
+        "console": lambda message: complain(message.text),
+        "pageerror": lambda error: complaints.append(str(error)),
+        "dialog": lambda dialog: complaints.append(dialog.message),
+        "request": lambda request: asked(request.url),
+    }
 
-    def visit(state="live", complaint=None, prepare=None, **settings):
-        settings = {"viewport": {"width": 1200, "height": 900}} | settings
-        contexts.append(browser.new_context(**settings))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(60_000)
-        page.on("console", lambda message: complain(message.text, complaint))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda request: asked(request.url))
-        if prepare is not None:
-            prepare(page)
-        page.goto(f"http://{server.address}/")
-        page.locator(f"#link[data-state={state}]").wait_for()
-        return page
+    def visit(state="live", complaint=None, color_scheme="light", reduced_motion="no-preference"):
+        expected.append(complaint)
+        window.set_viewport_size({"width": 1200, "height": 900})
+        window.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
+        window.goto(f"http://{server.address}/")
+        window.locator(f"#link[data-state={state}]").wait_for()
+        return window
 
-    def complain(text, expected):
-        if expected is None or expected not in text:
+    def complain(text):
+        if not any(words is not None and words in text for words in expected):
             complaints.append(text)
 
     def asked(url):
         if not url.removeprefix("blob:").startswith(f"http://{server.address}/") or TOKEN in url:
             complaints.append(url)
 
+    for event, listener in notice.items():
+        window.on(event, listener)
     yield visit
-    for context in contexts:
-        context.close()
+    for event, listener in notice.items():
+        window.remove_listener(event, listener)
+    # as somebody else would find it
+    window.evaluate("localStorage.clear(); sessionStorage.clear()")
+    window.goto("about:blank")
     assert complaints == []
 
 
@@ -112,15 +125,13 @@ def shown_ids(page):
 # The three promises
 
 
-def test_an_alarm_is_shown_at_once(watched, visit):
+def test_an_alarm_is_shown_at_once(watched, window, visit):
     """It does not wait behind a burst of samples: they come in few messages."""
     told = []
 
-    def prepare(page):
-        page.on("websocket", lambda socket: socket.on("framereceived", lambda it: told.append(it)))
-
+    window.once("websocket", lambda socket: socket.on("framereceived", lambda it: told.append(it)))
     watched.publish()
-    page = visit(prepare=prepare)
+    page = visit()
     in_state(page, "normal")
     for _ in range(3):
         told.clear()
@@ -137,16 +148,22 @@ def test_an_alarm_is_shown_at_once(watched, visit):
         in_state(page, "normal")
 
 
+#: Imports once what takes long, and is a service after each line: one that ends is followed.
 SERVICE = """
-import sys
+import os, sys
 from pathlib import Path
 import uvicorn
 from ocfuse.serve.app import create_app
 from ocfuse.serve.settings import Settings
 model, events, port = sys.argv[1:]
-sys.stdin.readline()
-app = create_app(Settings(models={"plant": Path(model)}, events=Path(events)))
-uvicorn.run(app, port=int(port), log_level="warning")
+while sys.stdin.readline():
+    if child := os.fork():
+        print(child, flush=True)
+        print(os.waitpid(child, 0)[1], flush=True)
+        continue
+    app = create_app(Settings(models={"plant": Path(model)}, events=Path(events)))
+    uvicorn.run(app, port=int(port), log_level="warning")
+    break
 """
 NORMAL = {
     "part": "P",
@@ -158,10 +175,7 @@ NORMAL = {
 
 
 class Service:
-    """A service of a real model, in a process of its own that can be killed.
-
-    The process of its next start waits at its side, with all that takes long to import.
-    """
+    """A service of a real model, in a process of its own that can be killed."""
 
     def __init__(self, folder, plant_folder):
         with socket.socket() as free:
@@ -169,16 +183,18 @@ class Service:
             self.port = free.getsockname()[1]
         self.events = folder / "events.db"
         arguments = [plant_folder / "model.ocf", self.events, str(self.port)]
-        self.children = [
-            subprocess.Popen(
-                [sys.executable, "-c", SERVICE, *arguments], stdin=subprocess.PIPE, text=True
-            )
-            for _ in range(2)
-        ]
+        self.parent = subprocess.Popen(
+            [sys.executable, "-c", SERVICE, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.child = None
 
     def start(self):
-        self.children[0].stdin.write("go\n")
-        self.children[0].stdin.flush()
+        self.parent.stdin.write("go\n")
+        self.parent.stdin.flush()
+        self.child = int(self.parent.stdout.readline())
         end = time.monotonic() + 120  # a busy machine takes its time
         while True:
             try:
@@ -189,8 +205,14 @@ class Service:
                 time.sleep(0.05)
 
     def kill(self):
-        with self.children.pop(0) as child:
-            child.send_signal(signal.SIGKILL)
+        os.kill(self.child, signal.SIGKILL)
+        self.child = None
+        assert int(self.parent.stdout.readline()) == signal.SIGKILL
+
+    def close(self):
+        if self.child is not None:
+            self.kill()
+        self.parent.communicate()
 
     def stream(self):
         return connect(f"ws://127.0.0.1:{self.port}/v1/stream?model=plant&stream=line&min_rows=1")
@@ -253,8 +275,7 @@ def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, brow
         assert row.locator(".comments .text").all_inner_texts() == ["valve stuck"]
     finally:
         page.close()
-        while service.children:
-            service.kill()
+        service.close()
     store = EventStore(service.events)
     assert [event.as_json() for event in store.list()] == listed["events"]
     store.close()
@@ -450,7 +471,7 @@ def test_narrow_screens_need_no_scrolling_aside(watched, visit):
         watched.event(-123456.789, model=long, stream=f"{long}{i}", contributions={long: -1.0})
     watched.publish(-1.0, "begin", model=long, stream=long, contributions=MEMBERS, thumbnail=PNG)
     watched.events.comment(1, long * 5, long)
-    page = visit(viewport={"width": 1100, "height": 780})
+    page = visit()
     page.get_by_role("button", name="1 comment").click()
     page.get_by_role("button", name="Picture of event 4").wait_for()
     for width in (1100, 1000, 800, 360):
