@@ -17,8 +17,8 @@ from ocfuse.cli.runtime import Terminated
 from ocfuse.cli.watch_events import EventSettings, Flags, RowEvents, StreamReporter, patience
 from ocfuse.streaming import StreamTable
 from ocfuse.tables import open_source
-from tests.distributed.cases import process
-from tests.faults.cases import FORKS, NEEDED, run_fed
+from tests.faults.cases import run_fed
+from tests.forks import process
 
 N, LONGEST, FAULT = 150, 10, 100
 FIT = ("--stream", "--windows", "5,10", "--members", "gmm-1,knn-5", "--false-alarms", "0.1")
@@ -327,7 +327,6 @@ def test_watch_in_json_and_in_a_file(watch, rows, tmp_path):
 def test_a_watch_that_is_killed_leaves_whole_lines(pump, rows, tmp_path):
     path, fifo = tmp_path / "events.jsonl", tmp_path / "rows"
     os.mkfifo(fifo)
-    FORKS.set_forkserver_preload(NEEDED)
     arguments = ["watch", str(pump / "pump.ocf"), "-", "-q", "--events", str(path)]
     for n_started in (1, 2):
         with process(run_fed, arguments, fifo) as child, fifo.open("wb") as feed:

@@ -1,11 +1,9 @@
 """Folders of Parquet files, and members that end the process they run in."""
 
-import multiprocessing
 import os
 import signal
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -159,19 +157,6 @@ def serve_cluster(pipe):
     ) as cluster:
         pipe.send(cluster.scheduler_address)
         pipe.poll(None)
-
-
-@contextmanager
-def process(function, *args):
-    """Run a function in a process of its own, which has imported everything; end it."""
-    child = multiprocessing.get_context("forkserver").Process(target=function, args=args)
-    child.start()
-    try:
-        yield child
-    finally:
-        child.kill()
-        child.join()
-        child.close()
 
 
 def is_worker():

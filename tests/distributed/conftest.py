@@ -5,27 +5,18 @@ import pytest
 from ocfuse.distributed import connected
 from tests.cli.cases import plant
 from tests.distributed.cases import make_model, write
-
-#: What workers and commands need. It is imported once for all, and a new one is there in no time.
-NEEDED = [
-    "dask.dataframe",
-    "ocfuse.cli.score",
-    "ocfuse.cli.model_card",
-    "ocfuse.distributed.cluster",
-    "tests.distributed.cases",
-]
+from tests.forks import start_forks
 
 
 @pytest.fixture(scope="session")
 def cluster():
     pytest.importorskip("distributed", reason="extra distributed is not installed")
     import dask  # noqa: PLC0415
-    from distributed.utils import get_mp_context  # noqa: PLC0415
 
-    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context().set_forkserver_preload(NEEDED)
-        with connected(workers=2) as client:
-            yield client
+    start_forks()
+    forks = {"distributed.worker.multiprocessing-method": "forkserver"}
+    with dask.config.set(forks), connected(workers=2) as client:
+        yield client
 
 
 @pytest.fixture

@@ -31,12 +31,12 @@ from tests.distributed.cases import (
     Slow,
     make_model,
     names,
-    process,
     read,
     run_command_line,
     serve_cluster,
     write,
 )
+from tests.forks import process
 
 FILES = [f"part.{i}.parquet" for i in range(6)]
 
@@ -270,7 +270,7 @@ def test_a_scheduler_that_is_lost_is_an_error(client, folder, tmp_path):
 
 
 def test_going_on_after_the_command_was_killed(client, model, tmp_path):
-    data, out = write(plant(12_000, 1), tmp_path / "data", 60), tmp_path / "out"
+    data, out = write(plant(3_000, 1), tmp_path / "data", 30), tmp_path / "out"
     saved = model.save(tmp_path / "model.ocf")
     cluster = ("--engine", "dask", "--scheduler", client.scheduler.address)
     arguments = ("score", saved, data, "-o", out, *cluster)
@@ -280,10 +280,10 @@ def test_going_on_after_the_command_was_killed(client, model, tmp_path):
             time.sleep(0.01)
     there = [path.name for path in out.glob("*.parquet")]
     for name in there:
-        assert len(pd.read_parquet(out / name)) == 200
+        assert len(pd.read_parquet(out / name)) == 100
     outcome = score(load(saved), data, out, client=client)
     assert 1 <= len(there) <= outcome.resumed
-    assert len(names(out)) == 60
+    assert len(names(out)) == 30
     assert_same(read(out), expected(model, data))
 
 

@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-import multiprocessing
 import os
 import resource
 import sys
@@ -25,12 +24,10 @@ from ocfuse.persistence import load, save
 from ocfuse.streaming.clock import Clock, SlowMean, StreamState
 from ocfuse.system.files import LineFile
 from ocfuse.vision import FeatureStore
-from tests.distributed.cases import process, run_command_line
+from tests.distributed.cases import run_command_line
+from tests.forks import FORKS, process
 from tests.vision.cases import Blocks, scene
 
-#: What children need: it is imported once for all, and a new one is there in no time.
-NEEDED = ["ocfuse.cli.fit", "ocfuse.cli.score", "ocfuse.cli.watch", "tests.faults.cases"]
-FORKS = multiprocessing.get_context("forkserver")
 X = np.random.default_rng(0).normal(size=(2000, 4))
 CELL = Cell("part", "variant", "set", 0)
 

@@ -12,8 +12,9 @@ import pytest
 from ocfuse import load
 from ocfuse.persistence import save
 from tests.cli.cases import plant
-from tests.distributed.cases import process, run_command_line
+from tests.distributed.cases import run_command_line
 from tests.faults.cases import WRITERS, Big, last_told, run_fed
+from tests.forks import process
 
 #: How often, and at most how many seconds after the first version.
 KILLS, LONGEST = 6, 0.06

@@ -10,8 +10,9 @@ from ocfuse import FusedDetector
 from ocfuse.detectors import KNN
 from ocfuse.exceptions import MemberError, TableError
 from tests.cli.cases import plant
-from tests.distributed.cases import is_worker, make_model, names, process, write
-from tests.faults.cases import FORKS, NEEDED, run_told
+from tests.distributed.cases import is_worker, make_model, names, write
+from tests.faults.cases import run_told
+from tests.forks import process, start_forks
 
 
 def test_fit_refuses_what_does_not_fit_into_memory(tmp_path):
@@ -65,7 +66,7 @@ def test_a_worker_beyond_its_limit_is_ended_and_its_file_named(tmp_path):
     model = make_model([("hungry", Hungry(2**29)), ("knn", KNN(3))], id="part")
     model.fit(plant(200, 0))
     data, out = write(plant(300, 1), tmp_path / "data", 2), tmp_path / "out"
-    FORKS.set_forkserver_preload([*NEEDED, "ocfuse.distributed.cluster"])
+    start_forks()
     options = {
         "distributed.worker.multiprocessing-method": "forkserver",
         "distributed.scheduler.allowed-failures": 0,
