@@ -9,7 +9,7 @@ import pytest
 from benchmarks.hardening.model_files import ROOT, bad, hunted
 from benchmarks.hardening.models import write_models
 
-N_MUTANTS = 250
+N_MUTANTS = 100
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from benchmarks.hardening.states import bad, tried
 
-N_FORGERIES = 250
+N_FORGERIES = 100
 
 
 def test_forged_states_are_refused_or_harmless():

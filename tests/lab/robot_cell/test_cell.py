@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -17,15 +16,12 @@ from ocfuse.lab.robot_cell.run import TRUTH
 from ocfuse.system.files import folder_lock
 from ocfuse.system.progress import show_progress
 from ocfuse.vision.trials import read_trials
+from tests.forks import process
 from tests.lab.robot_cell.cases import PLAN
 
 pytest.importorskip("pybullet", reason="the extra robots is not installed")
 image = pytest.importorskip("PIL.Image", reason="the extra robots is not installed")
 parquet = pytest.importorskip("pyarrow.parquet", reason="the extra robots is not installed")
-
-CODE = (
-    "import sys; from ocfuse.lab.robot_cell import CellPlan, simulate; simulate(sys.argv[1], {!r})"
-)
 
 
 def content(folder):
@@ -75,14 +71,13 @@ def test_the_truth_is_written(folder):
 
 
 def test_killed_and_gone_on_with_two_processes(folder, tmp_path):
-    victim = subprocess.Popen([sys.executable, "-c", CODE.format(PLAN), tmp_path])
     first = tmp_path / "train/trial_0000"
-    end = time.monotonic() + 120
-    while not first.exists() and victim.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-    victim.kill()
-    victim.wait()
-    assert victim.returncode == -9
+    with process(simulate, tmp_path, PLAN) as victim:
+        while not first.exists() and victim.is_alive():
+            time.sleep(0.02)
+        victim.kill()
+        victim.join()
+        assert victim.exitcode == -9
     done = list(tmp_path.glob("*/trial_*"))
     assert first in done
     assert len(done) < 3
