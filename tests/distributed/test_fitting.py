@@ -36,7 +36,7 @@ def assert_same(model, other):
         (None, "default", None, None),
         # solved for: what differs in the last bits of scores is not small any more
         ("run", "light", "lp", 1),
-        (None, "default", "lp", 1),
+        (None, "light", "lp", 1),
     ],
 )
 def test_same_as_on_one_machine(client, tmp_path, group, members, fusion, threads):

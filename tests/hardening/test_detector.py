@@ -81,25 +81,25 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("models")
 
 
-@profile(35)
+@profile(20)
 @given(X=arrays())
 def test_arrays_with_the_light_pool(folder, X):
     check("light", X, folder, is_repeated=True)
 
 
-@profile(25)
+@profile(15)
 @given(X=frames())
 def test_frames_with_the_light_pool(folder, X):
     check("light", X, folder)
 
 
-@profile(8)
+@profile(5)
 @given(X=arrays(FEW))
 def test_arrays_with_the_default_pool(folder, X):
     check("default", X, folder)
 
 
-@profile(5)
+@profile(3)
 @given(X=arrays(((12, 3), (30, 2))), seed=st.integers(0, 100))
 def test_labels(folder, X, seed):
     labels = np.random.default_rng(seed).choice([1, 1, 1, 0, -1], size=len(X))
