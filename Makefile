@@ -33,7 +33,8 @@ demo: $(STAMP)  ## learn, score, explain and write a report on a small data set 
 	@.venv/bin/ocfuse demo
 
 # Two processes share the cores: threads of BLAS would only wait for each other, and busily so.
-TEST := OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(RUN) -m pytest -n 2 --dist loadfile \
+# Tests are compiled once, and not by every run, even where PYTHONDONTWRITEBYTECODE is set.
+TEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(RUN) -m pytest -n 2 --dist loadfile \
     --no-loadscope-reorder
 test: check  ## check, then run all tests and doctests
 	$(TEST)
