@@ -9,7 +9,19 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ocfuse.detectors
-from ocfuse.detectors import ALP, GMM, KNN, KPCA, LOF, SVDD, Compressed, OneClassGP, Pool, Whitened
+from ocfuse.detectors import (
+    ALP,
+    GMM,
+    KNN,
+    KPCA,
+    LOF,
+    SVDD,
+    Compressed,
+    Forest,
+    OneClassGP,
+    Pool,
+    Whitened,
+)
 from ocfuse.detectors.base import BaseDetector
 from ocfuse.detectors.views import Viewed
 
@@ -26,8 +38,9 @@ PLAIN = [cls() for cls in CLASSES if not issubclass(cls, Viewed)]
 WRAPPED = [SVDD(), OneClassGP(), KPCA(), GMM(2), LOF((10, 20)), ALP()]
 DETECTORS = [*PLAIN, *(Whitened(detector) for detector in WRAPPED)]
 DETECTORS += [Compressed(detector) for detector in (KPCA(), GMM(2), LOF(), Whitened(KNN()))]
-#: The mixture does not look for its number of components in each of the checks.
-CHECKED = [GMM(2) if isinstance(detector, GMM) else detector for detector in PLAIN]
+#: In the checks no mixture looks for its number of components, and a forest is a small one.
+SMALL = {GMM: GMM(2), Forest: Forest(n_trees=20)}
+CHECKED = [SMALL.get(type(detector), detector) for detector in PLAIN]
 CHECKED += [Whitened(KPCA()), Compressed(KPCA())]
 
 #: The check wants anomalies among the training rows themselves, but our offset is the

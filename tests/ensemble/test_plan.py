@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -26,6 +25,7 @@ from ocfuse.fusion import CompetenceFusion, LabelledFusion, make_fusion
 from ocfuse.fusion.locality import Locality
 from ocfuse.groups import Groups
 from ocfuse.tuning import Search
+from tests.counting import peak_bytes
 
 #: The forest holds little, and counting takes it ten times as long.
 NO_FOREST = [each for each in make_pool("default") if each[0] != "iforest"]
@@ -51,12 +51,7 @@ def test_a_plan_holds(name):
     detector = FusedDetector(members, fusion=CompetenceFusion(), random_state=0, tune=tune)
     # what is imported when it is first needed is no part of a plan
     clone(detector).fit(X[:60], groups=None if runs is None else runs[:60])
-    tracemalloc.start()
-    try:
-        clone(detector).fit(X, groups=runs)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    peak = peak_bytes(lambda: clone(detector).fit(X, groups=runs))
     assert peak <= detector.plan((n, m), groups=groups).fit_bytes <= 3 * peak
 
 
