@@ -3,11 +3,9 @@
 import gc
 import os
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sklearn.base import BaseEstimator
 
 from ocfuse import FusedDetector
 from ocfuse.cli.app import run
@@ -56,21 +54,6 @@ MARKS = {
     "tests/hardening/": "slow",
     "tests/lab/robot_cell/": "slow",
 }
-
-
-# Forests clone hundreds of trees for every fit, and for each scikit-learn inspects the
-# signature of its class, which takes a quarter of the time; no class changes its own.
-_names_of = BaseEstimator._get_param_names.__func__
-_known_names = WeakKeyDictionary()
-
-
-def _param_names(cls):
-    if cls not in _known_names:
-        _known_names[cls] = tuple(_names_of(cls))
-    return list(_known_names[cls])
-
-
-BaseEstimator._get_param_names = classmethod(_param_names)
 
 
 @pytest.hookimpl(wrapper=True)
