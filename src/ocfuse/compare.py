@@ -44,7 +44,7 @@ __all__ = [
 #: The row of the detector as it comes.
 DEFAULT = "FusedDetector()"
 RULES = ("sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom")
-FUSIONS = ("competence", "local-lp", "lp", "cascade", "stacking", "single-best")
+FUSIONS = ("trust", "competence", "local-lp", "lp", "cascade", "stacking", "single-best")
 #: Shares of the normals to learn from and to set thresholds by; the others are tested.
 TRAIN, VALIDATION = 0.6, 0.2
 #: Normals below which a comparison says nothing.

@@ -58,8 +58,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         (``pool_.pool_name_`` tells); ``make_pool("default")`` is all 16 at any size.
     fusion : str or fusion, default=None
         Name of a rule such as "sum", or an object such as `LpFusion(p=2)`.
-        None is `CompetenceFusion()`, and with at least 3 labelled anomalies, not
-        all of one group, `LabelledFusion(CompetenceFusion())`.
+        None is `TrustFusion()`; with `tune`, `CompetenceFusion()`, which has a norm to
+        choose; and with at least 3 labelled anomalies, not all of one group,
+        `LabelledFusion(CompetenceFusion())`.
     normaliser : str or normaliser, default="min-max"
         How member scores are brought to one scale: "min-max", "z-score",
         "robust-z", "tail", or an object.
@@ -244,7 +245,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
             Further coordinates of the rows, such as time or the progress of a
             task. Members do not see it; a fusion whose weights depend on the place
-            adds it to the squared distance between rows, `CompetenceFusion` only if that
+            adds it to the squared distance between rows, the default only if that
             helps to predict scores of normals. Scoring then needs it too.
 
         Returns
