@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from ocfuse.arrays import FloatArray
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.ensemble.copies import find_copies
 from ocfuse.ensemble.score import Trace
 from ocfuse.exceptions import InvalidInputError
@@ -20,13 +21,36 @@ FEWEST_ROWS = 30
 LEAST_NORMAL = 0.35
 
 
-def adapted_fusion(detector: "FusedDetector", trace: Trace) -> tuple[TrustFusion, FloatArray]:
+def require_adaptable(detector: "FusedDetector") -> tuple[TrustFusion, IntArray]:
+    """Return the fusion and the rows that the threshold rests on, or refuse the detector."""
+    check_is_fitted(detector)
+    fusion, rows = detector.fusion_, getattr(detector, "calibration_rows_", None)
+    if not isinstance(fusion, TrustFusion):
+        raise InvalidInputError(
+            "adapt changes trust that was learned from other data sets. This detector has "
+            f"{type(fusion).__name__}. Fit one without labelled anomalies and with fusion=None or "
+            'fusion="trust".'
+        )
+    if rows is None:
+        raise InvalidInputError(
+            "The threshold does not rest on training rows, but on those that calibrate was given, "
+            "on labels, or the model was fitted by an earlier version: after adapt it would be "
+            "wrong. Fit again, adapt, and then call calibrate."
+        )
+    return fusion, rows
+
+
+def adapted_fusion(
+    detector: "FusedDetector", fusion: TrustFusion, trace: Trace
+) -> tuple[TrustFusion, FloatArray]:
     """Return the fusion with trust drawn to what rows say, and how training scores change by it.
 
     Parameters
     ----------
     detector : FusedDetector
-        Fitted, with trust that is learned from other data sets.
+        The detector.
+    fusion : TrustFusion
+        Its fusion.
     trace : Trace
         Unlabelled rows; of copies one counts.
 
@@ -37,7 +61,6 @@ def adapted_fusion(detector: "FusedDetector", trace: Trace) -> tuple[TrustFusion
     change : ndarray of shape (n,)
         What is to be added to the held-out scores of the rows that were learned from.
     """
-    fusion = _fusion_of(detector)
     once = np.unique(find_copies(trace.encoded), return_index=True)[1]
     rows = trace.take(once)
     _require_rows(len(rows), len(trace))
@@ -45,24 +68,6 @@ def adapted_fusion(detector: "FusedDetector", trace: Trace) -> tuple[TrustFusion
     normals = _held_out_values(detector, fusion)
     fresh = fusion.adapted(normals, fusion.values(rows.normalised, rows.encoded, rows.context))
     return fresh, -normals @ (fresh.trust_ - fusion.trust_)
-
-
-def _fusion_of(detector: "FusedDetector") -> TrustFusion:
-    """Return the fusion, or refuse a detector that cannot be adapted."""
-    fusion = detector.fusion_
-    if not isinstance(fusion, TrustFusion):
-        raise InvalidInputError(
-            f"adapt changes trust that was learned from other data sets. This detector has "
-            f"{type(fusion).__name__}. Fit one without labelled anomalies and with fusion=None or "
-            'fusion="trust".'
-        )
-    if getattr(detector, "calibration_rows_", None) is None:
-        raise InvalidInputError(
-            "The threshold does not rest on training rows, but on those that calibrate was given, "
-            "on labels, or the model was fitted by an earlier version: after adapt it would be "
-            "wrong. Fit again, adapt, and then call calibrate."
-        )
-    return fusion
 
 
 def _require_rows(n: int, given: int) -> None:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ocfuse.arrays import FloatArray
 from ocfuse.detectors.pool import Pool
 from ocfuse.encoder import FeatureEncoder, check_table, make_encoder, warn_of_cells
-from ocfuse.ensemble.adapt import adapted_fusion
+from ocfuse.ensemble.adapt import adapted_fusion, require_adaptable
 from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
 from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
@@ -440,10 +440,10 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             The detector; ``fusion_.sureness_`` says how sure the rows were, and
             ``fusion_.reasons()`` what they say of each member.
         """
-        check_is_fitted(self)
-        fusion, change = adapted_fusion(self, self._trace(X, context))
-        scores = self.normal_scores_ + change[self.calibration_rows_]
-        self.calibration_rows_ = self.calibration_rows_[np.argsort(scores, kind="stable")]
+        fusion, rows = require_adaptable(self)
+        fusion, change = adapted_fusion(self, fusion, self._trace(X, context))
+        scores = self.normal_scores_ + change[rows]
+        self.calibration_rows_ = rows[np.argsort(scores, kind="stable")]
         self.conformal_ = self.conformal_.rescored(scores)
         self.fusion_, self.normal_scores_ = fusion, self.conformal_.scores_
         known = self.training_place_ >= 0

@@ -282,7 +282,7 @@ def _alarms(normals: FloatArray, V: FloatArray) -> FloatArray:
     for j, column in enumerate(normals.T):
         lower = np.searchsorted(column, V[:, j], "left") + np.searchsorted(column, V[:, j], "right")
         above[:, j] = (n - 0.5 * lower + 0.5) / (n + 1)
-    return sum((above <= f) / np.sqrt(f) for f in RATES) / len(RATES)
+    return np.asarray(np.mean([(above <= f) / np.sqrt(f) for f in RATES], axis=0))
 
 
 def _difference(rows: FloatArray, normals: FloatArray) -> tuple[Any, Any]:
