@@ -230,7 +230,7 @@ class TrustFusion(LocalScaleFusion):
         )
         spread = float(np.mean(gains**2))
         sureness = 0.0
-        if spread > 0 and error > 0:
+        if spread > 1e-12 and error > 0:  # rounding is no difference
             beyond_chance = max(1.0 - float(np.mean(errors**2)) / spread, 0.0)
             sureness = beyond_chance * float(np.clip(gap / error - 1.0, 0.0, 1.0))
         shift = sureness * gains / np.sqrt(spread) if sureness else np.zeros(len(gains))
