@@ -463,7 +463,7 @@ def compare(
     >>> X, species = load_iris(return_X_y=True)
     >>> found = compare(X, species == 1, members="light", false_alarm_rate=0.1, n_splits=2)
     >>> len(found.systems), len(found.records)
-    (19, 38)
+    (20, 40)
     >>> sorted(found.summary()[0])[:5]
     ['auc', 'auc_sd', 'failed', 'failure', 'false_alarms']
     """
