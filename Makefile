@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -136,7 +136,10 @@ bench-accuracy: $(STAMP)  ## compare everything on 172 one-class tasks (hours; r
 	$(RUN) -m benchmarks.accuracy
 
 train-trust: $(STAMP)  ## learn how far members are trusted, from 172 one-class tasks (half an hour; resumes)
-	$(RUN) -m benchmarks.trust
+	$(RUN) -m benchmarks.trust train
+
+bench-adapt: $(STAMP)  ## what unlabelled rows add to trust (half an hour)
+	$(RUN) -m benchmarks.trust adapt
 
 # Results go on where they were after an interruption. Then the pictures of the account.
 bench-paper: $(STAMP)  ## compute every table of the paper again, beside its figures (resumes)

@@ -37,9 +37,9 @@ def test_everything_is_compared(found):
         assert record["seconds"] >= 0
 
 
-def test_the_default_detector_is_the_competence_fusion_of_the_shared_members(found):
+def test_the_default_detector_is_the_trust_fusion_of_the_shared_members(found):
     areas = dict(zip(found.systems, found.values("auc").T, strict=True))
-    np.testing.assert_array_equal(areas[DEFAULT], areas["competence"])
+    np.testing.assert_array_equal(areas[DEFAULT], areas["trust"])
 
 
 def test_normals_of_a_group_are_never_parted():

@@ -20,10 +20,10 @@ SPLITS: dict[str, Callable[[str, str, int], Split]] = {
 }
 #: By set, as trust is learned without its family.
 SYSTEMS: dict[str, Callable[[str], list[System]]] = {
-    "pure": lambda name: systems.pure(),
+    "pure": systems.pure,
     "families": systems.families,
-    "labels": lambda name: systems.labelled(),
-    "dirty": lambda name: systems.dirty(),
+    "labels": systems.labelled,
+    "dirty": systems.dirty,
 }
 
 

@@ -42,42 +42,30 @@ TUNED: dict[str, tuple[Any, str]] = {
     "local-lp, p by stability": ("local-lp", "stability"),
     "competence, p by pseudo-negatives": ("competence", "pseudo-negatives"),
 }
-#: Whole detectors, as a user calls them.
-DETECTORS: dict[str, FusedDetector] = {
-    DEFAULT: FusedDetector(),
-}
 
 
-def pure() -> list[System]:
+def pure(name: str) -> list[System]:
     """Return everything that learns from normals only."""
-    ours = [*_fused("rule", RULES), *_fused("fusion", FUSIONS), *_tuned(), *_ours()]
+    ours = [*_fused("rule", RULES), *_fused("fusion", FUSIONS), *_tuned(), _default(name)]
     return [_members(), *ours, *_rivals()]
 
 
 def families(name: str) -> list[System]:
-    """Return the same without the searches, and trust learned without the family of a set."""
-    path = FOLDS / f"fold-{fold(name)}.json"
-    trust = TrustFusion(coefficients=str(path))
-    learned = _alone(
-        "trust",
-        "fusion",
-        key("ours", path.read_text(encoding="utf-8")),
-        lambda context: context.fuse(trust),
-    )
-    return [*(s for s in pure() if s.group != "tuned"), learned]
+    """Return the same without the searches."""
+    return [s for s in pure(name) if s.group != "tuned"]
 
 
-def dirty() -> list[System]:
-    """Return the same without LSCP and the searches, whose cost would be most of the whole."""
-    return [s for s in pure() if s.name != "PyOD LSCP" and s.group != "tuned"]
+def dirty(name: str) -> list[System]:
+    """Return the same without LSCP, whose cost would be most of the whole."""
+    return [s for s in families(name) if s.name != "PyOD LSCP"]
 
 
-def labelled() -> list[System]:
+def labelled(name: str) -> list[System]:
     """Return everything that learns from labelled anomalies too, and the pure default."""
     fusions = {name: FUSIONS[name] for name in ("lp 8/7", "local-lp 8/7", "competence")}
     return [
-        *_ours(),
-        _alone(PURE_DEFAULT, "pure", key("ours", repr(FusedDetector())), _without_labels),
+        _alone(DEFAULT, "detector", key("ours", repr(FusedDetector())), _with_labels),
+        replace(_default(name, PURE_DEFAULT), group="pure"),
         *_fused("fusion", fusions),
         *(_alone(name, "rival", key("both", name), run) for name, run in rivals.LABELLED.items()),
     ]
@@ -118,23 +106,24 @@ def _search(context: Context, fusion: Any, criterion: str) -> Scores:
     return replace(scores, fit=scores.fit + taken)
 
 
-def _ours() -> list[System]:
-    def run(context: Context, detector: FusedDetector) -> Scores:
-        seeded = FusedDetector(**detector.get_params(deep=False) | {"random_state": context.seed})
-        return context.run(seeded, scaled=False, y=context.split.y)
+def _default(name: str, called: str = DEFAULT) -> System:
+    """Return the default as a user calls it, but with trust learned without the family of a set."""
+    path = FOLDS / f"fold-{fold(name)}.json"
 
-    return [
-        _alone(name, "detector", key("ours", repr(detector)), lambda c, d=detector: run(c, d))
-        for name, detector in DETECTORS.items()
-    ]
+    def run(context: Context) -> Scores:
+        trust = TrustFusion(coefficients=str(path))
+        return context.run(FusedDetector(fusion=trust, random_state=context.seed), scaled=False)
+
+    return _alone(called, "detector", key("ours", path.read_text(encoding="utf-8")), run)
 
 
 def _rivals() -> list[System]:
     return [_alone(name, "rival", key("rival", name), run) for name, run in rivals.PURE.items()]
 
 
-def _without_labels(context: Context) -> Scores:
-    return context.run(FusedDetector(random_state=context.seed), scaled=False)
+def _with_labels(context: Context) -> Scores:
+    detector = FusedDetector(random_state=context.seed)
+    return context.run(detector, scaled=False, y=context.split.y)
 
 
 def _alone(name: str, group: str, digest: str, run: Callable[..., Scores]) -> System:

@@ -44,7 +44,7 @@ __all__ = [
 #: The row of the detector as it comes.
 DEFAULT = "FusedDetector()"
 RULES = ("sum", "product", "max", "min", "median", "vote", "trimmed-mean", "aom")
-FUSIONS = ("competence", "local-lp", "lp", "cascade", "stacking", "single-best")
+FUSIONS = ("trust", "competence", "local-lp", "lp", "cascade", "stacking", "single-best")
 #: Shares of the normals to learn from and to set thresholds by; the others are tested.
 TRAIN, VALIDATION = 0.6, 0.2
 #: Normals below which a comparison says nothing.
@@ -463,7 +463,7 @@ def compare(
     >>> X, species = load_iris(return_X_y=True)
     >>> found = compare(X, species == 1, members="light", false_alarm_rate=0.1, n_splits=2)
     >>> len(found.systems), len(found.records)
-    (19, 38)
+    (20, 40)
     >>> sorted(found.summary()[0])[:5]
     ['auc', 'auc_sd', 'failed', 'failure', 'false_alarms']
     """

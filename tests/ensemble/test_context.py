@@ -9,7 +9,7 @@ from ocfuse.detectors import GMM, KNN
 from ocfuse.ensemble import report
 from ocfuse.ensemble.score import ScoreChain
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.fusion import CompetenceFusion, LocalLpFusion
+from ocfuse.fusion import CompetenceFusion, LocalLpFusion, TrustFusion
 from ocfuse.metrics import auc
 from ocfuse.streaming import blocks
 
@@ -53,7 +53,7 @@ def test_what_is_normal_depends_on_it(fitted):
 def test_weight_nought_and_no_difference_between_contexts_is_no_context(weight):
     X, progress = phases(150, 0, (1.0, 1.0))
     blind = FusedDetector(MEMBERS, random_state=0).fit(X, np.ones(150))
-    fusion = CompetenceFusion(context_weight=weight)
+    fusion = TrustFusion(context_weight=weight)
     aware = FusedDetector(MEMBERS, fusion=fusion, random_state=0)
     aware.fit(X, np.ones(150), context=progress)
     np.testing.assert_allclose(aware.score_samples(X, progress), blind.score_samples(X))

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 
 import ocfuse.fusion
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.fusion import CompetenceFusion, LpFusion, SumRule, make_fusion
+from ocfuse.fusion import LpFusion, SumRule, TrustFusion, make_fusion
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.stacking import StackedFusion
 from tests.fusion.cases import ALL, scores
@@ -40,7 +40,7 @@ def test_the_mean_is_the_sum_on_the_scale_of_one_member():
 
 def test_default():
     fusion = make_fusion()
-    assert isinstance(fusion, CompetenceFusion)
+    assert isinstance(fusion, TrustFusion)
 
 
 def test_objects_are_returned_as_they_are():

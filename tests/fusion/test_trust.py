@@ -164,3 +164,49 @@ def test_a_saved_model_scores_alike(tmp_path):
     np.testing.assert_array_equal(
         load(tmp_path / "model.ocf").score_samples(X), detector.score_samples(X)
     )
+
+
+def exponential(n, seed, *, means=(1.0, 1.0, 1.0)):
+    """Tail values: of normals they are exponential with mean 1."""
+    return np.random.default_rng(seed).exponential(means, size=(n, len(means)))
+
+
+def fitted_to(d):
+    Z = np.random.default_rng(0).normal(size=(60, d))
+    return TrustFusion().fit(Z, X=Z)
+
+
+def test_unlabelled_rows_move_trust_to_who_alarms_more():
+    fusion = fitted_to(3)
+    rows = np.vstack([exponential(270, 1), exponential(30, 2, means=(8.0, 3.0, 1.0))])
+    found = fusion.adapted(exponential(500, 3), rows)
+    gain = np.log(found.trust_ / fusion.trust_)
+    assert gain[0] > gain[1] > gain[2]
+    assert gain[0] - gain[2] == pytest.approx(found.shift_[0] - found.shift_[2])
+    assert (fusion.shift_ == 0).all()  # a copy was changed
+    again = found.adapted(exponential(500, 3), rows)
+    np.testing.assert_array_equal(again.trust_, found.trust_)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_normal_rows_alone_move_little(seed):
+    found = fitted_to(3).adapted(exponential(500, 10), exponential(300, 20 + seed))
+    assert np.abs(found.shift_).max() < 0.5
+    # no more alarms than of normals: nothing at all
+    fewer = fitted_to(3).adapted(exponential(500, 10), 0.5 * exponential(300, 20 + seed))
+    assert fewer.sureness_ == 0
+    assert (fewer.shift_ == 0).all()
+
+
+def test_members_that_alarm_alike_stay_as_they_are():
+    rows = np.repeat(exponential(300, 1, means=(5.0,)), 3, axis=1)
+    normals = np.repeat(exponential(300, 2, means=(1.0,)), 3, axis=1)
+    assert (fitted_to(3).adapted(normals, rows).shift_ == 0).all()
+
+
+def test_more_rows_are_surer():
+    rows = np.vstack([exponential(2850, 1), exponential(150, 2, means=(3.0, 2.0, 1.0))])
+    mixed = np.random.default_rng(0).permutation(rows)
+    normals = exponential(2000, 3)
+    few, many = (fitted_to(3).adapted(normals, mixed[:n]).sureness_ for n in (60, 3000))
+    assert few < many

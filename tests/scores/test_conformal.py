@@ -293,3 +293,15 @@ class TestGroups:
     def test_wrong_groups(self):
         with pytest.raises(InvalidInputError, match="each of the 3 scores"):
             ConformalCalibrator().fit([1.0, 2.0, 3.0], groups=[1, 2])
+
+
+def test_other_scores_of_the_same_rows():
+    scores, groups = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), ["a", "a", "b", "b", "b"]
+    moved = np.array([3.0, -1.0, 2.0, 9.0, 0.0])
+    for own in (None, groups):
+        one = ConformalCalibrator().fit(scores, 2, own).rescored(moved)
+        other = ConformalCalibrator().fit(moved, 2, own)
+        np.testing.assert_array_equal(one.scores_, other.scores_)
+        np.testing.assert_array_equal(one.rates_, other.rates_)
+        np.testing.assert_allclose(one.weights_, other.weights_)
+        assert one.n_groups_ == other.n_groups_

@@ -112,7 +112,7 @@ def fit_command(
     fusion: Annotated[
         str | None,
         typer.Option(
-            help="Such as sum, median or lp; by default competence, or labelled for rows with "
+            help="Such as sum, median or lp; by default trust, or labelled for rows with "
             "labelled anomalies."
         ),
     ] = None,

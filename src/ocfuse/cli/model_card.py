@@ -37,6 +37,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "members": list(detector.pool_.names_),
         "fusion": type(detector.fusion_).__name__,
         "trust": _trust(detector.pool_.names_, detector.fusion_),
+        "adapted": _adapted(detector.fusion_),
         "threshold": detector.offset_,
         "false_alarms": detector.false_alarm_rate,
         "false_alarms_reachable": detector.threshold_rate_,
@@ -59,6 +60,12 @@ def _trust(names: list[str], fusion: BaseFusion) -> list[dict[str, Any]]:
         for name, weight, reason in zip(names, weights, fusion.reasons(), strict=True)
     ]
     return sorted(found, key=lambda one: -float(one["weight"]))
+
+
+def _adapted(fusion: BaseFusion) -> dict[str, Any] | None:
+    """Return the unlabelled rows that trust was adapted to, if it was."""
+    rows = getattr(fusion, "n_adapted_", 0)
+    return {"rows": rows, "sureness": float(fusion.sureness_)} if rows else None
 
 
 def print_columns(model: TableDetector, most: int = 40) -> None:
@@ -84,6 +91,7 @@ def print_summary(model: TableDetector) -> None:
             ("columns", f"{n_features} learned from, {len(known['columns']) - n_features} not"),
             ("members", f"{len(known['members'])}: {', '.join(known['members'])}"),
             ("fusion", known["fusion"]),
+            ("adapted", adaptation(known["adapted"])),
             *(
                 ("trusted most", f"{one['member']}, weight {one['weight']:.2f}; {one['reason']}")
                 for one in known["trust"][:3]
@@ -93,6 +101,16 @@ def print_summary(model: TableDetector) -> None:
             ("false alarms", _rates(known)),
         ]
     )
+
+
+def adaptation(adapted: dict[str, Any] | None) -> str:
+    """Return what came of unlabelled rows; empty if there were none."""
+    if adapted is None:
+        return ""
+    rows, sureness = f"to {adapted['rows']:,} different unlabelled rows", adapted["sureness"]
+    if not sureness:
+        return f"{rows}, which changed nothing: their alarms do not tell members apart"
+    return f"{rows}, with sureness {sureness:.2f} of 1"
 
 
 def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:

@@ -18,6 +18,10 @@ COMMANDS = {
         "Learn what is normal from a table, sensors or pictures, and write a model.",
     ),
     "score": ("ocfuse.cli.score", "Score the rows of a table by a model."),
+    "adapt": (
+        "ocfuse.cli.adapt",
+        "Learn from unlabelled rows which members to trust, and write a new model.",
+    ),
     "explain": ("ocfuse.cli.explain", "Say what lies behind the scores of some rows."),
     "watch": (
         "ocfuse.cli.watch",

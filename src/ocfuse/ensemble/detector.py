@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ocfuse.arrays import FloatArray
 from ocfuse.detectors.pool import Pool
 from ocfuse.encoder import FeatureEncoder, check_table, make_encoder, warn_of_cells
+from ocfuse.ensemble.adapt import adapted_fusion, require_adaptable
 from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
 from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
@@ -58,8 +59,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         (``pool_.pool_name_`` tells); ``make_pool("default")`` is all 16 at any size.
     fusion : str or fusion, default=None
         Name of a rule such as "sum", or an object such as `LpFusion(p=2)`.
-        None is `CompetenceFusion()`, and with at least 3 labelled anomalies, not
-        all of one group, `LabelledFusion(CompetenceFusion())`.
+        None is `TrustFusion()`; with `tune`, `CompetenceFusion()`, which has a norm to
+        choose; and with at least 3 labelled anomalies, not all of one group,
+        `LabelledFusion(CompetenceFusion())`.
     normaliser : str or normaliser, default="min-max"
         How member scores are brought to one scale: "min-max", "z-score",
         "robust-z", "tail", or an object.
@@ -117,6 +119,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         Rows of X without a label that were too far out to be learned from. As
         they may be normal all the same, they count where the threshold is set,
         for at most half of the alarms.
+    training_place_ : ndarray of shape (n_samples,)
+        Which of the rows learned from each row of X is; -1 for rows not learned from.
+    calibration_rows_ : ndarray of shape (n_normal,) or None
+        Which of the rows learned from `normal_scores_` are of; None after `calibrate`, and if
+        probabilities rest on labels too.
     copied_rows_ : ndarray
         Rows of X that are copies of others, by accident and not by nature (see
         `ocfuse.ensemble.copies`): they are learned once, and count once where the
@@ -244,7 +251,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
             Further coordinates of the rows, such as time or the progress of a
             task. Members do not see it; a fusion whose weights depend on the place
-            adds it to the squared distance between rows, `CompetenceFusion` only if that
+            adds it to the squared distance between rows, the default only if that
             helps to predict scores of normals. Scoring then needs it too.
 
         Returns
@@ -306,10 +313,20 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         scores = held_out.copy()
         scores[learned.rows] = np.fmin(scores[learned.rows], learned.seen_scores())
         warn_of_copies(len(distinct.copied), len(table))
-        self._fit_calibration(scores, distinct.table, learned)
+        position = np.full(len(distinct.table), -1)
+        position[learned.rows] = np.arange(len(learned.rows))
+        self.training_place_ = position[distinct.place]
+        chosen = self._fit_calibration(scores, distinct.table, learned)
+        self.calibration_rows_ = None if chosen is None else position[chosen]
 
-    def _fit_calibration(self, scores: FloatArray, table: Table, learned: Learned) -> None:
-        """Set threshold, p-values and probabilities from held-out fused scores."""
+    def _fit_calibration(
+        self, scores: FloatArray, table: Table, learned: Learned
+    ) -> NDArray[np.intp] | None:
+        """Set threshold, p-values and probabilities from held-out fused scores.
+
+        Return the rows that they rest on, from the lowest score to the highest; None if
+        probabilities rest on labels too.
+        """
         y = table.y
         normal = np.zeros(len(y), dtype=bool)
         normal[learned.rows] = True
@@ -333,6 +350,10 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         self.set_threshold(self.false_alarm_rate)
         warn_if_many_left_out(n_left_out, len(self.normal_scores_), self.false_alarm_rate)
+        if anomalous.sum() >= 5:
+            return None
+        rows = np.flatnonzero(normal)
+        return rows[np.argsort(scores[normal], kind="stable")]
 
     # -- the threshold ----------------------------------------------------
 
@@ -389,8 +410,46 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         name = self.conformal_.group
         self.conformal_ = ConformalCalibrator(name).fit(scores, groups=runs)
         self.normal_scores_ = self.conformal_.scores_
+        self.calibration_rows_ = None
         if isinstance(self.calibrator_, TailCalibrator):
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
+        return self.set_threshold(self.false_alarm_rate)
+
+    def adapt(self, X: Any, context: Any = None) -> "FusedDetector":
+        """Learn from unlabelled rows how far to trust each member.
+
+        The rows are as they come from the process: mostly normal, some of them anomalies,
+        and nobody knows which. Members that raise more alarms on them, at the same rate
+        of false alarms, find more of the anomalies, and are trusted more; how much more depends
+        on how sure that is (see `TrustFusion.adapted`). If the rows hold no anomalies,
+        nothing changes. Members and what is normal stay as they are, and the threshold is
+        set again from the training rows, at `false_alarm_rate`. A later call starts from the
+        trust that `fit` has learned.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            At least 30 different rows, better 300. Rows that are as a whole unlike training are
+            refused: they have drifted.
+        context : array-like of shape (n_samples,) or (n_samples, k), default=None
+            Their context, if the detector was fitted with context.
+
+        Returns
+        -------
+        FusedDetector
+            The detector; ``fusion_.sureness_`` says how sure the rows were, and
+            ``fusion_.reasons()`` what they say of each member.
+        """
+        fusion, rows = require_adaptable(self)
+        fusion, change = adapted_fusion(self, fusion, self._trace(X, context))
+        scores = self.normal_scores_ + change[rows]
+        self.calibration_rows_ = rows[np.argsort(scores, kind="stable")]
+        self.conformal_ = self.conformal_.rescored(scores)
+        self.fusion_, self.normal_scores_ = fusion, self.conformal_.scores_
+        known = self.training_place_ >= 0
+        self.training_scores_ = self.training_scores_.copy()
+        self.training_scores_[known] += change[self.training_place_[known]]
+        self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         return self.set_threshold(self.false_alarm_rate)
 
     def fit_threshold(self, X: Any, y: Any, context: Any = None) -> "FusedDetector":

@@ -45,6 +45,7 @@ from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.crossfit import ScoredRows, ballot_for, crossfitted_scores, fit_fusion
 from ocfuse.fusion.labelled import LabelledFusion, default_share
 from ocfuse.fusion.named import make_fusion
+from ocfuse.fusion.trust import TrustFusion
 from ocfuse.groups import Groups, check_groups
 from ocfuse.negatives import diagnose, make_negatives
 from ocfuse.scores import make_normaliser
@@ -127,10 +128,12 @@ class Recipe:
         """Return the normaliser and the fusion, not fitted, for the rows to learn from."""
         if self.fusion is not None:
             fusion = make_fusion(self.fusion)
-        elif rows.learns_pseudo:
-            fusion = CompetenceFusion()
-        else:  # anomalies are known: classifiers beside it
+        elif not rows.learns_pseudo:  # anomalies are known: classifiers beside it
             fusion = LabelledFusion(CompetenceFusion())
+        elif self.search is not None:  # most searches are for the norm p
+            fusion = CompetenceFusion()
+        else:
+            fusion = TrustFusion()
         if isinstance(fusion, LabelledFusion) and fusion.share is None:
             # once for all folds: else their scores would differ in scale
             share = default_share(int(rows.known.sum()))

@@ -54,7 +54,7 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
         "sum" or "mean" (the same), "product", "max", "min", "median", "vote", "trimmed-mean",
         "aom", "trust", "competence", "lp", "local-lp", "labelled", "cascade", "stacking" or
         "single-best", each with its defaults; an object is returned as it is; None
-        is ``CompetenceFusion()``.
+        is ``TrustFusion()``.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     TrimmedMean()
     """
     if spec is None:
-        return CompetenceFusion()
+        return TrustFusion()
     if isinstance(spec, str):
         if spec not in _NAMED:
             raise InvalidInputError(not_one_of("fusion", spec, _NAMED, ", or an object"))

@@ -1,11 +1,13 @@
 """Trust learned from other data sets: weights from how members behave on normal rows."""
 
 import json
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ocfuse.arrays import FloatArray
 from ocfuse.cost import Cost, Shape
@@ -25,6 +27,8 @@ FEATURES = (
     *(f"rank, {kind}" for kind in KINDS[:-1]),
     "agreement",
 )
+#: False-alarm rates at which members are compared on unlabelled rows.
+RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 class TrustFusion(LocalScaleFusion):
@@ -79,6 +83,12 @@ class TrustFusion(LocalScaleFusion):
         Local mean and spread of the scores.
     tail_ : TailScale
         From local scores to v.
+    shift_ : ndarray of shape (d,)
+        What `adapted` has added to the logarithm of the weights; 0 after a fit.
+    n_adapted_ : int
+        Number of unlabelled rows that it was adapted to.
+    sureness_ : float
+        How sure these rows were, from 0 to 1.
 
     Examples
     --------
@@ -128,8 +138,9 @@ class TrustFusion(LocalScaleFusion):
                 ("tells made-up anomalies {} surely", parts[made_up].sum(), parts[made_up].sum()),
                 ("remembers the rows it has seen {}", parts[n], x[n]),
                 ("agrees with the other members {}", parts[-1], x[-1]),
+                ("finds {} in the unlabelled rows", shift, shift),
             )
-            for parts, x in zip(self.parts_, self.behaviour_, strict=True)
+            for parts, x, shift in zip(self.parts_, self.behaviour_, self.shift_, strict=True)
         ]
 
     def _learn(
@@ -150,7 +161,12 @@ class TrustFusion(LocalScaleFusion):
         self.behaviour_ = behaviour(standard, evidence)
         b = read_coefficients(self.coefficients)
         self.parts_ = float(self.strength) * b * self.behaviour_
-        w = np.exp(self.parts_.sum(axis=1) - self.parts_.sum(axis=1).max())
+        self._set_shift(np.zeros(len(self.parts_)), 0, 0.0)
+
+    def _set_shift(self, shift: FloatArray, n_rows: int, sureness: float) -> None:
+        self.shift_, self.n_adapted_, self.sureness_ = shift, n_rows, sureness
+        theta = self.parts_.sum(axis=1) + shift
+        w = np.exp(theta - theta.max())
         self.trust_ = np.asarray(w / w.sum())
 
     def _trust(self) -> FloatArray:
@@ -158,6 +174,68 @@ class TrustFusion(LocalScaleFusion):
 
     def _parts(self, Z: FloatArray, X: FloatArray) -> FloatArray:
         return np.asarray(self.trust_ * (1.0 - self.tail_.at(self._local(Z, X))))
+
+    def values(self, Z: ArrayLike, X: ArrayLike, context: ArrayLike | None = None) -> FloatArray:
+        """Return v_j of every row: the score is 1 minus their sum weighted by `trust_`.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Normalised scores of the members.
+        X : array-like of shape (n, m)
+            Features.
+        context : array-like of shape (n,) or (n, k), optional
+            Their context, if there was one in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            The values; higher is more anomalous.
+        """
+        return self.tail_.at(self._local(*self._query(Z, X, context)))
+
+    def adapted(self, normals: FloatArray, rows: FloatArray) -> "TrustFusion":
+        """Return a copy whose trust is drawn to members that find more in unlabelled rows.
+
+        If a share pi of the rows are anomalies, a member that alarms on a share f of the normals
+        alarms on ``(1 - pi) f + pi TPR(f)`` of them. pi and f are the same for all members, so
+        their alarms rank them by TPR, and no label is needed. Member j is judged by the mean over
+        `RATES` of its alarms beyond f, divided by the square root of f, minus the mean over the
+        members, in units of their standard deviation: e_j. The logarithm of its weight moves by
+        s e_j. The sureness s is a product of two: the share of the variance of e over members
+        that chance does not explain; and how far the trusted members together alarm more than on
+        normals, from 0 at one standard error to 1 at two. Without anomalies among the rows
+        nothing changes.
+
+        Parameters
+        ----------
+        normals : ndarray of shape (n, d)
+            `values` of normals that the fusion has not learned from.
+        rows : ndarray of shape (q, d)
+            `values` of the unlabelled rows.
+
+        Returns
+        -------
+        TrustFusion
+            The copy. What an earlier call has learned is not kept.
+        """
+        self._require_fitted()
+        fresh = copy(self)
+        fresh._set_shift(np.zeros(len(self.parts_)), 0, 0.0)
+        ordered = np.sort(normals, axis=0)
+        theirs, ours = _alarms(ordered, rows), _alarms(ordered, normals)
+        gap, error = _difference(theirs @ fresh.trust_, ours @ fresh.trust_)
+        gains, errors = _difference(
+            theirs - theirs.mean(axis=1, keepdims=True), ours - ours.mean(axis=1, keepdims=True)
+        )
+        spread = float(np.mean(gains**2))
+        sureness = 0.0
+        if spread > 1e-12 and error > 0:  # rounding is no difference
+            beyond_chance = max(1.0 - float(np.mean(errors**2)) / spread, 0.0)
+            sureness = beyond_chance * float(np.clip(gap / error - 1.0, 0.0, 1.0))
+        shift = sureness * gains / np.sqrt(spread) if sureness else np.zeros(len(gains))
+        fresh._set_shift(shift, len(rows), sureness)
+        return fresh
 
 
 class TailScale:
@@ -192,6 +270,25 @@ class TailScale:
             V[:, j] = np.interp(scores, self.values[:, j], self.levels[:, j])
         below = self.end - L
         return np.where(below > 0, self.end_level + below * self.slope, V)
+
+
+def _alarms(normals: FloatArray, V: FloatArray) -> FloatArray:
+    """Return what every row adds to the alarms of every member, over `RATES`; normals are sorted.
+
+    A member alarms where the share of normals above is at most the rate; of ties half count.
+    """
+    n = len(normals)
+    above = np.empty(V.shape)
+    for j, column in enumerate(normals.T):
+        lower = np.searchsorted(column, V[:, j], "left") + np.searchsorted(column, V[:, j], "right")
+        above[:, j] = (n - 0.5 * lower + 0.5) / (n + 1)
+    return np.asarray(np.mean([(above <= f) / np.sqrt(f) for f in RATES], axis=0))
+
+
+def _difference(rows: FloatArray, normals: FloatArray) -> tuple[Any, Any]:
+    """Return the difference of two means, column by column, and its standard error."""
+    error = rows.var(axis=0) / len(rows) + normals.var(axis=0) / len(normals)
+    return rows.mean(axis=0) - normals.mean(axis=0), np.sqrt(error)
 
 
 def behaviour(Z: FloatArray, evidence: Evidence | None) -> FloatArray:

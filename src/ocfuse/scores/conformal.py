@@ -1,6 +1,7 @@
 """Guarantees on fresh normals that hold for any distribution of the scores."""
 
 import math
+from copy import copy
 from itertools import accumulate
 
 import numpy as np
@@ -144,6 +145,16 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         self.n_groups_ = None if groups is None else n_groups
         self.n_left_out_ = n_left_out
         return self
+
+    def rescored(self, scores: ArrayLike) -> "ConformalCalibrator":
+        """Return a calibrator of the same rows with other scores, in the order of `scores_`."""
+        check_is_fitted(self)
+        fresh, found = copy(self), score_vector(scores)
+        order = np.argsort(found, kind="stable")
+        size = np.rint(1.0 / self.weights_[order]).astype(np.intp)
+        fresh.scores_, fresh.weights_ = found[order], self.weights_[order]
+        fresh.rates_ = _rates(size, self.n_groups_ or len(found), self.n_left_out_)
+        return fresh
 
     def p_values(self, scores: ArrayLike) -> FloatArray:
         """Return (1 + number of normals that score no higher) / (n + 1).

@@ -480,6 +480,13 @@ class StreamTable(TableDetector):
         self.stream_.calibrate(samples.X, *samples.beside)
         return self
 
+    def adapt(self, frame: Any) -> "StreamTable":
+        """Refuse: rows of a run are alike, and how sure their alarms are is not known."""
+        raise InvalidInputError(
+            "adapt is for rows that stand alone. The model is one of streams, whose rows follow "
+            "each other: fit again with the runs that are normal, or use calibrate."
+        )
+
     def in_order(self, chunks: Iterable[Frame]) -> Iterator[Frame]:
         """Yield chunks, unless rows of a recorded run do not follow each other."""
         last, seen = None, set()

@@ -319,6 +319,25 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             self.detector_.calibrate(features, groups=groups)
         return self
 
+    def adapt(self, frame: Any) -> "TableDetector":
+        """Learn from unlabelled rows how far to trust each member (see `FusedDetector.adapt`).
+
+        Parameters
+        ----------
+        frame : data frame
+            Rows with the columns of training, as they come; a label column is not looked at.
+
+        Returns
+        -------
+        TableDetector
+            The model.
+        """
+        check_is_fitted(self, "detector_")
+        features = self.schema_.features_of(as_frame(frame), gaps=self.detector_.encoder_.gaps)
+        with cell_warnings_off():
+            self.detector_.adapt(features)
+        return self
+
     # -- what `StreamTable` does otherwise, as its rows are of runs ----
 
     @property

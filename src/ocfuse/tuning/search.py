@@ -53,7 +53,7 @@ class Parts(BaseEstimator):  # type: ignore[misc]
             if isinstance(fusion, CompetenceFusion) and fusion.locality is None:
                 fusion.locality = Locality(kappa=1.0)
             if isinstance(fusion, LabelledFusion) and fusion.fusion is None:
-                fusion.fusion = make_fusion()
+                fusion.fusion = CompetenceFusion()
             for value in fusion.get_params(deep=False).values():
                 if hasattr(value, "get_params") and not isinstance(value, type):
                     pending.append(value)
