@@ -48,7 +48,7 @@ def test_a_plan_holds(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 8)) @ rng.normal(size=(8, m)) + rng.normal(size=(n, m))
     runs = None if groups is None else np.arange(n) % groups
-    detector = FusedDetector(members, fusion=CompetenceFusion(), random_state=0, tune=tune)
+    detector = FusedDetector(members, random_state=0, tune=tune)
     # what is imported when it is first needed is no part of a plan
     clone(detector).fit(X[:60], groups=None if runs is None else runs[:60])
     peak = peak_bytes(lambda: clone(detector).fit(X, groups=runs))
