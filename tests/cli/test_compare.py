@@ -92,7 +92,7 @@ def test_the_printed_table(table, capsys):
 def test_quiet_prints_the_table_alone(table, capsys):
     assert invoke(table, "--label", "state", *FAST, "--quiet") == 0
     captured = capsys.readouterr()
-    assert len(captured.out.splitlines()) == 1 + 1 + 4 + 8 + 6
+    assert len(captured.out.splitlines()) == 1 + 1 + 4 + 8 + 7
     assert captured.err == ""
 
 

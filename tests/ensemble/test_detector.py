@@ -552,7 +552,8 @@ class TestAnswers:
         rng = np.random.default_rng(0)
         left = rng.normal(size=(150, 2)) * [0.1, 3] + [-10, 0]
         right = rng.normal(size=(150, 2)) * [3, 0.1] + [10, 0]
-        detector = FusedDetector(random_state=0).fit(np.vstack([left, right]))
+        detector = FusedDetector(fusion="competence", random_state=0)
+        detector.fit(np.vstack([left, right]))
         weights = detector.weights([[-10.0, 0.0], [10.0, 0.0]])
         np.testing.assert_allclose(np.abs(weights).sum(1), 1)
         assert np.abs(weights[0] - weights[1]).max() > 0.01

@@ -180,7 +180,7 @@ def test_words_of_users_are_not_names(tmp_path):
 @pytest.mark.filterwarnings("ignore")  # written by earlier versions
 def test_attributes_of_earlier_files_have_their_names_of_today(number):
     """A pool has not called its out-of-fold scores so from the beginning."""
-    (file,) = (path for path in FILES[number] if path.name == "copies.ocf.gz")
+    (file,) = (path for path in FILES[number] if path.name == "fusion-competence.ocf.gz")
     assert b"honest_scores_" in content_of(file)
     with unpacked(file) as path:
         pool = load(path).pool_

@@ -174,6 +174,7 @@ def tabulate(data: ReportData) -> Thresholds:
     # below all normal rows, evenly in the logarithm of the distance from the lowest
     lowest = min(normal[0], data.scores.min())
     below = normal[0] - np.expm1(np.linspace(0, np.log1p(normal[0] - lowest), 40))
+    below[-1] = lowest  # rounding must not put it above
     values = np.unique(np.concatenate([normal[ranks], below, [data.offset]]))
     found = wrong = None
     if data.labels is not None:
