@@ -122,7 +122,8 @@ def test_groups_and_context_are_kept():
     rng = np.random.default_rng(0)
     X, time = normals(240, 0), rng.random(240)
     groups = np.repeat(np.arange(24), 10)
-    detector = FusedDetector(MEMBERS, random_state=0).fit(X, groups=groups, context=time)
+    detector = FusedDetector(MEMBERS, fusion="trust", random_state=0)
+    detector.fit(X, groups=groups, context=time)
     counted = detector.conformal_.weights_.sum()
     detector.adapt(mixture(200, 0.2, 1), context=rng.random(200))
     assert detector.fusion_.sureness_ > 0
@@ -156,7 +157,7 @@ def test_too_few_different_rows_are_refused(fitted):
 
 def test_other_fusions_are_refused():
     detector = FusedDetector(MEMBERS, fusion="sum", random_state=0).fit(normals(60, 0))
-    with pytest.raises(InvalidInputError, match=r"This detector has SumRule\. Fit one without"):
+    with pytest.raises(InvalidInputError, match=r"This detector has SumRule\. Fit one with"):
         detector.adapt(mixture(100, 0.1, 1))
 
 

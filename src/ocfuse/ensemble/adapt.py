@@ -28,8 +28,8 @@ def require_adaptable(detector: "FusedDetector") -> tuple[TrustFusion, IntArray]
     if not isinstance(fusion, TrustFusion):
         raise InvalidInputError(
             "adapt changes trust that was learned from other data sets. This detector has "
-            f"{type(fusion).__name__}. Fit one without labelled anomalies and with fusion=None or "
-            'fusion="trust".'
+            f'{type(fusion).__name__}. Fit one with fusion="trust"; it is the default for rows '
+            "without labels, groups and tune."
         )
     if rows is None:
         raise InvalidInputError(

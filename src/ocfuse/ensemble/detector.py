@@ -59,9 +59,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         (``pool_.pool_name_`` tells); ``make_pool("default")`` is all 16 at any size.
     fusion : str or fusion, default=None
         Name of a rule such as "sum", or an object such as `LpFusion(p=2)`.
-        None is `TrustFusion()`; with `tune`, `CompetenceFusion()`, which has a norm to
-        choose; and with at least 3 labelled anomalies, not all of one group,
-        `LabelledFusion(CompetenceFusion())`.
+        None is `TrustFusion()` for rows that stand alone; with groups, or with `tune`, which
+        chooses a norm, `CompetenceFusion()`; and with at least 3 labelled anomalies, not all
+        of one group, `LabelledFusion(CompetenceFusion())`.
     normaliser : str or normaliser, default="min-max"
         How member scores are brought to one scale: "min-max", "z-score",
         "robust-z", "tail", or an object.

@@ -130,7 +130,9 @@ class Recipe:
             fusion = make_fusion(self.fusion)
         elif not rows.learns_pseudo:  # anomalies are known: classifiers beside it
             fusion = LabelledFusion(CompetenceFusion())
-        elif self.search is not None:  # most searches are for the norm p
+        elif self.search is not None or rows.groups is not None:
+            # Most searches are for the norm p. Trust is learned from rows that stand alone: on runs
+            # (SKAB) it has the same AUC, and at the threshold of a run finds less.
             fusion = CompetenceFusion()
         else:
             fusion = TrustFusion()
