@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -328,6 +328,9 @@ class Explanation:
         The rows as they were given: numbers and texts of categories, None for gaps.
     usual : UsualValues or None
         What normal training rows have in each column.
+    trust_reasons : list of str
+        Why each member is trusted more or less than others, in words; empty texts if the
+        fusion gives no reasons. The same for all rows.
     """
 
     score: FloatArray
@@ -346,6 +349,7 @@ class Explanation:
     attributions: FloatArray
     values: list[list[Any]] | None = None
     usual: UsualValues | None = None
+    trust_reasons: list[str] = field(default_factory=list)
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:

@@ -182,3 +182,11 @@ def test_a_table():
     model = TableDetector(FusedDetector(MEMBERS, random_state=0)).fit(table)
     model.adapt(pd.DataFrame(mixture(200, 0.2, 1), columns=columns))
     assert model.detector_.fusion_.sureness_ > 0
+
+
+def test_an_explanation_and_a_report_tell_why(adapted):
+    rows = mixture(40, 0.2, 8)
+    assert adapted.explain(rows[:1]).trust_reasons == adapted.fusion_.reasons()
+    page = adapted.report(rows).html
+    assert "Trusted most, 1" in page
+    assert "in the unlabelled rows than most" in page

@@ -192,12 +192,13 @@ def _as_dict(explanation: "Explanation", i: int) -> dict[str, Any]:
         "base": explanation.base[i],
         "local_p": explanation.local_p[i],
         "members": [
-            {"name": name, "weight": weight, "score": score, "share": share}
-            for name, weight, score, share in zip(
+            {"name": name, "weight": weight, "score": score, "share": share, "why": why}
+            for name, weight, score, share, why in zip(
                 explanation.member_names,
                 explanation.weights[i].tolist(),
                 explanation.normalised_scores[i].tolist(),
                 explanation.contributions[i].tolist(),
+                explanation.trust_reasons,
                 strict=True,
             )
         ],

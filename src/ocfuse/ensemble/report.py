@@ -155,11 +155,23 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
         "Members": ", ".join(detector.pool_.names_),
         "Settings": str(detector),
         "Fusion": str(detector.fusion_),
+        **_trust(detector),
         "Threshold": f"{detector.offset_:.6g}",
         "False-alarm rate asked for in training": f"{detector.false_alarm_rate:g}",
         "Probabilities from": "labels" if probabilities == "LabelCalibrator" else "normal rows",
         "SHA-256 of the rows of this report, as the members see them": _checksum(E),
         "SHA-256 of the rows learned from, as the members see them": _checksum(detector.training_),
+    }
+
+
+def _trust(detector: "FusedDetector") -> dict[str, str]:
+    """Return the most trusted members and why, if the fusion has reasons."""
+    reasons, trust = detector.fusion_.reasons(), getattr(detector.fusion_, "trust_", ())
+    most = np.argsort(trust)[::-1][:3] if any(reasons) else []
+    names = detector.pool_.names_
+    return {
+        f"Trusted most, {place}": f"{names[j]}, weight {trust[j]:.2f}; {reasons[j]}"
+        for place, j in enumerate(most, start=1)
     }
 
 
@@ -224,6 +236,7 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         attributions=_attributions(detector, E, C, np.array([reference for *_, reference in near])),
         values=values_of(trace.X, detector.encoder_),
         usual=detector.usual_,
+        trust_reasons=detector.fusion_.reasons(),
     )
 
 
