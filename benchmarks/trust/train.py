@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,12 @@ PAIRS, LARGEST = 150, 12.0
 WIDTH, PENALTY = 0.35, 5e-4
 #: Factors of the coefficients that are tried: learned ones are a little too sure of themselves.
 FACTORS = (0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
+
+#: What is told of each kind of split.
+HEADER = [
+    *("splits", "number", "families", "AUC", "sum of the members", "best member"),
+    *("gain", "p", "worst family"),
+]
 
 METHOD = """
 The coefficients b of `TrustFusion` minimise the mean over pairs of an anomaly and a normal of
@@ -51,9 +58,10 @@ def run(quick: bool, jobs: int) -> Report:
         for i in np.flatnonzero(folds == f):
             fused[i] = fused_auc(found[i], learned)
     shipped = fitted(found)
+    rows = out_of_family(found, fused)
     if not quick:
-        _write(SHIPPED, shipped, found, "all folds")
-    return report(found, fused, shipped)
+        _write(SHIPPED, shipped, found, "all folds", rows)
+    return report(found, rows, shipped)
 
 
 def fitted(found: list[Record]) -> FloatArray:
@@ -121,8 +129,8 @@ def by_family(found: list[Record], values: FloatArray) -> FloatArray:
     return np.array([np.mean(grouped[name], axis=0) for name in sorted(grouped)])
 
 
-def report(found: list[Record], fused: FloatArray, shipped: FloatArray) -> Report:
-    """Return gains on families that nothing was learned from, and the coefficients."""
+def out_of_family(found: list[Record], fused: FloatArray) -> list[list[str]]:
+    """Return what trust gains on families that it was not learned from, by kind of split."""
     plain, best = np.array([r.plain for r in found]), np.array([r.best for r in found])
     rows = []
     for how in ("plain", "varied", "large"):
@@ -143,8 +151,11 @@ def report(found: list[Record], fused: FloatArray, shipped: FloatArray) -> Repor
                 f"{(means[:, 0] - means[:, 1]).min():+.1f}",
             ]
         )
-    header = ["splits", "number", "families", "AUC", "sum of the members", "best member"]
-    header += ["gain", "p", "worst family"]
+    return rows
+
+
+def report(found: list[Record], rows: list[list[str]], shipped: FloatArray) -> Report:
+    """Return gains on families that nothing was learned from, and the coefficients."""
     tasks = {record.draw.name for record in found}
     method = METHOD.format(
         width=WIDTH,
@@ -161,15 +172,21 @@ def report(found: list[Record], fused: FloatArray, shipped: FloatArray) -> Repor
         method.strip(),
         [Target("gain on the sum, plain splits, >= 0.7", rows[0][6], gain >= 0.7)],
         [
-            Table("Families that nothing was learned from", header, rows, "Family means, in %."),
+            Table("Families that nothing was learned from", HEADER, rows, "Family means, in %."),
             Table("Coefficients", ["of", "b"], values, "Of the package, with their factor."),
         ],
         {"coefficients": dict(zip(trust.FEATURES, map(float, shipped), strict=True))},
     )
 
 
-def _write(path: Path, b: FloatArray, found: list[Record], learned_from: str) -> None:
-    """Write coefficients with what they were learned from."""
+def _write(
+    path: Path,
+    b: FloatArray,
+    found: list[Record],
+    learned_from: str,
+    figures: Sequence[list[str]] = (),
+) -> None:
+    """Write coefficients with what they were learned from, and how well that holds elsewhere."""
     names = sorted({family(record.draw.name) for record in found})
     content = {
         "coefficients": {
@@ -182,4 +199,6 @@ def _write(path: Path, b: FloatArray, found: list[Record], learned_from: str) ->
         "command": "make train-trust",
         "figures": "benchmarks/results/trust/train.md",
     }
+    if figures:
+        content["out_of_family"] = [dict(zip(HEADER, row, strict=True)) for row in figures]
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -167,7 +167,7 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
 def _trust(detector: "FusedDetector") -> dict[str, str]:
     """Return the most trusted members and why, if the fusion has reasons."""
     reasons, trust = detector.fusion_.reasons(), getattr(detector.fusion_, "trust_", ())
-    most = np.argsort(trust)[::-1][:3] if any(reasons) else []
+    most = np.argsort(trust)[::-1][:3].tolist() if any(reasons) else []
     names = detector.pool_.names_
     return {
         f"Trusted most, {place}": f"{names[j]}, weight {trust[j]:.2f}; {reasons[j]}"
