@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check format dist audit check-types check-docstrings check-code check-traces check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -32,10 +32,11 @@ help:  ## list the targets
 demo: $(STAMP)  ## learn, score, explain and write a report on a small data set (seconds)
 	@.venv/bin/ocfuse demo
 
-# Two processes share the cores: threads of BLAS would only wait for each other, and busily so.
-# Tests are compiled once, and not by every run, even where PYTHONDONTWRITEBYTECODE is set.
-TEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(RUN) -m pytest -n 2 --dist loadfile \
-    --no-loadscope-reorder
+# Processes share the cores: threads of BLAS would only wait for each other, and busily so. One
+# more than two cores, as some tests wait for browsers and servers. Tests are compiled once, and not
+# by every run, even where PYTHONDONTWRITEBYTECODE is set.
+TEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive \
+    $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 test: check  ## check, then run all tests and doctests
 	$(TEST)
 
@@ -63,12 +64,21 @@ test-oldest: .venv-oldest/.stamp  ## run the tests of core and tool with the old
 	$(OLDEST) -m pytest -n 2 --dist loadfile -W ignore::DeprecationWarning $(NEED_CORE)
 
 check: $(STAMP)  ## lint, format, types, import layers, docstrings, figures
+	@$(MAKE) --no-print-directory -j 2 check-types check-docstrings check-code check-traces
+
+check-types:
+	$(RUN) -m mypy
+
+check-docstrings:
+	find src/ocfuse -name '*.py' -exec $(RUN) -m numpydoc lint {} +
+
+check-code:
 	$(RUN) -m ruff check $(CODE)
 	$(RUN) -m ruff format --check $(CODE)
-	$(RUN) -m mypy
 	.venv/bin/lint-imports
-	find src/ocfuse -name '*.py' -exec $(RUN) -m numpydoc lint {} +
 	$(RUN) -m supply.figures
+
+check-traces:
 	$(RUN) -m supply.traces
 
 format: $(STAMP)  ## repair what the linter can repair, and format

@@ -191,8 +191,8 @@ def test_shares_and_costs_are_those_of_the_explanation(visit):
     def numbers(selector):
         return [float(text) for text in texts(page, selector)]
 
-    def near(values):  # three digits of the largest are shown, rounded so that they add up
-        return pytest.approx(values, abs=0.0101 * np.abs(values).max())
+    def near(values, *others):  # three digits of the largest are shown, rounded so that they add up
+        return pytest.approx(values, abs=0.0101 * np.abs([*values, *others]).max())
 
     for i in (0, 3):
         page.locator(f"#row-{i} .open").click()
@@ -201,13 +201,14 @@ def test_shares_and_costs_are_those_of_the_explanation(visit):
             reading.name for reading in data.readings[i]
         ]
         costs = np.array([reading.cost for reading in data.readings[i]])
-        assert numbers(f"{features}:not(.total) .figure-of") == near(costs)
+        whole = why.attributions[i].sum(), data.scores[data.rows[i]]
+        assert numbers(f"{features}:not(.total) .figure-of") == near(costs, *whole)
         assert numbers(f"{features}.total:last-child td") == near(why.attributions[[i]].sum(axis=1))
         order = np.argsort(why.contributions[i], kind="stable")
         names = [why.member_names[j] for j in order]
         assert texts(page, f"{members}:not(.total) th[scope=row]") == names
         shares = why.contributions[i, order]
-        assert numbers(f"{members}:not(.total) td:nth-child(4)") == near(shares)
+        assert numbers(f"{members}:not(.total) td:nth-child(4)") == near(shares, *whole)
         assert numbers(f"{members}:not(.total) td:nth-child(3)") == near(why.weights[i, order])
         assert numbers(f"{members}.total:last-child td") == near(data.scores[data.rows[[i]]])
         for table in (features, members):  # what is shown adds up

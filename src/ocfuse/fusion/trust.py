@@ -75,6 +75,8 @@ class TrustFusion(LocalScaleFusion):
     ----------
     trust_ : ndarray of shape (d,)
         The weights w, which add up to 1.
+    evidence_ : Evidence or None
+        The comparisons, if there were any.
     behaviour_ : ndarray of shape (d, 12)
         The vectors x_j.
     parts_ : ndarray of shape (d, 12)
@@ -158,6 +160,7 @@ class TrustFusion(LocalScaleFusion):
         of_normals = None if groups is None else groups.take(np.flatnonzero(y > 0))
         standard = self._fit_scale(Z[chosen], X[chosen], of_normals)
         self.tail_ = TailScale(self.scale_.out_of_fold(of_normals))
+        self.evidence_ = evidence
         self.behaviour_ = behaviour(standard, evidence)
         b = read_coefficients(self.coefficients)
         self.parts_ = float(self.strength) * b * self.behaviour_
