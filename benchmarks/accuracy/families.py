@@ -12,6 +12,7 @@ from benchmarks.accuracy.tables import failure_table
 from benchmarks.estimator.tables import FloatArray
 from benchmarks.report import Report, Table, Target
 from ocfuse.lab.paper import Cell
+from ocfuse.report.words import count
 from ocfuse.stats import compare, mean_ranks
 
 SEEDS = 5
@@ -24,7 +25,7 @@ GAIN, SURE, CLOSED, WORST = 0.7, 0.001, 0.25, -3.0
 LEVEL = 0.01
 
 METHOD = """
-{seeds} splits of each of {tasks} one-class tasks, as in part "pure". Tasks that share rows or a
+{seeds} of each of {tasks} one-class tasks, as in part "pure". Tasks that share rows or a
 source are one family; their results are averaged first, and every mean, rank and test is over the
 {families} families. Trust that was learned from data sets is judged on families that it was not
 learned from: `benchmarks/accuracy/families.json` names the fold of every family, and `trust` has
@@ -78,7 +79,9 @@ def run(quick: bool, jobs: int) -> Report:
     found = ByFamily.of(results)
     return Report(
         "Learning from normals only: families that nothing was chosen on",
-        METHOD.format(seeds=len(seeds), tasks=len(tasks), families=len(found.names)).strip(),
+        METHOD.format(
+            seeds=count(len(seeds), "split"), tasks=len(tasks), families=len(found.names)
+        ).strip(),
         targets(found),
         [overview(found), per_family(found), failure_table(results)],
         results.record(("auc", "ap", "hits_1", "hits_5")),
