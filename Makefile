@@ -23,7 +23,7 @@ FOREIGN := .foreign
 endif
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check format dist audit check-types check-docstrings check-code check-traces check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -66,19 +66,19 @@ test-oldest: .venv-oldest/.stamp  ## run the tests of core and tool with the old
 check: $(STAMP)  ## lint, format, types, import layers, docstrings, figures
 	@$(MAKE) --no-print-directory -j 2 check-types check-docstrings check-code check-traces
 
-check-types:
+check-types: $(STAMP)  ## check types
 	$(RUN) -m mypy
 
-check-docstrings:
+check-docstrings: $(STAMP)  ## check docstrings
 	find src/ocfuse -name '*.py' -exec $(RUN) -m numpydoc lint {} +
 
-check-code:
+check-code: $(STAMP)  ## lint, format, import layers, figures
 	$(RUN) -m ruff check $(CODE)
 	$(RUN) -m ruff format --check $(CODE)
 	.venv/bin/lint-imports
 	$(RUN) -m supply.figures
 
-check-traces:
+check-traces: $(STAMP)  ## count the files that ways through the code touch
 	$(RUN) -m supply.traces
 
 format: $(STAMP)  ## repair what the linter can repair, and format

@@ -38,6 +38,16 @@ LONG = (
     "tests/ensemble/test_conformance.py",
     "tests/hardening/test_model_files.py",
     "tests/cli/test_startup.py",
+    "tests/lab/robot_cell/test_run.py",
+    "tests/lab/robot_cell/test_cell.py",
+    "tests/serve/test_server.py",
+    "tests/distributed/test_fitting.py",
+    "tests/vision/test_detector.py",
+    "tests/lab/paper/test_runner.py",
+    "tests/cli/test_watch_video.py",
+    "tests/lab/test_bench.py",
+    "docs/tutorials/tiles.md",
+    "docs/tutorials/pump.md",
 )
 #: Marks of whole folders and files.
 MARKS = {
