@@ -127,7 +127,8 @@ SYSTEMS = {
     "its best single member": ("ckpca-1", None),
     "sum rule of its members": ("sum", None),
     "PyOD, average of five detectors": ("PyOD average", "PyOD average"),
-    "PyOD LSCP, the same five": ("PyOD LSCP", "PyOD LSCP"),
+    "PyOD SUOD": ("PyOD SUOD", None),
+    "PyOD LSCP, five detectors": ("PyOD LSCP", "PyOD LSCP"),
     "isolation forest, scikit-learn": ("IsolationForest", None),
 }
 
@@ -141,12 +142,14 @@ def cells_of(text, name):
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_readme_tells_what_was_measured(name):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    accuracy = (RESULTS / "accuracy" / "pure.md").read_text(encoding="utf-8")
+    accuracy = (RESULTS / "accuracy" / "families.md").read_text(encoding="utf-8")
     speed = (RESULTS / "estimator" / "synthetic.md").read_text(encoding="utf-8")
     told = cells_of(readme, name)
     in_accuracy, in_speed = SYSTEMS[name]
-    assert told[1] == cells_of(accuracy.partition("## all 34 sets")[2], in_accuracy)[2]
+    found = cells_of(accuracy.partition("## All systems")[2], in_accuracy)
+    assert told[1] == found[2]
+    assert told[2] == f"{float(found[5]):.1f} %"
     if in_speed is None:
-        assert told[2:5] == ["", "", ""]
+        assert told[3:6] == ["", "", ""]
     else:
-        assert told[2:5] == cells_of(speed.partition("## n = 5,000")[2], in_speed)[1:4]
+        assert told[3:6] == cells_of(speed.partition("## n = 5,000")[2], in_speed)[1:4]
