@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from benchmarks.accuracy.measures import found_at
 from benchmarks.accuracy.sets import all_tasks, family, fold, rows
 from benchmarks.accuracy.systems import FOLDS
 from benchmarks.estimator.tables import FloatArray, filled
@@ -109,13 +110,13 @@ def change_of(
 
 def measures(detector: FusedDetector, usual: FloatArray, strange: FloatArray) -> FloatArray:
     """Return AUC, anomalies found at 5 % and false alarms, in %."""
-    normal, odd = detector.score_samples(usual), detector.score_samples(strange)
-    y = np.repeat([1, -1], [len(normal), len(odd)])
-    return 100 * np.array(
+    scores = detector.score_samples(np.vstack([usual, strange]))
+    is_normal = np.arange(len(scores)) < len(usual)
+    return np.array(
         [
-            auc(y, np.append(normal, odd)),
-            np.mean(odd < np.quantile(normal, 0.05)),
-            np.mean(normal < detector.offset_),
+            100 * auc(np.where(is_normal, 1, -1), scores),
+            found_at(5, scores, is_normal),
+            100 * np.mean(scores[is_normal] < detector.offset_),
         ]
     )
 

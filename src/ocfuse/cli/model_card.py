@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ocfuse.cli.output import oddities, print_fields, print_line, print_table
+from ocfuse.ensemble.report import in_words, trusted_members
 from ocfuse.exceptions import ModelFileError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.persistence import load
@@ -36,7 +37,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         ],
         "members": list(detector.pool_.names_),
         "fusion": type(detector.fusion_).__name__,
-        "trust": _trust(detector.pool_.names_, detector.fusion_),
+        "trust": trusted_members(detector),
         "adapted": _adapted(detector.fusion_),
         "threshold": detector.offset_,
         "false_alarms": detector.false_alarm_rate,
@@ -48,18 +49,6 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "rows_copied": len(detector.copied_rows_),
         "anomalies_labelled": n_rows - len(no_anomalies),
     } | model.facts()
-
-
-def _trust(names: list[str], fusion: BaseFusion) -> list[dict[str, Any]]:
-    """Return members with weight and reason, the most trusted first, if weights are learned."""
-    weights = getattr(fusion, "trust_", None)
-    if weights is None:
-        return []
-    found = [
-        {"member": name, "weight": float(weight), "reason": reason}
-        for name, weight, reason in zip(names, weights, fusion.reasons(), strict=True)
-    ]
-    return sorted(found, key=lambda one: -float(one["weight"]))
 
 
 def _adapted(fusion: BaseFusion) -> dict[str, Any] | None:
@@ -92,11 +81,7 @@ def print_summary(model: TableDetector) -> None:
             ("members", f"{len(known['members'])}: {', '.join(known['members'])}"),
             ("fusion", known["fusion"]),
             ("adapted", adaptation(known["adapted"])),
-            *(
-                ("trusted most", f"{one['member']}, weight {one['weight']:.2f}; {one['reason']}")
-                for one in known["trust"][:3]
-                if one["reason"]
-            ),
+            *(("trusted most", line) for line in in_words(known["trust"])),
             ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
             ("false alarms", _rates(known)),
         ]

@@ -342,7 +342,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.conformal_ = ConformalCalibrator(name).fit(scores[normal], n_left_out, theirs)
         self.normal_scores_ = self.conformal_.scores_
         anomalous = y == ANOMALY
-        if anomalous.sum() >= 5:  # enough to fit probabilities to the labels
+        by_labels = anomalous.sum() >= 5  # enough to fit probabilities to the labels
+        if by_labels:
             chosen = normal | anomalous
             labels = np.where(anomalous[chosen], ANOMALY, NORMAL)
             self.calibrator_ = LabelCalibrator().fit(scores[chosen], labels)
@@ -350,7 +351,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         self.set_threshold(self.false_alarm_rate)
         warn_if_many_left_out(n_left_out, len(self.normal_scores_), self.false_alarm_rate)
-        if anomalous.sum() >= 5:
+        if by_labels:
             return None
         rows = np.flatnonzero(normal)
         return rows[np.argsort(scores[normal], kind="stable")]

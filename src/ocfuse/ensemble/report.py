@@ -155,7 +155,10 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
         "Members": ", ".join(detector.pool_.names_),
         "Settings": str(detector),
         "Fusion": str(detector.fusion_),
-        **_trust(detector),
+        **{
+            f"Trusted most, {place}": line
+            for place, line in enumerate(in_words(trusted_members(detector)), start=1)
+        },
         "Threshold": f"{detector.offset_:.6g}",
         "False-alarm rate asked for in training": f"{detector.false_alarm_rate:g}",
         "Probabilities from": "labels" if probabilities == "LabelCalibrator" else "normal rows",
@@ -164,15 +167,28 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
     }
 
 
-def _trust(detector: "FusedDetector") -> dict[str, str]:
-    """Return the most trusted members and why, if the fusion has reasons."""
-    reasons, trust = detector.fusion_.reasons(), getattr(detector.fusion_, "trust_", ())
-    most = np.argsort(trust)[::-1][:3].tolist() if any(reasons) else []
-    names = detector.pool_.names_
-    return {
-        f"Trusted most, {place}": f"{names[j]}, weight {trust[j]:.2f}; {reasons[j]}"
-        for place, j in enumerate(most, start=1)
-    }
+def trusted_members(detector: "FusedDetector") -> list[dict[str, Any]]:
+    """Return members with weight and reason, the most trusted first, if weights are learned."""
+    fusion = detector.fusion_
+    weights = getattr(fusion, "trust_", None)
+    if weights is None:
+        return []
+    found = [
+        {"member": name, "weight": float(weight), "reason": reason}
+        for name, weight, reason in zip(
+            detector.pool_.names_, weights, fusion.reasons(), strict=True
+        )
+    ]
+    return sorted(found, key=lambda one: -float(one["weight"]))
+
+
+def in_words(trusted: list[dict[str, Any]]) -> list[str]:
+    """Return a line for each of the three most trusted members that has a reason."""
+    return [
+        f"{one['member']}, weight {one['weight']:.2f}; {one['reason']}"
+        for one in trusted[:3]
+        if one["reason"]
+    ]
 
 
 def _listed(rows: IntArray) -> str:
