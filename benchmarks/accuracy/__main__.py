@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("families", "pure", "paper", "labels", "dirty")
+PARTS = ("families", "labels", "dirty")
 
 if __name__ == "__main__":
     main("accuracy", PARTS, parallel=True)

@@ -2,80 +2,73 @@
 
 import numpy as np
 
-from benchmarks.accuracy.results import Results, means, run_variants
-from benchmarks.accuracy.sets import all_sets
+from benchmarks.accuracy.results import Results, run_variants
+from benchmarks.accuracy.sets import all_tasks, finite_means
 from benchmarks.accuracy.splits import can_be_dirty
 from benchmarks.accuracy.systems import DEFAULT
 from benchmarks.accuracy.tables import against_default, failure_table
 from benchmarks.report import Report, Table, Target
 from ocfuse.lab.paper import Cell
+from ocfuse.report.words import count
 from ocfuse.stats import mean_ranks
 
 SHARES = (0.0, 0.01, 0.05, 0.10)
-SEEDS = 2
+SEEDS = 1
+#: Points of AUC that the default may be below the best rule.
+NEAR = 0.3
 
 METHOD = """
-{seeds} splits as in part "pure", with 0, 1, 5 and 10 % anomalies among the training rows, unknown
-to all systems. The normals to learn from and the rows to tell apart are the same for every share;
-where anomalies are few, fewer normals are learned from, so that 10 % can be hidden and 20 remain
-for the test. The validation normals, which set the threshold, are clean. LSCP is left out for its
-cost.
+{seeds} of each task that has enough anomalies, as in part "families", with 0, 1, 5 and 10 %
+anomalies among the training rows, unknown to all systems. The normals to learn from and the rows
+to tell apart are the same for every share; where anomalies are few, fewer normals are learned from,
+so that 10 % can be hidden and 20 remain for the test. The validation normals, which set the
+threshold, are clean. LSCP and SUOD are left out for their cost.
 """
 
 
 def run(quick: bool, jobs: int) -> Report:
     seeds = range(1 if quick else SEEDS)
-    names = [name for name in all_sets(quick) if can_be_dirty(name)]
+    names = [name for name in all_tasks(quick) if can_be_dirty(name)]
     cells = [Cell("dirty", str(s), name, seed) for name in names for s in SHARES for seed in seeds]
     variants = run_variants(cells, jobs)
-    found = {share: variants[str(share)] for share in SHARES}
+    found = {share: variants[str(share)].by_family() for share in SHARES}
     return Report(
         "Anomalies hidden in the training rows",
-        METHOD.format(seeds=len(seeds)).strip(),
+        METHOD.format(seeds=count(len(seeds), "split")).strip(),
         targets(found),
         [
             overview("auc", "AUC, %", found),
             overview("gmean", "G-mean, %", found),
-            per_set(found),
+            per_family(found),
             *(failure_table(results) for results in found.values() if results.failures),
         ],
         {str(share): results.record(("auc",)) for share, results in found.items()},
     )
 
 
-def drop(found: dict[float, Results], name: str) -> float:
-    """Return what a system loses from clean to the dirtiest rows, in points of mean AUC."""
-    clean, dirtiest = (found[share].column(name) for share in (SHARES[0], SHARES[-1]))
-    return float(np.nanmean(clean - dirtiest))
-
-
 def targets(found: dict[float, Results]) -> list[Target]:
-    """Return whether the default is first when dirty, and loses least among ours."""
-    results = found[SHARES[-1]]
-    names = [DEFAULT, *results.of("member", "rule", "rival")]
-    mean = means(results.table(names))
-    rival = 1 + int(np.argmax(mean[1:]))
-    rules = results.of("rule")
-    steadiest = min(rules, key=lambda name: drop(found, name))
-    return [
-        Target(
-            f"first in mean AUC with {SHARES[-1]:.0%} hidden anomalies",
-            f"{mean[0]:.2f}; next {names[rival]}, {mean[rival]:.2f}",
-            bool(mean[0] > mean[rival]),
-        ),
-        Target(
-            "the default loses less than every rule",
-            f"{drop(found, DEFAULT):.2f}; {steadiest} {drop(found, steadiest):.2f}",
-            drop(found, DEFAULT) < drop(found, steadiest),
-        ),
-    ]
+    """Return how far the default is from the best rule, share by share."""
+    made = []
+    for share, results in found.items():
+        rules = results.of("rule")
+        means = finite_means(results.table([DEFAULT, *rules]))
+        best = int(np.argmax(means[1:]))
+        gain = means[0] - means[1 + best]
+        made.append(
+            Target(
+                f"at most {NEAR} below the best rule with {share:.0%} hidden anomalies",
+                f"{means[0]:.2f}; {gain:+.2f} against {rules[best]}",
+                bool(gain >= -NEAR),
+            )
+        )
+    return made
 
 
 def overview(measure: str, title: str, found: dict[float, Results]) -> Table:
     """Compare all systems at every share, the best at the highest share first."""
     last = found[SHARES[-1]]
     names = last.systems
-    columns = {share: means(results.table(names, measure)) for share, results in found.items()}
+    columns = {s: finite_means(results.table(names, measure)) for s, results in found.items()}
     ranks = mean_ranks(last.table(names, measure))
     rows = []
     for i in np.argsort(-columns[SHARES[-1]]):
@@ -91,17 +84,17 @@ def overview(measure: str, title: str, found: dict[float, Results]) -> Table:
             ]
         )
     header = ["system", "kind", *(f"{share:.0%}" for share in SHARES), "loss"]
-    header += [f"rank at {SHARES[-1]:.0%}", "against it", "p"]
-    note = f"{len(last.sets)} sets. Against it and p: the default with {SHARES[-1]:.0%} hidden."
+    header += [f"rank at {SHARES[-1]:.0%}", "wins/ties/losses of the default", "p"]
+    note = f"{len(last.sets)} families. The last two columns: {SHARES[-1]:.0%} hidden."
     return Table(title, header, rows, note)
 
 
-def per_set(found: dict[float, Results]) -> Table:
-    """Show what the default does set by set, beside the sum rule."""
+def per_family(found: dict[float, Results]) -> Table:
+    """Show what the default does family by family, beside the sum rule."""
     names = [DEFAULT, "sum"]
-    header = ["set", *(f"{name}, {share:.0%}" for name in names for share in SHARES)]
+    header = ["family", *(f"{name}, {share:.0%}" for name in names for share in SHARES)]
     rows = []
-    for i, set_name in enumerate(found[SHARES[0]].sets):
+    for i, family in enumerate(found[SHARES[0]].sets):
         values = [found[share].column(name)[i] for name in names for share in SHARES]
-        rows.append([set_name, *(f"{value:.1f}" for value in values)])
-    return Table("AUC, %, set by set", header, rows)
+        rows.append([family, *(f"{value:.1f}" for value in values)])
+    return Table("AUC, %, family by family", header, rows)

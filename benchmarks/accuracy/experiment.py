@@ -13,14 +13,12 @@ from ocfuse.lab.paper.runner import Stored, definition_key
 
 #: By set, variant (protocol, number of labels or share of hidden anomalies) and seed.
 SPLITS: dict[str, Callable[[str, str, int], Split]] = {
-    "pure": splits.pure,
-    "families": splits.pure,
+    "families": lambda name, _, seed: splits.pure(name, seed),
     "labels": lambda name, count, seed: splits.labelled(name, int(count), seed),
     "dirty": lambda name, share, seed: splits.dirty(name, float(share), seed),
 }
-#: By set, as trust is learned without its family.
-SYSTEMS: dict[str, Callable[[str], list[System]]] = {
-    "pure": systems.pure,
+#: By set, as trust is learned without its family, and seed.
+SYSTEMS: dict[str, Callable[[str, int], list[System]]] = {
     "families": systems.families,
     "labels": systems.labelled,
     "dirty": systems.dirty,
@@ -33,7 +31,7 @@ class Accuracy:
     def systems(self, cell: Cell) -> list[System]:
         """Return everything that is run on a cell; the keys depend on the data too."""
         data = content(cell.name)
-        found = SYSTEMS[cell.part](cell.name)
+        found = SYSTEMS[cell.part](cell.name, cell.seed)
         return [replace(system, key=definition_key(system.key, data)) for system in found]
 
     def prepare(self, cell: Cell) -> tuple[Context, Stored]:

@@ -1,13 +1,14 @@
 """Stored cells as tables: one row per set, one column per system, means over the seeds."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.accuracy.experiment import Accuracy
-from benchmarks.estimator.tables import UCI, FloatArray
+from benchmarks.accuracy.sets import family, family_means, finite_means
+from benchmarks.estimator.tables import FloatArray
 from benchmarks.report import Data
 from ocfuse import show_progress
 from ocfuse.lab.paper import Cell, run_cells
@@ -56,13 +57,20 @@ class Results:
         found = [self.sets[i] for i in chosen]
         return Results(found, self.groups, values, self.prevalence[chosen], kept)
 
-    def by_source(self) -> dict[str, "Results"]:
-        """Return all sets, and those of ADBench and of the paper apart."""
-        uci = [name for name in self.sets if name in UCI]
-        dev = [name for name in self.sets if name not in UCI]
-        apart = {f"ADBench, {len(dev)} sets": dev, f"UCI, {len(uci)} sets": uci}
-        parts = {title: self.take(names) for title, names in apart.items() if names}
-        return {f"all {len(self.sets)} sets": self} | (parts if len(parts) > 1 else {})
+    @property
+    def best_member(self) -> FloatArray:
+        """AUC of the best single member of each set, known only afterwards."""
+        return np.asarray(np.nanmax(self.table(self.of("member")), axis=1))
+
+    def by_family(self) -> "Results":
+        """Return the results averaged over the tasks of each family."""
+        values = {m: family_means(self.sets, table) for m, table in self.values.items()}
+        return replace(
+            self,
+            sets=sorted({family(name) for name in self.sets}),
+            values=values,
+            prevalence=family_means(self.sets, self.prevalence),
+        )
 
     def record(self, written: tuple[str, ...] = WRITTEN) -> Data:
         """Return the means over the seeds, for the JSON file."""
@@ -70,19 +78,13 @@ class Results:
         return {
             "groups": self.groups,
             "prevalence": _rounded(self.sets, self.prevalence),
-            "means": {m: _rounded(self.systems, means(self.values[m])) for m in present},
+            "means": {m: _rounded(self.systems, finite_means(self.values[m])) for m in present},
             "sets": {
                 m: {s: _rounded(self.systems, self.values[m][i]) for i, s in enumerate(self.sets)}
                 for m in present
                 if m in written
             },
         }
-
-
-def means(table: FloatArray) -> FloatArray:
-    """Return the mean of every column over the sets that have a result."""
-    count = np.isfinite(table).sum(axis=0)
-    return np.where(count > 0, np.nansum(table, axis=0) / np.maximum(count, 1), np.nan)
 
 
 def run_variants(cells: list[Cell], jobs: int) -> dict[str, Results]:

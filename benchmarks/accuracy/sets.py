@@ -6,6 +6,7 @@ was learned from the families of the other folds.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -49,6 +50,21 @@ def family(name: str) -> str:
 def fold(name: str) -> int:
     """Return the fold in which the family of a set is judged."""
     return _places()[name][1]
+
+
+def family_means(names: Sequence[str], values: FloatArray) -> FloatArray:
+    """Return the means of rows of values over the tasks of each family, families in order.
+
+    What is not finite is left out.
+    """
+    own = np.array([family(name) for name in names])
+    return np.array([finite_means(values[own == name]) for name in np.unique(own)])
+
+
+def finite_means(table: FloatArray) -> FloatArray:
+    """Return the mean of every column over the rows that have a value."""
+    count = np.isfinite(table).sum(axis=0)
+    return np.where(count > 0, np.nansum(table, axis=0) / np.maximum(count, 1), np.nan)
 
 
 @cache

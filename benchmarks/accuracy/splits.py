@@ -11,7 +11,7 @@ from benchmarks.accuracy.sets import rows
 from benchmarks.estimator.tables import FloatArray, filled, standardised
 
 #: Training and validation share of the normals; the others are for testing.
-PROTOCOLS = {"60/20/20": (0.6, 0.2), "70/20/10": (0.7, 0.2)}
+SHARES = (0.6, 0.2)
 #: Normals that are split; more of them only lengthen the test, up to as many.
 MOST_NORMALS = 1000
 MOST_ANOMALIES = 1000
@@ -53,9 +53,9 @@ class Drawn:
     rng: np.random.Generator
 
 
-def pure(name: str, protocol: str, seed: int) -> Split:
+def pure(name: str, seed: int) -> Split:
     """Split for learning from normals only."""
-    drawn = _drawn(name, protocol, seed)
+    drawn = _drawn(name, seed)
     return _split(drawn, drawn.train, None, drawn.anomalies)
 
 
@@ -65,7 +65,7 @@ def labelled(name: str, count: int, seed: int) -> Split:
     The anomalies to be tested, and those of new kinds among them, are the same for
     every count.
     """
-    drawn = _drawn(name, "60/20/20", seed)
+    drawn = _drawn(name, seed)
     kind = _kinds(drawn, seed)
     reserved = min(MOST_LABELLED, len(drawn.anomalies) - FEWEST_TESTED)
     order = drawn.rng.permutation(kind.max() + 1)
@@ -88,7 +88,7 @@ def dirty(name: str, share: float, seed: int) -> Split:
 
     The normals and the anomalies to be tested are the same for every share.
     """
-    drawn = _drawn(name, "60/20/20", seed)
+    drawn = _drawn(name, seed)
     spare = len(drawn.anomalies) - FEWEST_TESTED
     clean = drawn.train[: round(spare * (1 - DIRTIEST) / DIRTIEST)]
     reserved = round(len(clean) * DIRTIEST / (1 - DIRTIEST))
@@ -108,12 +108,12 @@ def can_be_dirty(name: str) -> bool:
     return spare * (1 - DIRTIEST) / DIRTIEST >= FEWEST_CLEAN
 
 
-def _drawn(name: str, protocol: str, seed: int) -> Drawn:
+def _drawn(name: str, seed: int) -> Drawn:
     normals, anomalies = rows(name)
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     order = rng.permutation(len(normals))
     n = min(len(normals), MOST_NORMALS)
-    train_share, validation_share = PROTOCOLS[protocol]
+    train_share, validation_share = SHARES
     first, second = round(train_share * n), round((train_share + validation_share) * n)
     return Drawn(
         normals[order[:first]],

@@ -1,6 +1,5 @@
 """The registry: to add a system is one line in one of the tables below."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from benchmarks.accuracy.sets import fold
 from ocfuse import FusedDetector
 from ocfuse.compare import System
 from ocfuse.fusion import LocalLpFusion, LpFusion, TrustFusion
-from ocfuse.tuning import Search
 
 #: Coefficients of `TrustFusion` that were learned without the families of a fold.
 FOLDS = Path(__file__).parent / "trust"
@@ -35,32 +33,23 @@ FUSIONS: dict[str, Any] = {
     "stacking": "stacking",
     "single-best": "single-best",
 }
-#: Searches over the nine norms of the paper, on the same members: fusion and criterion.
-TUNED: dict[str, tuple[Any, str]] = {
-    "local-lp, p by pseudo-negatives": ("local-lp", "pseudo-negatives"),
-    "local-lp, p by rpau": ("local-lp", "rpau"),
-    "local-lp, p by stability": ("local-lp", "stability"),
-    "competence, p by pseudo-negatives": ("competence", "pseudo-negatives"),
-}
+#: Rivals that cost more than all others together.
+COSTLY = ("PyOD LSCP", "PyOD SUOD")
 
 
-def pure(name: str) -> list[System]:
-    """Return everything that learns from normals only."""
-    ours = [*_fused("rule", RULES), *_fused("fusion", FUSIONS), *_tuned(), _default(name)]
-    return [_members(), *ours, *_rivals()]
+def families(name: str, seed: int) -> list[System]:
+    """Return everything that learns from normals only; LSCP for the first split only."""
+    ours = [*_fused("rule", RULES), *_fused("fusion", FUSIONS), _default(name)]
+    found = [_members(), *ours, *_rivals()]
+    return [s for s in found if seed == 0 or s.name != "PyOD LSCP"]
 
 
-def families(name: str) -> list[System]:
-    """Return the same without the searches."""
-    return [s for s in pure(name) if s.group != "tuned"]
+def dirty(name: str, seed: int) -> list[System]:
+    """Return the same without the rivals of the greatest cost."""
+    return [s for s in families(name, seed) if s.name not in COSTLY]
 
 
-def dirty(name: str) -> list[System]:
-    """Return the same without LSCP, whose cost would be most of the whole."""
-    return [s for s in families(name) if s.name != "PyOD LSCP"]
-
-
-def labelled(name: str) -> list[System]:
+def labelled(name: str, seed: int) -> list[System]:
     """Return everything that learns from labelled anomalies too, and the pure default."""
     fusions = {name: FUSIONS[name] for name in ("lp 8/7", "local-lp 8/7", "competence")}
     return [
@@ -87,23 +76,6 @@ def _fused(group: str, fusions: dict[str, Any]) -> list[System]:
         _alone(name, group, key("ours", repr(fusion)), lambda context, f=fusion: context.fuse(f))
         for name, fusion in fusions.items()
     ]
-
-
-def _tuned() -> list[System]:
-    return [
-        _alone(name, "tuned", key("ours", repr(what)), lambda context, w=what: _search(context, *w))
-        for name, what in TUNED.items()
-    ]
-
-
-def _search(context: Context, fusion: Any, criterion: str) -> Scores:
-    learned = context.fitted.learned
-    begin = time.process_time()
-    parts = replace(learned.recipe, fusion=fusion).parts(learned.scored)
-    search = Search(criterion).fit(learned.scored, *parts, learned.pool.names_, context.seed)
-    taken = time.process_time() - begin
-    scores = context.fuse(search.best_fusion_)
-    return replace(scores, fit=scores.fit + taken)
 
 
 def _default(name: str, called: str = DEFAULT) -> System:
