@@ -27,9 +27,9 @@ METHOD = """
 learning, threshold and test; further normals, up to 1,000 in all, and all anomalies, up to 1,000,
 join the test. Gaps are filled by training medians; rivals get standardised rows. Every system sees
 the same rows. All members, rules and fusions share the members of the default detector, fitted
-once; `FusedDetector()` is fitted anew, as a user would. The five detectors of PyOD are LOF 10 and 30,
-kNN 5, isolation forest and a mixture of one component; AOM and MOA, which need equal buckets, have
-LOF 20 as a sixth. LSCP, whose cost would be most of the whole, is run on the first split only.
+once; `FusedDetector()` is fitted anew, as a user would. The five detectors of PyOD are LOF 10 and
+30, kNN 5, isolation forest and a mixture of one component; AOM and MOA, which need equal buckets,
+have LOF 20 as a sixth. LSCP, whose cost would be most of the whole, is run on the first split only.
 
 Tasks that share rows or a source are one family; their results are averaged first, and every mean,
 rank and test is over the {families} families. Trust that was learned from data sets is judged on

@@ -23,10 +23,10 @@ METHOD = """
 learn from; the test is the same for every number of labels and has at least 20 anomalies. The
 anomalies of a task are parted into four kinds by k-means on standardised features, and the labelled
 ones are drawn from half of the kinds (more where they are too few): "new kinds" is the AUC on
-anomalies of a kind of which none was labelled, where there are five or more. The XGBOD-like rival is scikit-learn's histogram gradient
-boosting on features and out-of-fold scores of our members{xgbod}. Means are over families, and
-the default without labels is judged on families that its trust was not learned from, as in part
-"families".
+anomalies of a kind of which none was labelled, where there are five or more. The XGBOD-like rival
+is scikit-learn's histogram gradient boosting on features and out-of-fold scores of our
+members{xgbod}. Means are over families, and the default without labels is judged on families that
+its trust was not learned from, as in part "families".
 """
 
 
@@ -111,7 +111,7 @@ def overview(count: int, results: Results) -> Table:
     with_new = np.isfinite(results.column(DEFAULT, "auc_new")).sum()
     note = (
         f"{len(results.sets)} families, {with_new} with new kinds. "
-        f" Mean prevalence {results.prevalence.mean():.1f} %. Skillings-Mack in AUC: "
+        f"Mean prevalence {results.prevalence.mean():.1f} %. Skillings-Mack in AUC: "
         f"T = {test.statistic:.1f}, p = {test.p_value:.2g}."
     )
     return Table(f"{count} labels", [*header, "G-mean", "AUC-PR", "fit"], rows, note)

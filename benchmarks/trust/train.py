@@ -1,7 +1,7 @@
 """Learn the coefficients of `TrustFusion`: those of the package, and those of every fold."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
-from benchmarks.accuracy.sets import FAMILIES, family, fold
+from benchmarks.accuracy.sets import FAMILIES, family, family_means, fold
 from benchmarks.accuracy.systems import FOLDS
 from benchmarks.estimator.tables import FloatArray
 from benchmarks.report import Report, Table, Target
@@ -123,10 +123,7 @@ def fused_auc(record: Record, b: FloatArray) -> float:
 
 def by_family(found: list[Record], values: FloatArray) -> FloatArray:
     """Return means of rows of values over the splits of each family, families in order."""
-    grouped = defaultdict(list)
-    for record, row in zip(found, values, strict=True):
-        grouped[family(record.draw.name)].append(row)
-    return np.array([np.mean(grouped[name], axis=0) for name in sorted(grouped)])
+    return family_means([record.draw.name for record in found], values)
 
 
 def out_of_family(found: list[Record], fused: FloatArray) -> list[list[str]]:

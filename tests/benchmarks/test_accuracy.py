@@ -6,10 +6,10 @@ import pytest
 pytest.importorskip("pyod")
 
 from benchmarks.accuracy import experiment, rivals, splits, systems
-from benchmarks.accuracy.choice import chosen_elsewhere, oracle, share_closed
 from benchmarks.accuracy.definition import key
 from benchmarks.accuracy.measures import Scores, measure
 from benchmarks.accuracy.results import gather
+from benchmarks.accuracy.sets import family_means
 from ocfuse.lab.paper import Cell, run_cells
 
 BLOBS = 20.0 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
@@ -34,11 +34,10 @@ def data(request, monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("protocol", splits.PROTOCOLS)
-def test_pure_split(data, protocol):
+def test_pure_split(data):
     n, m = (len(X) for X in data)
-    split = splits.pure("any", protocol, 3)
-    share = splits.PROTOCOLS[protocol]
+    split = splits.pure("any", 3)
+    share = splits.SHARES
     used = min(n, 1000)
     assert len(split.train) == round(share[0] * used)
     assert len(split.train) + len(split.validation) == round(sum(share) * used)
@@ -47,9 +46,9 @@ def test_pure_split(data, protocol):
     assert not as_set(split.train) & as_set(np.vstack([split.validation, split.test]))
     assert not as_set(split.validation) & as_set(split.test)
     assert as_set(split.test[~split.is_normal]) <= as_set(data[1])
-    np.testing.assert_array_equal(split.train, splits.pure("any", protocol, 3).train)
-    assert as_set(split.train) != as_set(splits.pure("any", protocol, 4).train)
-    assert as_set(split.train) != as_set(splits.pure("other", protocol, 3).train)
+    np.testing.assert_array_equal(split.train, splits.pure("any", 3).train)
+    assert as_set(split.train) != as_set(splits.pure("any", 4).train)
+    assert as_set(split.train) != as_set(splits.pure("other", 3).train)
 
 
 def test_labelled_splits_share_their_test_and_hide_kinds(data):
@@ -85,7 +84,7 @@ def test_standardised_on_the_normals_only(data):
 
 
 def test_measures_of_a_perfect_and_of_an_inverted_score(data):
-    split = splits.pure("any", "60/20/20", 0)
+    split = splits.pure("any", 0)
     perfect = np.where(split.is_normal, 1.0, 0.0)
     validation = np.ones(len(split.validation))
     found = measure(Scores(validation, perfect, 0.0, 0.0), split)
@@ -123,18 +122,18 @@ def test_experiment_runs_once_until_definition_or_data_change(data, tmp_path, mo
             systems._alone("nearness", "rule", digest, near),
             systems._alone("broken", "rival", "1", rivals.whole(lambda seed: Asserting())),
         ]
-        monkeypatch.setitem(experiment.SYSTEMS, "pure", lambda name: made)
+        monkeypatch.setitem(experiment.SYSTEMS, "families", lambda name, seed: made)
         monkeypatch.setattr(experiment, "content", lambda name: content)
         return run_cells(experiment.Accuracy(), [cell], tmp_path)
 
     runs = []
-    cell = Cell("pure", "60/20/20", "any", 0)
+    cell = Cell("families", "pure", "any", 0)
     first = run()
     assert run() == first
     assert runs == ["1"]
     results = gather(first)
     assert results.column("nearness") > 99
-    split = splits.pure("any", "60/20/20", 0)
+    split = splits.pure("any", 0)
     assert results.prevalence == pytest.approx(100 * np.mean(~split.is_normal))
     assert results.failures == {("broken", "any", "AssertionError: few neighbours"): 1}
     run("2")
@@ -184,16 +183,24 @@ def test_means_over_seeds_leave_failures_out(results):
     np.testing.assert_allclose(results.column("sum"), [70, 80, 90])
     np.testing.assert_allclose(results.column("b"), [80, 90, 90])
     assert results.failures == {("b", "14_glass", "X"): 1}
-    np.testing.assert_allclose(oracle(results), [90, 90, 95])
+    np.testing.assert_allclose(results.best_member, [90, 90, 95])
 
 
-def test_share_of_the_way_to_the_oracle(results):
-    assert share_closed(results, results.column("sum")) == 0.0
-    assert share_closed(results, oracle(results)) == 1.0
+def test_tasks_of_one_family_count_as_one(results):
+    found = results.by_family()
+    assert found.sets == ["breastw", "glass"]
+    np.testing.assert_allclose(found.column("sum"), [90, 75])
+    np.testing.assert_allclose(found.column("b"), [90, 85])
+    np.testing.assert_allclose(found.prevalence, [50, 50])
 
 
-def test_choice_never_sees_the_family_it_is_judged_on(results):
-    # the two sets of glass are judged by breastw alone, and breastw by glass alone
-    choice = chosen_elsewhere(results, ["max", "sum"])
-    assert choice.names == ["sum", "sum", "max"]
-    np.testing.assert_allclose(choice.auc, [70, 80, 70])
+def test_family_means_leave_out_what_is_missing():
+    names = ["14_glass", "D4_glass", "4_breastw"]
+    table = np.array([[1.0, np.nan], [3.0, 5.0], [7.0, np.nan]])
+    np.testing.assert_array_equal(family_means(names, table), [[7.0, np.nan], [2.0, 5.0]])
+
+
+def test_costly_rivals_are_left_out_where_they_would_be_most_of_the_whole():
+    first, second = ({s.name for s in systems.families("14_glass", seed)} for seed in (0, 1))
+    assert first - second == {"PyOD LSCP"}
+    assert first - {s.name for s in systems.dirty("14_glass", 0)} == {"PyOD LSCP", "PyOD SUOD"}

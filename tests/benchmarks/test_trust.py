@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import sets
-from benchmarks.accuracy.families import ByFamily
-from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.systems import FOLDS
 from benchmarks.trust.tasks import MADE, Draw, Record, made_anomalies, split
 from benchmarks.trust.train import by_family, fused_auc, minimised
@@ -62,16 +60,6 @@ def test_no_family_is_judged_by_what_was_learned_from_it():
         judged = {name for name, found in stored.items() if found["fold"] == f}
         assert not judged & set(learned["families"])
         assert np.isfinite(read_coefficients(str(FOLDS / f"fold-{f}.json"))).all()
-
-
-def test_results_are_averaged_over_the_tasks_of_a_family():
-    names = ["14_glass", "D4_glass", "D5_iris"]
-    values = {"auc": np.array([[80.0, 1.0], [90.0, 2.0], [99.0, np.nan]])}
-    results = Results(names, {"a": "rule", "b": "rule"}, values, np.zeros(3), {})
-    found = ByFamily.of(results)
-    assert found.names == ["D5_iris", "glass"]
-    np.testing.assert_allclose(found.column("a"), [99.0, 85.0])
-    np.testing.assert_allclose(found.column("b"), [np.nan, 1.5])
 
 
 @pytest.mark.parametrize("kind", MADE)
