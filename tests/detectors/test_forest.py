@@ -1,16 +1,17 @@
-"""Forest: scikit-learn's scores, honest ones by trees that have not drawn the row."""
+"""Forest: its trees, scores like scikit-learn's, out-of-fold ones by trees without the row."""
 
 import numpy as np
 import pytest
 import skops.io
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import kstest
 from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
 from ocfuse import kernels
 from ocfuse.detectors.base import N_FOLDS, interleaved_folds, out_of_fold_scores
-from ocfuse.detectors.forest import Forest, average_length
+from ocfuse.detectors.forest import Forest, average_length, grow_trees
 from ocfuse.detectors.gram import Gram
 from ocfuse.exceptions import InvalidInputError
 
@@ -19,36 +20,90 @@ def normal(n, m, seed=0):
     return np.random.default_rng(seed).normal(size=(n, m))
 
 
-def theirs(forest, X):
-    rows = min(forest.rows_per_tree, len(X))
-    return IsolationForest(
-        n_estimators=forest.n_trees, max_samples=rows, random_state=forest.random_state
-    ).fit(X)
+def check_node(trees, t, values, rows, node, depth):
+    """Check a node of a tree and all below: cuts part rows, leaves tell how long the path was."""
+    width = trees.lengths.shape[1]
+    right = np.zeros(len(rows), dtype=bool)
+    if node < width:
+        right = values[rows, trees.features[t, node]] > trees.thresholds[t, node]
+    if not right.any() or right.all():
+        below = width // 2**depth
+        first = node * below - width
+        expected = depth + average_length(np.array([len(rows)]))[0]
+        assert (trees.lengths[t, first : first + below] == expected).all()
+        assert len(rows) <= 1 or 2**depth == width or (values[rows] == values[rows[0]]).all()
+        return
+    for side, child in ((~right, 2 * node), (right, 2 * node + 1)):
+        check_node(trees, t, values, rows[side], child, depth + 1)
 
 
-@pytest.mark.parametrize(("n", "m"), [(2, 1), (3, 2), (40, 1), (200, 300), (257, 4), (1500, 7)])
+@pytest.mark.parametrize(("n", "m"), [(1, 2), (2, 1), (3, 2), (40, 1), (200, 300), (257, 4)])
+@pytest.mark.parametrize("levels", [1, 2, 9, None])
 @pytest.mark.parametrize("rows_per_tree", [5, 256])
-def test_scores_equal_scikit_learn(n, m, rows_per_tree):
-    X, new = normal(n, m), 2 * normal(700, m, seed=1)
-    forest = Forest(10, rows_per_tree=rows_per_tree, random_state=3).fit(X)
-    rows = np.vstack([X, new])
-    np.testing.assert_allclose(
-        forest.score_samples(rows), theirs(forest, X).score_samples(rows), rtol=0, atol=1e-12
+def test_trees_part_their_rows(n, m, levels, rows_per_tree):
+    X = normal(n, m)
+    if levels is not None:
+        X = np.floor(levels / (1 + np.exp(-X)))
+    forest = Forest(6, rows_per_tree=rows_per_tree, random_state=3).fit_gram(Gram(X))
+    r = min(n, rows_per_tree)
+    assert forest.drawn_.shape == (6, r)
+    assert forest.trees_.lengths.shape[1] <= 2 ** np.ceil(np.log2(max(r, 2)))
+    for t, rows in enumerate(forest.drawn_):
+        assert len(np.unique(rows)) == r
+        check_node(forest.trees_, t, X.astype(np.float32), rows, 1, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("levels", [None, 2, 7])
+def test_scores_are_those_of_scikit_learn_on_average(levels):
+    X, new = normal(300, 6), 2 * normal(400, 6, seed=1)
+    if levels is not None:
+        X, new = (np.floor(levels / (1 + np.exp(-rows))) for rows in (X, new))
+    ours = np.mean([Forest(random_state=s).fit(X).score_samples(new) for s in range(20)], axis=0)
+    theirs, other = (
+        np.mean([scikit_learn(X, seed).score_samples(new) for seed in seeds], axis=0)
+        for seeds in (range(10), range(10, 20))
     )
+    # as near to theirs as theirs are to each other
+    assert np.abs(ours - theirs).mean() < 1.2 * np.abs(theirs - other).mean()
+    assert abs((ours - 0.5 * (theirs + other)).mean()) < 0.003
+
+
+def scikit_learn(X, seed):
+    return IsolationForest(n_estimators=100, max_samples=256, random_state=seed).fit(X)
+
+
+def test_columns_that_vary_are_equally_likely_and_places_uniform():
+    X = normal(50, 8)
+    X[:, [1, 4, 5]] = 7.0
+    X[:, 0] = np.arange(50) % 2  # constant in small nodes, not at the root
+    trees = grow_trees(X, np.tile(np.arange(50), (5000, 1)), np.random.default_rng(0))
+    drawn, counts = np.unique(trees.features[:, 1], return_counts=True)
+    assert list(drawn) == [0, 2, 3, 6, 7]
+    assert abs(counts - 1000).max() < 4 * np.sqrt(5000 * 0.2 * 0.8)
+    column = trees.features[:, 1] == 3
+    low, high = X[:, 3].min(), X[:, 3].max()
+    places = (trees.thresholds[column, 1] - low) / (high - low)
+    assert kstest(places, "uniform").pvalue > 1e-3
+
+
+def test_one_column_of_many_that_varies_is_found():
+    X = np.zeros((30, 4000))
+    X[:, 1234] = np.arange(30)
+    trees = grow_trees(X, np.tile(np.arange(30), (3, 1)), np.random.default_rng(0))
+    assert (trees.features[:, 1] == 1234).all()
 
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**31 - 1), st.sampled_from([1e-30, 1e-3, 1.0, 1e6]), st.integers(1, 8))
-def test_values_on_the_thresholds_go_where_theirs_go(seed, unit, levels):
+def test_neighbours_in_single_precision_are_parted(seed, unit, levels):
     # Few levels in single precision: thresholds fall on values and between neighbours.
     steps = np.nextafter(np.float32(unit), np.float32(np.inf)) - np.float32(unit)
     X = unit + float(steps) * np.random.default_rng(seed).integers(0, levels, size=(60, 3))
-    forest = Forest(10, random_state=seed).fit_gram(Gram(X))
-    thresholds = np.unique(forest.trees_.thresholds)
-    rows = np.vstack([X, np.repeat(thresholds[:, None], 3, axis=1)])
-    ours = forest.score_query(forest.reference_.query(rows))
-    np.testing.assert_allclose(ours, theirs(forest, X).score_samples(rows), rtol=0, atol=1e-12)
+    forest = Forest(5, random_state=seed).fit_gram(Gram(X))
+    for t, rows in enumerate(forest.drawn_):
+        check_node(forest.trees_, t, X.astype(np.float32), rows, 1, 0)
 
 
 @pytest.mark.slow
@@ -87,24 +142,20 @@ def test_out_of_fold_scores_ask_only_trees_that_have_not_drawn_the_row():
     X = normal(600, 3)
     forest = Forest(40, random_state=0).fit_gram(gram := Gram(X))
     out_of_fold = out_of_fold_scores(forest, gram, ())
-    model = theirs(forest, X)
+    lengths = forest.trees_.follow(X)
+    usual = average_length(np.array([256]))[0]
     for i in (0, 17, 599):
-        unseen = [t for t in range(40) if i not in model.estimators_samples_[t]]
-        lengths = []
-        for t in unseen:
-            tree = model.estimators_[t].tree_
-            leaf = tree.apply(X[[i]].astype(np.float32))
-            depth = tree.compute_node_depths()[leaf] - 1
-            lengths.append(depth + average_length(tree.n_node_samples[leaf]))
-        usual = average_length(np.array([256]))[0]
-        assert out_of_fold[i] == pytest.approx(-(2 ** -(np.mean(lengths) / usual)), abs=1e-12)
+        unseen = [t for t in range(40) if i not in forest.drawn_[t]]
+        assert 0 < len(unseen) < 40
+        expected = -(2 ** -(lengths[i, unseen].mean() / usual))
+        assert out_of_fold[i] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(("n", "n_trees", "n_small"), [(100, 40, 10), (256, 30, 8), (50, 1, 1)])
-def test_few_rows_are_judged_by_folds_of_smaller_forests(n, n_trees, n_small):
+@pytest.mark.parametrize(("n", "n_trees"), [(100, 40), (256, 30), (50, 1)])
+def test_few_rows_are_judged_by_forests_of_their_folds(n, n_trees):
     forest = Forest(n_trees, random_state=0).fit_gram(gram := Gram(normal(n, 3)))
-    small = clone(forest).set_params(n_trees=n_small)
-    expected = out_of_fold_scores(small, gram, interleaved_folds(n, N_FOLDS), by_fold=True)
+    again = clone(forest).set_params(random_state=forest.seed_)
+    expected = out_of_fold_scores(again, gram, interleaved_folds(n, N_FOLDS), by_fold=True)
     np.testing.assert_array_equal(out_of_fold_scores(forest, gram, ()), expected)
 
 

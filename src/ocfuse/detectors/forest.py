@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
-from ocfuse.arrays import FloatArray
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import Cost, Shape
 from ocfuse.detectors.base import (
     N_FOLDS,
@@ -20,10 +21,11 @@ from ocfuse.detectors.base import (
 from ocfuse.detectors.gram import Gram, Query
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.kernels import kernel, thread_count
-from ocfuse.system.packages import slow
 
 #: Trees compare in single precision; values beyond its largest are taken as this.
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
+#: Draws of a column before all are looked at.
+MOST_DRAWS = 8
 
 
 class Trees:
@@ -33,32 +35,15 @@ class Trees:
     stored, and every row takes as many steps as the trees are high. What
     grows below a leaf to fill up the tree ends in leaves like it.
 
-    They are made of fitted trees, the `tree_` of scikit-learn. At node i a row goes right if its
-    feature exceeds the threshold; `lengths` are those of the paths to the leaves. All arrays have
-    shape (n_trees, 2^height); column 0 of `features` and `thresholds` is not used.
+    At node i a row goes right if its feature exceeds the threshold; `lengths` are those of the
+    paths to the leaves. All arrays have shape (n_trees, 2^height); column 0 of `features` and
+    `thresholds` is not used.
     """
 
-    def __init__(self, trees: list[Any]) -> None:
-        sizes = np.array([tree.node_count for tree in trees])
-        first = np.cumsum(sizes) - sizes
-        names = ("feature", "threshold", "children_left", "children_right", "n_node_samples")
-        feature, threshold, left, right, rows = (
-            np.concatenate([getattr(tree, name) for tree in trees]) for name in names
-        )
-        is_leaf = left < 0
-        # Both children of a leaf are the leaf itself.
-        own, tree = np.arange(len(left)), np.repeat(first, sizes)
-        left, right = np.where(is_leaf, own, left + tree), np.where(is_leaf, own, right + tree)
-        nodes, depth = first[:, None], np.zeros((len(trees), 1))
-        inner = [nodes]
-        for _ in range(max(tree.max_depth for tree in trees)):
-            inner.append(nodes)
-            depth = np.repeat(depth + ~is_leaf[nodes], 2, axis=1)
-            nodes = np.stack([left[nodes], right[nodes]], axis=-1).reshape(len(trees), -1)
-        table = np.concatenate(inner, axis=1)
-        self.features = np.where(is_leaf, 0, feature).astype(np.int32)[table]
-        self.thresholds = _rounded_down(threshold)[table]
-        self.lengths: FloatArray = depth + average_length(rows)[nodes]
+    def __init__(
+        self, features: NDArray[np.int32], thresholds: NDArray[np.float32], lengths: FloatArray
+    ) -> None:
+        self.features, self.thresholds, self.lengths = features, thresholds, lengths
 
     def follow(self, X: FloatArray) -> FloatArray:
         """Return the length of the path of every row in every tree, shape (q, n_trees)."""
@@ -83,7 +68,7 @@ class Trees:
         q, m = X.shape
         if self.features.min() < 0 or self.features.max() >= m:
             raise ValueError("a feature is no column of X")
-        values = np.clip(X, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32).ravel()
+        values = _to_single(X).ravel()
         begin = m * np.arange(q)[:, None]
         tree = width * np.arange(n_trees)
         features, thresholds = self.features.ravel(), self.thresholds.ravel()
@@ -98,16 +83,14 @@ class Trees:
 class Forest(BaseDetector):
     """Score rows by how many random cuts it takes to part them from the others.
 
-    The score is ``-2^(-E[h(x)] / c(r))``, that of scikit-learn's
-    `IsolationForest`, whose trees these are: h is the length of the path of a
-    row in a tree grown on r rows and c the mean length in a random tree. All
-    trees are followed at once, so that a single row takes a fraction of a
-    millisecond.
+    The score is ``-2^(-E[h(x)] / c(r))``, as in scikit-learn's `IsolationForest`: h is the length
+    of the path of a row in a tree grown on r rows and c the mean length in a random tree. All
+    trees grow together, level by level, and are followed at once: a forest takes milliseconds, and
+    a single row a fraction of one.
 
     Out-of-fold scores come from the trees that have not drawn the row. If for some
     row they are fewer than a fourth of all, as they are below about 1.7 r
-    rows, four smaller forests are grown for the purpose, each with a fourth of
-    the trees and without a fourth of the rows.
+    rows, four more forests are grown for the purpose, each without a fourth of the rows.
 
     Parameters
     ----------
@@ -128,6 +111,8 @@ class Forest(BaseDetector):
         r as used.
     trees_ : Trees
         The trees.
+    seed_ : int
+        What the random numbers came from.
     drawn_ : ndarray of shape (n_trees, r)
         Numbers of the rows that each tree has drawn.
     offset_ : float
@@ -174,14 +159,15 @@ class Forest(BaseDetector):
 
     def _fit(self, gram: Gram) -> None:
         self.rows_per_tree_ = min(self.rows_per_tree, gram.n_rows)
-        forest = slow("sklearn.ensemble").IsolationForest(
-            n_estimators=self.n_trees,
-            max_samples=self.rows_per_tree_,
-            random_state=self.random_state,
-        )
-        forest.fit(np.clip(gram.X, -LARGEST_SINGLE, LARGEST_SINGLE))
-        self.trees_ = Trees([tree.tree_ for tree in forest.estimators_])
-        self.drawn_ = np.array(forest.estimators_samples_, dtype=np.int32)
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+        self.seed_ = int(seed)
+        rng = np.random.default_rng([self.seed_, 1])
+        r = self.rows_per_tree_
+        draws = (rng.choice(gram.n_rows, r, replace=False) for _ in range(self.n_trees))
+        self.drawn_ = np.sort(np.array(list(draws), dtype=np.int32), axis=1)
+        self.trees_ = grow_trees(gram.X, self.drawn_, np.random.default_rng(self.seed_))
 
     def _score(self, query: Query) -> FloatArray:
         return self._mean_score(query.X, None)
@@ -193,7 +179,8 @@ class Forest(BaseDetector):
         np.put_along_axis(unseen.T, self.drawn_, False, axis=1)
         if unseen.sum(axis=1).min() >= fewest:
             return self._mean_score(gram.X, unseen)
-        forest = clone(self).set_params(n_trees=fewest)
+        # the same seed: trees that are like those that score, but for the rows left out
+        forest = clone(self).set_params(random_state=self.seed_)
         return out_of_fold_scores(forest, gram, interleaved_folds(gram.n_rows), by_fold=True)
 
     def _mean_score(self, X: FloatArray, asked: NDArray[np.bool_] | None) -> FloatArray:
@@ -209,6 +196,114 @@ class Forest(BaseDetector):
         return -np.exp2(-mean / usual) if usual else np.full(len(X), -0.5)
 
 
+def grow_trees(X: FloatArray, drawn: NDArray[np.int32], rng: np.random.Generator) -> Trees:
+    """Grow a tree on each of several draws of rows, all of them level by level.
+
+    A node is cut at a random place of a random column that is not constant there, until its rows
+    are alone or alike, or the tree is as high as a balanced one. The same random numbers belong to
+    the same node whatever the rows are: trees of one seed on nearly the same rows are alike.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, m)
+        Rows.
+    drawn : ndarray of shape (n_trees, r)
+        Numbers of the rows of each tree.
+    rng : Generator
+        Draws columns and places.
+
+    Returns
+    -------
+    Trees
+        The trees.
+    """
+    n_trees, r = drawn.shape
+    highest = math.ceil(math.log2(max(r, 2)))
+    values = _to_single(X)
+    chance = rng.random((2**highest, 2, n_trees))
+    # entries, a row in a tree each, are kept node by node; a node is a tree and a place in it
+    row, size = drawn.ravel(), np.full(n_trees, r)
+    tree, place = np.arange(n_trees), np.ones(n_trees, dtype=np.int64)
+    cuts, leaves = [], []
+    for depth in range(highest + 1):
+        column = np.full(len(size), -1)
+        if depth < highest:
+            first = (chance[place, 0, tree] * values.shape[1]).astype(np.intp)
+            column, low, high = _drawn_columns(values, row, size, first, rng)
+        is_leaf = column < 0
+        length = depth + average_length(size[is_leaf])
+        leaves.append((tree[is_leaf], place[is_leaf], length))
+        if is_leaf.all():
+            break
+        kept = ~is_leaf
+        row, size = row[np.repeat(kept, size)], size[kept]
+        tree, place, column, low, high = (each[kept] for each in (tree, place, column, low, high))
+        share = chance[place, 1, tree]
+        threshold = _rounded_down((1.0 - share) * low + share * high)
+        # both sides get a row, whatever was rounded
+        threshold = np.where((threshold >= low) & (threshold < high), threshold, low)
+        cuts.append((tree, place, column, threshold.astype(np.float32)))
+        node = np.repeat(np.arange(len(size)), size)
+        goes_right = values[row, column[node]] > cuts[-1][3][node]
+        row = row[np.argsort(2 * node + goes_right, kind="stable")]
+        n_right = np.add.reduceat(goes_right, np.cumsum(size) - size, dtype=np.int64)
+        size = np.column_stack([size - n_right, n_right]).ravel()
+        tree, place = np.repeat(tree, 2), np.column_stack([2 * place, 2 * place + 1]).ravel()
+    return _filled_up(n_trees, depth, cuts, leaves)
+
+
+def _drawn_columns(
+    values: NDArray[np.float32],
+    row: NDArray[np.int32],
+    size: IntArray,
+    column: IntArray,
+    rng: np.random.Generator,
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the column of every node that was drawn for it, and its range there.
+
+    A constant one is drawn again: so all others are equally likely. Where that happens many times
+    in a row, all columns are looked at; where all are constant, the column is -1.
+    """
+    low, high = np.zeros(len(size)), np.zeros(len(size))
+    open_nodes = np.flatnonzero(size > 1)
+    entries = row[np.repeat(size > 1, size)]
+    for _ in range(MOST_DRAWS):
+        if not len(open_nodes):
+            break
+        sizes = size[open_nodes]
+        found = values[entries, np.repeat(column[open_nodes], sizes)]
+        first = np.cumsum(sizes) - sizes
+        low[open_nodes] = np.minimum.reduceat(found, first)
+        high[open_nodes] = np.maximum.reduceat(found, first)
+        again = ~(high[open_nodes] > low[open_nodes])
+        entries, open_nodes = entries[np.repeat(again, sizes)], open_nodes[again]
+        column[open_nodes] = rng.integers(values.shape[1], size=len(open_nodes))
+    column[size <= 1] = -1
+    begin = 0
+    for node in open_nodes:
+        own = values[entries[begin : begin + size[node]]]
+        begin += size[node]
+        least, most = own.min(axis=0), own.max(axis=0)
+        varying = np.flatnonzero(most > least)
+        column[node] = varying[rng.integers(len(varying))] if len(varying) else -1
+        low[node], high[node] = least[column[node]], most[column[node]]
+    return column, low, high
+
+
+def _filled_up(n_trees: int, height: int, cuts: list[Any], leaves: list[Any]) -> Trees:
+    """Return trees of one height from cuts and leaves, level by level: tree, place and values."""
+    features = np.zeros((n_trees, 2**height), dtype=np.int32)
+    thresholds = np.zeros((n_trees, 2**height), dtype=np.float32)
+    for tree, place, column, threshold in cuts:
+        features[tree, place], thresholds[tree, place] = column, threshold
+    lengths = np.empty((n_trees, 2**height))
+    for depth, (tree, place, length) in enumerate(leaves):
+        width = 2 ** (height - depth)  # leaves that it becomes
+        below = lengths.reshape(n_trees, 2**depth, width)
+        below[tree, place - 2**depth] = length[:, np.newaxis]
+    return Trees(features, thresholds, lengths)
+
+
 def average_length(n: NDArray[np.int_]) -> FloatArray:
     """Return c(n), the mean length of a path in a random tree of n rows."""
     large = np.maximum(n, 3).astype(np.float64)
@@ -220,6 +315,10 @@ def average_length(n: NDArray[np.int_]) -> FloatArray:
 @cache
 def _usual_length(n: int) -> float:
     return float(average_length(np.array([n]))[0])
+
+
+def _to_single(X: FloatArray) -> NDArray[np.float32]:
+    return np.clip(X, -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32)
 
 
 def _rounded_down(thresholds: FloatArray) -> NDArray[np.float32]:
