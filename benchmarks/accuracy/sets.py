@@ -6,6 +6,7 @@ was learned from the families of the other folds.
 """
 
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -40,6 +41,14 @@ def all_tasks(quick: bool) -> list[str]:
     if quick:
         return [*QUICK, "segment-0"]
     return sorted(name for found in _families().values() for name in found["sets"])
+
+
+def one_of_each(names: Sequence[str]) -> list[str]:
+    """Return one task of each family, drawn once and for all."""
+    drawn: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: zlib.crc32(name.encode())):
+        drawn.setdefault(family(name), name)
+    return sorted(drawn.values())
 
 
 def family(name: str) -> str:
