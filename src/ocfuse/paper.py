@@ -335,7 +335,7 @@ class PaperDetector(FusedDetector):
     search_ : Search or None
         What was tried of them.
     validation_rows_ : ndarray of shape (v,)
-        Rows of X that were held out; empty if the validation rows were given.
+        Normal rows of X that were held out; empty if validation rows were given.
     validation_scores_ : ndarray of shape (v, 4)
         Scores of the validation normals by the members that were kept.
     best_member_ : str
@@ -391,7 +391,7 @@ class PaperDetector(FusedDetector):
         """Set parameters."""
         return BaseEstimator.set_params(self, **params)  # type: ignore[no-any-return]
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any = None,
@@ -423,8 +423,8 @@ class PaperDetector(FusedDetector):
         PaperDetector
             The fitted detector.
         """
-        given = {"groups": groups, "context": context}
-        refused = [name for name, value in given.items() if value is not None]
+        unknown = {"groups": groups, "context": context}
+        refused = [name for name, value in unknown.items() if value is not None]
         if refused:
             raise InvalidInputError(
                 f"PaperDetector takes no {' and no '.join(refused)}: the paper does not know them. "
@@ -441,7 +441,7 @@ class PaperDetector(FusedDetector):
             held_out = _held_out(table.y, self.validation, seed)
             train = np.setdiff1d(np.arange(len(table)), held_out)
             fresh._learn(table, train, table.take(held_out), seed)
-            fresh.validation_rows_ = held_out
+            fresh.validation_rows_ = held_out[table.y[held_out] != ANOMALY]
         else:
             labels = check_training_labels(y_validation, len(check_table(X_validation)))
             _require_both_classes(y_validation, labels, "y_validation")
