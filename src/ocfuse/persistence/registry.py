@@ -44,6 +44,7 @@ CLASSES: dict[str, str] = {
     "LabelRule": "ocfuse.tables.labels.LabelRule",
     "LabelledAUC": "ocfuse.tuning.criteria.LabelledAUC",
     "LabelledFusion": "ocfuse.fusion.labelled.LabelledFusion",
+    "LeastSquaresFusion": "ocfuse.fusion.lp.LeastSquaresFusion",
     "Lite0": "ocfuse.vision.backbone.Lite0",
     "LocalFactor": "ocfuse.detectors.neighbours.LocalFactor",
     "LocalLpFusion": "ocfuse.fusion.local_lp.LocalLpFusion",

@@ -24,7 +24,7 @@ from ocfuse.detectors.neighbours import ALP
 from ocfuse.ensemble import FusedDetector
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.local_lp import LocalLpFusion
-from ocfuse.fusion.lp import LpFusion
+from ocfuse.fusion.lp import LeastSquaresFusion, LpFusion
 from ocfuse.lab.paper.repetitions import Repetition, Split, prepare
 from ocfuse.lab.paper.runner import PACKAGE, code_digest, definition_key, measure, package_sources
 from ocfuse.lab.rivals import (
@@ -218,6 +218,7 @@ def _tuned(words: str) -> dict[str, Entry]:
         second: Entry("local", Fused(LocalLpFusion(solver="interior-point"), by)),
         f"{second}, signed": Entry("local", Fused(signed, by)),
         f"Previous {words}": Entry("global", Fused(LpFusion(), by)),
+        f"Least squares {words}": Entry("global", Fused(LeastSquaresFusion(), by)),
         f"Previous {words}, signed": Entry("global", Fused(LpFusion(nonneg=False), by)),
         **{f"{n} {words}": Entry("member", TunedMember(f, by)) for n, f in FAMILIES.items()},
         **{f"{name} {words}": Entry("rule", Fused(rule, by)) for name, rule in RULES.items()},
@@ -293,6 +294,9 @@ TABLES: dict[str, dict[str, str]] = {
             "Previous RPAU",
             "Previous pseudo-negative",
             "Previous Non-pure",
+            "Least squares RPAU",
+            "Least squares pseudo-negative",
+            "Least squares Non-pure",
             "Pure2 RPAU, signed",
             "Pure2 pseudo-negative, signed",
             "Non-pure2, signed",
