@@ -7,8 +7,8 @@ import numpy as np
 from benchmarks.robots.recordings import FloatArray, IntArray, Recordings, Runs
 from benchmarks.robots.views import View, make_view
 from ocfuse.detectors.pool import Pool
-from ocfuse.lab.paper.repetitions import KnownRows
-from ocfuse.lab.paper.systems import SYSTEMS, Candidates, candidates
+from ocfuse.lab.paper.systems import SYSTEMS
+from ocfuse.paper import Candidates, KnownRows, candidates
 
 #: Training frames that are learned from, evenly spaced: neighbours in time are nearly
 #: equal, and the kernel members of this table cost the cube of their number.

@@ -7,6 +7,7 @@ from ocfuse.fusion import (
     CascadeFusion,
     CompetenceFusion,
     LabelledFusion,
+    LeastSquaresFusion,
     LocalLpFusion,
     LpFusion,
     MajorityVote,
@@ -35,6 +36,7 @@ RULES = [
 LEARNED = [
     LpFusion(p=1.5),
     LpFusion(p=4.0, nonneg=False),
+    LeastSquaresFusion(p=4 / 3),
     LocalLpFusion(p=8 / 7),
     LocalLpFusion(p=3.0, anchors=3, kernel="knn", nonneg=False),
     LocalLpFusion(anchors="query", locality=Locality(variability="lid")),

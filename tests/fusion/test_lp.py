@@ -2,9 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.svm import LinearSVC
 
-from ocfuse.exceptions import ConvergenceWarning, InvalidInputError, OcfuseWarning
-from ocfuse.fusion import LpFusion, SumRule
+from ocfuse.exceptions import (
+    ConvergenceWarning,
+    EqualWeightsWarning,
+    InvalidInputError,
+    OcfuseWarning,
+)
+from ocfuse.fusion import LeastSquaresFusion, LpFusion, SumRule
 from ocfuse.fusion.lp import unit_weights
 from ocfuse.solvers.ball import LpBall
 from ocfuse.solvers.solve import solve
@@ -116,3 +122,60 @@ def test_unconverged_is_said():
 def test_wrong_norm_is_refused(p):
     with pytest.raises(InvalidInputError, match="p must"):
         LpFusion(p).fit(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("nonneg", [True, False])
+@pytest.mark.parametrize("p", [1.0, *GRID, np.inf])
+def test_least_squares_cannot_be_improved_within_the_ball(p, nonneg):
+    Z, y, _ = scores()
+    c = np.where(y > 0, 1.0, 5.0)
+    model = LeastSquaresFusion(p, nonneg=nonneg, tol=1e-9).fit(Z, y, sample_weight=c)
+    ball = LpBall(p, nonneg)
+    assert ball.contains(model.w_)
+    assert model.status_ == "solved"
+
+    def loss(w):
+        return float((c * (y - Z @ w) ** 2).sum() / c.sum())
+
+    rng = np.random.default_rng(0)
+    near = ball.project(model.w_ + rng.normal(size=(300, len(model.w_))) * 0.05)
+    far = ball.project(rng.normal(size=(300, len(model.w_))))
+    assert min(loss(w) for w in [*near, *far]) >= loss(model.w_) - 1e-9
+
+
+def test_least_squares_inside_the_ball_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 3)) + 3.0
+    y = np.where(rng.random(200) < 0.5, -1.0, 1.0)
+    model = LeastSquaresFusion(p=2.0, nonneg=False, tol=1e-12).fit(Z, y)
+    expected = np.linalg.lstsq(Z, y, rcond=None)[0]
+    assert np.linalg.norm(expected) < 1
+    np.testing.assert_allclose(model.w_, expected, atol=1e-6)
+
+
+def test_least_squares_without_anything_to_learn_weigh_equally():
+    with pytest.warns(EqualWeightsWarning, match="Nothing could be learned"):
+        model = LeastSquaresFusion().fit([[0.0, 0.0], [0.0, 0.0]])
+    np.testing.assert_array_equal(model.w_, [0.5, 0.5])
+
+
+def test_p_of_two_is_a_linear_svm_without_a_bias():
+    """The constraint ``||w|| <= 1`` is the penalty of some C: there w is parallel to the SVM's."""
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random(80) < 0.4, -1, 1)
+    Z = 0.5 * rng.normal(size=(80, 3)) + 0.5 * y[:, np.newaxis] * [1.0, 0.6, 0.2]
+    ours = LpFusion(p=2.0, nonneg=False, tol=1e-9).fit(Z, y).w_
+
+    def svm(C):
+        machine = LinearSVC(
+            C=C, loss="hinge", fit_intercept=False, dual=True, tol=1e-10, max_iter=10_000_000
+        )
+        return machine.fit(Z, y).coef_[0]
+
+    low, high = 1e-4, 1e3
+    for _ in range(60):  # the norm grows with C
+        middle = np.sqrt(low * high)
+        low, high = (middle, high) if np.linalg.norm(svm(middle)) < 1 else (low, middle)
+    theirs = svm(low)
+    np.testing.assert_allclose(np.linalg.norm(theirs), 1.0, atol=1e-4)
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)

@@ -68,7 +68,10 @@ class FitCommand(KindCommand):
             *("label", "normal", "anomaly", "ignore", "id", "time", "group"),
             *("delimiter", "decimal", "members", "fusion", "report"),
         ),
-        Heading.ROWS: ("category", "scale", "gaps", "tune"),
+        Heading.ROWS: (
+            *("category", "scale", "gaps", "tune"),
+            *("method", "tuning", "solver", "scope", "norm"),
+        ),
         Heading.STREAMS: ("stream", "windows", "context", "course", "drift"),
         Heading.PICTURES: ("video", "topic", "progress", "size"),
     }
@@ -123,6 +126,26 @@ def fit_command(
     tune: Annotated[
         str | None,
         typer.Option(help="Choose settings by: pseudo-negatives, labels, rpau, stability."),
+    ] = None,
+    method: Annotated[
+        Literal["fused", "paper"],
+        typer.Option(help="fused is ours; paper is the method of arXiv 2411.06406 as printed."),
+    ] = "fused",
+    tuning: Annotated[
+        Literal["rpau", "pseudo-negatives"] | None,
+        typer.Option(help="With --method paper: what chooses members and norm; rpau."),
+    ] = None,
+    solver: Annotated[
+        Literal["interior-point", "frank-wolfe"] | None,
+        typer.Option(help="With --method paper: its second or first solver; interior-point."),
+    ] = None,
+    scope: Annotated[
+        Literal["local", "global"] | None,
+        typer.Option(help="With --method paper: weights by place or for all; local."),
+    ] = None,
+    norm: Annotated[
+        float | None,
+        typer.Option("--p", help="With --method paper: the norm p; searched by default."),
     ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
@@ -224,9 +247,17 @@ def fit_command(
         from ocfuse.cli.model_card import check_report  # noqa: PLC0415
 
         check_report(report)
-    is_default = scale == "standard" and gaps is None
-    encoder = None if is_default else FeatureEncoder(scale, gaps or "judge")
-    detector = make_detector(members, fusion, tune, false_alarms, seed, threads, encoder)
+    paper = {"tuning": tuning, "solver": solver, "scope": scope, "p": norm}
+    if method == "paper":
+        ours = {"--members": members != "default", "--fusion": fusion, "--tune": tune}
+        ours |= {"--scale": scale != "standard", "--gaps": gaps, "--stream": stream}
+        ours |= {"--group": group, "--engine": engine}
+        detector = make_paper_detector(paper, ours, false_alarms, seed, threads)
+    else:
+        refuse_without("--method paper", {f"--{name}": value for name, value in paper.items()})
+        is_default = scale == "standard" and gaps is None
+        encoder = None if is_default else FeatureEncoder(scale, gaps or "judge")
+        detector = make_detector(members, fusion, tune, false_alarms, seed, threads, encoder)
     columns: dict[str, Any] = {
         "label": label,
         "normal": normal or None,
@@ -277,6 +308,36 @@ def make_detector(
         encoder=encoder,
         tune=tune,
     )
+
+
+def make_paper_detector(
+    settings: dict[str, Any],
+    ours: dict[str, Any],
+    false_alarms: float,
+    seed: int,
+    threads: int | None,
+) -> "FusedDetector":
+    """Return the paper's detector as the flags describe it."""
+    from ocfuse.paper import PaperDetector  # noqa: PLC0415
+
+    refused = [flag for flag, value in ours.items() if value]
+    if refused:
+        raise typer.BadParameter(
+            f"cannot be used with --method paper, which settles it: {', '.join(refused)}. Leave "
+            "it out, or use --method fused.",
+            param_hint=refused[0],
+        )
+    given = {name: value for name, value in settings.items() if value is not None}
+    return PaperDetector(**given, false_alarm_rate=false_alarms, random_state=seed, n_jobs=threads)
+
+
+def refuse_without(flag: str, options: dict[str, Any]) -> None:
+    """Refuse options that mean nothing without a flag."""
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(
+                f"is for {flag} only. Add that, or leave it out.", param_hint=name
+            )
 
 
 def make_stream(

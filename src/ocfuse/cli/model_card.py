@@ -29,6 +29,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
     n_rows = len(detector.training_scores_)
     # a copy of a row that is too far out is both
     no_anomalies = {*detector.training_rows_, *detector.trimmed_rows_, *detector.copied_rows_}
+    held_out = getattr(detector, "validation_rows_", ())  # of the paper's method
     return {
         "card": model.card_,
         "columns": [
@@ -47,7 +48,8 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "groups": detector.n_groups_,
         "rows_trimmed": len(detector.trimmed_rows_),
         "rows_copied": len(detector.copied_rows_),
-        "anomalies_labelled": n_rows - len(no_anomalies),
+        "rows_held_out": len(held_out),
+        "anomalies_labelled": n_rows - len(no_anomalies) - len(held_out),
     } | model.facts()
 
 
@@ -119,11 +121,13 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
 def _rows(known: dict[str, Any]) -> str:
     """Return such as "200: 168 learned from, 10 copies, 2 too far out, 20 anomalies"."""
     n_anomalies, n_trimmed = known["anomalies_labelled"], known["rows_trimmed"]
-    n_copies = known["rows"] - known["rows_learned"] - n_trimmed - n_anomalies
+    n_held_out = known["rows_held_out"]
+    n_copies = known["rows"] - known["rows_learned"] - n_held_out - n_trimmed - n_anomalies
     text = f"{known['rows']:,}"
     if "stream" in known:  # many rows of a stream say the same
         text = f"{known['card']['rows']:,}, of which {text} were taken"
     text += f": {known['rows_learned']:,} learned from as normal"
+    text += f", {n_held_out:,} held out for choices and threshold" if n_held_out else ""
     text += f", {count(n_copies, 'copy', 'copies')} of others" if n_copies else ""
     text += f", {n_trimmed:,} too far out to learn" if n_trimmed else ""
     text += (

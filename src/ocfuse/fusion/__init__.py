@@ -8,7 +8,7 @@ from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.local_lp import LocalLpFusion
-from ocfuse.fusion.lp import LpFusion
+from ocfuse.fusion.lp import LeastSquaresFusion, LpFusion
 from ocfuse.fusion.named import make_fusion
 from ocfuse.fusion.rules import (
     AverageOfMaximum,
@@ -28,6 +28,7 @@ __all__ = [
     "CascadeFusion",
     "CompetenceFusion",
     "LabelledFusion",
+    "LeastSquaresFusion",
     "LocalLpFusion",
     "LpFusion",
     "MajorityVote",

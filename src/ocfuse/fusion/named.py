@@ -9,7 +9,7 @@ from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.competence import CompetenceFusion
 from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.local_lp import LocalLpFusion
-from ocfuse.fusion.lp import LpFusion
+from ocfuse.fusion.lp import LeastSquaresFusion, LpFusion
 from ocfuse.fusion.rules import (
     AverageOfMaximum,
     MajorityVote,
@@ -37,6 +37,7 @@ _NAMED: dict[str, Callable[[], BaseFusion]] = {
     "trust": TrustFusion,
     "competence": CompetenceFusion,
     "lp": LpFusion,
+    "least-squares": LeastSquaresFusion,
     "local-lp": LocalLpFusion,
     "labelled": LabelledFusion,
     "cascade": CascadeFusion,
@@ -52,9 +53,9 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     ----------
     spec : str, fusion object or None
         "sum" or "mean" (the same), "product", "max", "min", "median", "vote", "trimmed-mean",
-        "aom", "trust", "competence", "lp", "local-lp", "labelled", "cascade", "stacking" or
-        "single-best", each with its defaults; an object is returned as it is; None
-        is ``TrustFusion()``.
+        "aom", "trust", "competence", "lp", "least-squares", "local-lp", "labelled",
+        "cascade", "stacking" or "single-best", each with its defaults; an object is
+        returned as it is; None is ``TrustFusion()``.
 
     Returns
     -------

@@ -16,7 +16,8 @@ from ocfuse.lab.paper.experiment import Paper, paper_cells, records, rerun, run_
 from ocfuse.lab.paper.published import published_table
 from ocfuse.lab.paper.repetitions import PROTOCOLS, draw, prepare
 from ocfuse.lab.paper.runner import Cell, run_cells
-from ocfuse.lab.paper.systems import SYSTEMS, TABLES, Candidates, Context, run_recipe
+from ocfuse.lab.paper.systems import SYSTEMS, TABLES, Context, run_recipe
+from ocfuse.paper import Candidates
 from ocfuse.scores import conformal_threshold
 from ocfuse.solvers.native import is_available
 from tests.lab.paper.cases import load_toy

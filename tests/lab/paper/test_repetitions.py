@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.lab.paper.repetitions import (
     PROTOCOLS,
-    KnownRows,
     Repetition,
     Split,
     draw,
@@ -19,6 +18,7 @@ from ocfuse.lab.paper.repetitions import (
     repeated,
     standardise,
 )
+from ocfuse.paper import KnownRows
 from tests.lab.paper.cases import load_toy
 
 PARTS = (

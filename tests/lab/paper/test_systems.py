@@ -8,16 +8,9 @@ import pytest
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.rules import SumRule
 from ocfuse.lab.paper.repetitions import draw, prepare
-from ocfuse.lab.paper.systems import (
-    BestMember,
-    Candidates,
-    Fused,
-    OnValidation,
-    candidates,
-    certificate,
-    mirrored,
-)
+from ocfuse.lab.paper.systems import BestMember, Fused, certificate
 from ocfuse.metrics import auc
+from ocfuse.paper import Candidates, OnValidation, candidates, mirrored
 from ocfuse.tuning.splits import family
 from tests.lab.paper.cases import load_toy
 

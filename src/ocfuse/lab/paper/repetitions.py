@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.arrays import FloatArray, Int64Array
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.paper import KnownRows
 from ocfuse.stats.ranks import require_count
 
 PROTOCOLS = ("pure", "non-pure")
@@ -137,21 +138,6 @@ def _fits(field: Field[Any], record: dict[str, Any]) -> bool:
 
 def _cut(rows: Int64Array, first: int, second: int) -> tuple[list[int], list[int], list[int]]:
     return rows[:first].tolist(), rows[first:second].tolist(), rows[second:].tolist()
-
-
-@dataclass(frozen=True, eq=False)
-class KnownRows:
-    """All that a system may learn, choose and set its threshold from: no test row.
-
-    Gaps are filled and columns standardised, both by `train`. There are no known anomalies in the
-    pure protocol.
-    """
-
-    train: FloatArray
-    validation: FloatArray
-    train_anomalies: FloatArray
-    validation_anomalies: FloatArray
-    seed: int
 
 
 @dataclass(frozen=True, eq=False)

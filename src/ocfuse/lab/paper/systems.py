@@ -9,9 +9,8 @@ components its mixture has is not said; here one to five, by the criterion.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from importlib.metadata import version
-from statistics import median
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,20 +19,13 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from ocfuse.arrays import FloatArray
 from ocfuse.compare import Results
-from ocfuse.detectors.gp import OneClassGP
-from ocfuse.detectors.kpca import KPCA
-from ocfuse.detectors.members import Members, seeded
-from ocfuse.detectors.mixture import GMM
+from ocfuse.detectors.members import seeded
 from ocfuse.detectors.neighbours import ALP
-from ocfuse.detectors.pool import WIDTHS, Pool
-from ocfuse.detectors.svdd import SVDD
 from ocfuse.ensemble import FusedDetector
 from ocfuse.fusion.base import BaseFusion
-from ocfuse.fusion.crossfit import Ballot, ScoredRows, fit_fusion
 from ocfuse.fusion.local_lp import LocalLpFusion
-from ocfuse.fusion.lp import LpFusion
-from ocfuse.fusion.rules import MajorityVote, MaxRule, MedianRule, MinRule, ProductRule, SumRule
-from ocfuse.lab.paper.repetitions import KnownRows, Repetition, Split, prepare
+from ocfuse.fusion.lp import LeastSquaresFusion, LpFusion
+from ocfuse.lab.paper.repetitions import Repetition, Split, prepare
 from ocfuse.lab.paper.runner import PACKAGE, code_digest, definition_key, measure, package_sources
 from ocfuse.lab.rivals import (
     BoostedSVM,
@@ -42,30 +34,12 @@ from ocfuse.lab.rivals import (
     GeneticAverage,
     SwarmAverage,
 )
-from ocfuse.scores import MinMax
+from ocfuse.paper import RULES, Candidates, Chosen, learn_fusion
 from ocfuse.solvers.native import is_available
 from ocfuse.solvers.solution import Status
-from ocfuse.system.cache import caching
-from ocfuse.tuning.criteria import DIGITS, Criterion, Verdict, judge_members, make_criterion
-from ocfuse.tuning.search import PAPER_P, Search
-from ocfuse.tuning.splits import (
-    Judged,
-    JudgedSplit,
-    best_of_each,
-    family,
-    keep_columns,
-    keep_members,
-    middle_best,
-)
+from ocfuse.tuning.search import Search
+from ocfuse.tuning.splits import middle_best
 
-RULES: dict[str, BaseFusion] = {
-    "Sum rule": SumRule(),
-    "Product rule": ProductRule(),
-    "Max rule": MaxRule(),
-    "Min rule": MinRule(),
-    "Median rule": MedianRule(),
-    "Majority vote": MajorityVote(),
-}
 FAMILIES = {"GMM": "gmm", "SVDD": "svdd", "GP": "gp", "KPCA": "kpca"}
 #: Criteria by the words that the paper's tables have for them.
 CRITERIA = {"RPAU": "rpau", "pseudo-negative": "pseudo-negatives", "Non-pure": "labels"}
@@ -76,161 +50,6 @@ DETECTORS = {
     "IF": IsolationForest(),
     "ALP": ALP(),
 }
-
-#: Fold of the rows that are learned from. Rows to judge by have 1, and pseudo-negatives -1.
-LEARNED = 0
-
-
-class OnValidation(Criterion):
-    """Judge on the validation rows by a criterion, after learning from the others."""
-
-    def __init__(self, criterion: str | Criterion) -> None:
-        self.criterion = criterion
-
-    def check(self, rows: ScoredRows) -> None:
-        """Refuse rows that say nothing to the criterion."""
-        make_criterion(self.criterion).check(rows)
-
-    def splits(self, rows: ScoredRows) -> list[JudgedSplit]:
-        """Return one split: the rows to learn from, and the others."""
-        learned = rows.fold == LEARNED
-        return [JudgedSplit(rows.take(learned), rows.take(~learned))]
-
-    def judge(self, parts: list[Judged]) -> Verdict:
-        """Return what the criterion says."""
-        return make_criterion(self.criterion).judge(parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """Fitted members, one of each family, and the rows to learn a fusion from.
-
-    `verdicts` are those of the criterion on each member, higher is better; `ties` counts candidates
-    of the same family with the same verdict; `spread` are the lowest, median and highest value of
-    the criterion of all candidates.
-    """
-
-    pool: Pool
-    rows: ScoredRows
-    verdicts: list[Verdict]
-    ties: list[int]
-    spread: list[float]
-    _scored: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the members, such as "kpca-0.5x6"."""
-        return list(self.pool.names_)
-
-    @property
-    def values(self) -> list[float]:
-        """What the criterion says of each, without what it breaks ties by."""
-        return [value + 0.0 for value, _ in self.verdicts]  # 0 rather than -0
-
-    @property
-    def learned(self) -> ScoredRows:
-        """The rows that are learned from, not those that judge."""
-        return self.rows.take(self.rows.fold == LEARNED)
-
-    def scores(self, X: FloatArray) -> FloatArray:
-        """Return the scores of all members; the same table is scored once."""
-        for table, S in self._scored:
-            if table is X:
-                return S
-        S = self.pool.score_samples(X)
-        self._scored.append((X, S))
-        return S
-
-    def column(self, name: str) -> int:
-        """Return the place of the member of a family."""
-        return [family(member) for member in self.names].index(name)
-
-
-class Candidates:
-    """All candidates, fitted once to the training normals, from which criteria choose."""
-
-    def __init__(self, known: KnownRows) -> None:
-        self.known = known
-        self._chosen: dict[str, Chosen] = {}
-
-    def chosen(self, criterion: str) -> Chosen:
-        """Return the best member of every family by a criterion, searched for once."""
-        if criterion not in self._chosen:
-            self._chosen[criterion] = self._choose(criterion)
-        return self._chosen[criterion]
-
-    @cached_property
-    def pool(self) -> Pool:
-        """The fitted candidates."""
-        train = self.known.train
-        return Pool(candidates(len(train))).fit(train, random_state=self.known.seed)
-
-    @cached_property
-    def rows(self) -> ScoredRows:
-        """Everything that is known, scored by members that have not seen it."""
-        known, pool = self.known, self.pool
-        others = [known.train_anomalies, known.validation, known.validation_anomalies]
-        X = np.vstack([*others, mirrored(known)])
-        S = np.vstack([pool.out_of_fold_scores_, pool.score_samples(X)])
-        counts = [len(known.train), *map(len, others)]
-        counts.append(len(S) - sum(counts))
-        return ScoredRows(
-            S=S,
-            y=np.repeat([1, -1, 1, -1, -1], counts),
-            X=np.vstack([known.train, X]),
-            fold=np.repeat([LEARNED, LEARNED, 1, 1, -1], counts),
-            kind=np.repeat([-1, -1, -1, -1, 0], counts),
-            seen=np.full_like(S, np.nan),
-            ballot=Ballot({"mirror": 1.0}),
-        )
-
-    def _choose(self, criterion: str) -> Chosen:
-        names = self.pool.names_
-        with caching():
-            verdicts = judge_members(self.rows, OnValidation(criterion), MinMax())
-        kept = best_of_each(names, verdicts)
-        judged = list(zip(map(family, names), verdicts, strict=True))
-        own = [judged[names.index(name)] for name in kept]
-        values = [value + 0.0 for value, _ in verdicts]
-        return Chosen(
-            keep_members(self.pool, kept),
-            keep_columns(self.rows, names, kept),
-            [verdict for _, verdict in own],
-            [judged.count(entry) - 1 for entry in own],
-            [min(values), round(median(values), DIGITS), max(values)],
-        )
-
-
-def candidates(n: int) -> Members:
-    """Return the candidates for n training rows, family by family.
-
-    SVDD and GP of three widths, KPCA of three widths and 2, 6, 10, ... directions
-    (at most the rank), mixtures of one to five Gaussians. What comes before the
-    "-" of a name is the family.
-
-    Examples
-    --------
-    >>> from ocfuse.lab.paper.systems import candidates
-    >>> [name for name, _ in candidates(8)][-8:]
-    ['kpca-0.5x6', 'kpca-1x2', 'kpca-1x6', 'gmm-1', 'gmm-2', 'gmm-3', 'gmm-4', 'gmm-5']
-    """
-    directions = range(2, max(n, 3), 4)
-    return [
-        *((f"svdd-{w:g}", SVDD(width=w)) for w in WIDTHS),
-        *((f"gp-{w:g}", OneClassGP(width=w)) for w in WIDTHS),
-        *((f"kpca-{w:g}x{r}", KPCA(r, width=w)) for w in WIDTHS for r in directions),
-        *((f"gmm-{c}", GMM(c)) for c in range(1, 6)),
-    ]
-
-
-def mirrored(known: KnownRows) -> FloatArray:
-    """Return the negatives -x of a random half of the validation rows (Roth 2006).
-
-    The rows are standardised, so that it is about the mean of the training normals.
-    """
-    n = len(known.validation)
-    rng = np.random.default_rng(known.seed)
-    return -known.validation[rng.permutation(n)[: max(1, round(0.5 * n))]]
 
 
 @dataclass(frozen=True)
@@ -293,24 +112,17 @@ class Fused:
 
     def learn(self, candidates: Candidates) -> SystemModel:
         """Choose p on the validation rows; learn the weights from the training rows."""
-        chosen = candidates.chosen(self.criterion)
-        fusion = seeded(self.fusion, candidates.known.seed)
+        found = learn_fusion(candidates, self.criterion, self.fusion)
+        chosen = found.chosen
         choices: dict[str, Any] = {
             "members": chosen.names,
             "values": chosen.values,
             "ties": chosen.ties,
             "candidates": chosen.spread,
         }
-        if "p" in fusion.get_params(deep=False):
-            search = Search(OnValidation(self.criterion), grid={"p": PAPER_P})
-            search.fit(chosen.rows, MinMax(), fusion, chosen.names, candidates.known.seed)
-            fusion = search.best_fusion_
-            choices |= {"p": fusion.p, **_chosen_p(search)}
-        normaliser, fitted = fit_fusion(chosen.learned, MinMax(), fusion)
-        choices |= certificate(fitted)
-        return SystemModel(
-            lambda X: fitted.fuse(normaliser.transform(chosen.scores(X)), X), choices
-        )
+        if found.search is not None:
+            choices |= {"p": found.fusion.p, **_chosen_p(found.search)}
+        return SystemModel(found.score, choices | certificate(found.fusion))
 
 
 @dataclass(frozen=True)
@@ -406,6 +218,7 @@ def _tuned(words: str) -> dict[str, Entry]:
         second: Entry("local", Fused(LocalLpFusion(solver="interior-point"), by)),
         f"{second}, signed": Entry("local", Fused(signed, by)),
         f"Previous {words}": Entry("global", Fused(LpFusion(), by)),
+        f"Least squares {words}": Entry("global", Fused(LeastSquaresFusion(), by)),
         f"Previous {words}, signed": Entry("global", Fused(LpFusion(nonneg=False), by)),
         **{f"{n} {words}": Entry("member", TunedMember(f, by)) for n, f in FAMILIES.items()},
         **{f"{name} {words}": Entry("rule", Fused(rule, by)) for name, rule in RULES.items()},
@@ -481,6 +294,9 @@ TABLES: dict[str, dict[str, str]] = {
             "Previous RPAU",
             "Previous pseudo-negative",
             "Previous Non-pure",
+            "Least squares RPAU",
+            "Least squares pseudo-negative",
+            "Least squares Non-pure",
             "Pure2 RPAU, signed",
             "Pure2 pseudo-negative, signed",
             "Non-pure2, signed",
