@@ -20,13 +20,13 @@ PROMISED = 10
 
 METHOD = """
 {seeds} of one task of each family that has the anomalies: 60 % of the normals and some labelled
-anomalies to learn from; the test is the same for every number of labels and has at least 20 anomalies. The
-anomalies of a task are parted into four kinds by k-means on standardised features, and the labelled
-ones are drawn from half of the kinds (more where they are too few): "new kinds" is the AUC on
-anomalies of a kind of which none was labelled, where there are five or more. The XGBOD-like rival
-is scikit-learn's histogram gradient boosting on features and out-of-fold scores of our
-members{xgbod}. Means are over families, and the default without labels is judged on families that
-its trust was not learned from, as in part "families".
+anomalies to learn from; the test is the same for every number of labels and has at least 20
+anomalies. The anomalies of a task are parted into four kinds by k-means on standardised features,
+and the labelled ones are drawn from half of the kinds (more where they are too few): "new kinds" is
+the AUC on anomalies of a kind of which none was labelled, where there are five or more. The
+XGBOD-like rival is scikit-learn's histogram gradient boosting on features and out-of-fold scores of
+our members{xgbod}. Means are over families, and the default without labels is judged on families
+that its trust was not learned from, as in part "families".
 """
 
 

@@ -237,7 +237,8 @@ def grow_trees(X: FloatArray, drawn: NDArray[np.int32], rng: np.random.Generator
             break
         kept = ~is_leaf
         row, size = row[np.repeat(kept, size)], size[kept]
-        tree, place, column, low, high = (each[kept] for each in (tree, place, column, low, high))
+        tree, place, column = tree[kept], place[kept], column[kept]
+        low, high = low[kept], high[kept]
         share = chance[place, 1, tree]
         threshold = _rounded_down((1.0 - share) * low + share * high)
         # both sides get a row, whatever was rounded
