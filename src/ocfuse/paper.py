@@ -300,8 +300,8 @@ class PaperDetector(FusedDetector):
     from, and those of the validation rows judge instead of `tuning`. Pseudo-negatives serve the
     tuning only, as printed, and never the weights.
 
-    It is for those who want the paper's method. `FusedDetector` finds more: the page "paper" of
-    the documentation has the tables of both, and the errors in print that are corrected here.
+    It is for those who want the paper's method. `FusedDetector` finds more: the page
+    "reproduction" of the documentation has the tables of both, and "errata" what is corrected.
 
     Parameters
     ----------
