@@ -97,6 +97,26 @@ def test_norm_near_1_picks_the_largest_total_not_the_most_correct():
         assert w[0] < 1e-6
 
 
+@pytest.mark.parametrize("p", [32 / 31, 8 / 7, 2.0])
+def test_without_anomalies_the_highest_mean_gets_the_weight(p):
+    rng = np.random.default_rng(0)
+    # member 0 finds every anomaly, and its normals lie low in their range; member 1 knows nothing
+    normals = np.column_stack([rng.beta(1, 4, 200), rng.beta(4, 1, 200)])
+    anomalies = np.column_stack([rng.uniform(-2, -1, 50), rng.beta(4, 1, 50)])
+    assert anomalies[:, 0].max() < normals[:, 0].min()
+    ball = LpBall(p)
+    w = ball.maximiser(normals.mean(axis=0))
+    normals = normals / max(1.0, ball.dual_norm(normals).max())
+    assert certify(normals, np.ones(200), ball, w, np.ones(200)).gap <= 1e-12
+    share = w / w.sum()
+    mean = normals.mean(axis=0)
+    assert_allclose(w[1] / w[0], (mean[1] / mean[0]) ** (1 / (p - 1)))
+    assert share[1] > 0.7
+    # an increasing map of one member's scores keeps the order of all rows, and turns the weights
+    lifted = np.column_stack([normals[:, 0] ** 0.05, normals[:, 1] ** 5])
+    assert ball.maximiser(lifted.mean(axis=0))[0] > ball.maximiser(lifted.mean(axis=0))[1]
+
+
 def test_norm_infinite_is_the_sum_rule_only_if_all_totals_are_positive():
     S, c, ball = np.array([[0.2, -0.1], [0.1, -0.3]]), np.ones(2), LpBall(np.inf)
     w = ball.maximiser(S.sum(axis=0))

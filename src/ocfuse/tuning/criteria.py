@@ -121,11 +121,13 @@ class RPAU(Criterion):
         "power":    sum_{A_i > 1} (A_i - 1)^2 / sum_i A_i^2
         "percent":  100 #{A_i > 1} / n
 
-    The value is its negative, as less is better; of equal ones the smaller mean A
-    (the tighter description) wins. Without the division by the norm of w the
-    largest p would always win, as its ball is the largest. The weights are taken as
-    they are: with a normaliser other than the min-max, A is not what the fusion
-    computes.
+    The value is its negative, as less is better. Where all held-out normals are within 1, as with
+    few rows they often are, it cannot decide, and nothing else here does: of equal ones the p
+    nearest 2 and the middle of the grid are taken, as with every criterion. "percent" is what the
+    paper's name says; "power" is the default because a count ties more often. Without the
+    division by the norm of w the largest p would always win, as its ball is the largest. The
+    weights are taken as they are: with a normaliser other than the min-max, A is not what the
+    fusion computes.
 
     Parameters
     ----------
@@ -146,11 +148,11 @@ class RPAU(Criterion):
         self.rho = rho
 
     def judge(self, parts: list[Judged]) -> tuple[float, float]:
-        """Return the negative RPAU and, between equal ones, the negative mean A."""
+        """Return the negative RPAU; between equal ones it does not decide."""
         if self.kind not in ("power", "percent"):
             raise InvalidInputError(f'kind must be "power" or "percent". Got {self.kind!r}.')
         A = np.concatenate([self._averages(part) for part in parts])
-        return -self._above_unity(A), -float(A.mean())
+        return -self._above_unity(A), 0.0
 
     def _averages(self, part: Judged) -> FloatArray:
         """Return A of the held-out normals."""

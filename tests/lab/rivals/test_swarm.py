@@ -157,13 +157,14 @@ def scored(S):
 
 
 @pytest.mark.parametrize("n", [30, 41])
-def test_it_is_the_rpau_of_our_tuning_with_its_tie_break(n):
+def test_it_is_the_rpau_of_our_tuning_and_prefers_the_tighter_of_equal_ones(n):
     S = np.random.default_rng(0).standard_t([2, 5, 30], size=(n, 3))
     rpau = RPAU("power", rho=5.0)
     parts = [split.scaled(_Same()).judged(Given()) for split in fold_splits(scored(S))]
-    value, tightness = rpau.judge(parts)
+    value, _ = rpau.judge(parts)
     fitness = Fitness(S, np.ones(n), 5.0)
-    expected = -value - fitness.tightness * tightness
+    A = np.concatenate([rpau._averages(part) for part in parts])
+    expected = -value + fitness.tightness * A.mean()
     assert fitness(np.array([[0.2, 0.5, 0.3]]))[0] == pytest.approx(expected, rel=1e-9)
 
 
