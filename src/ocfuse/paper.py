@@ -348,11 +348,11 @@ class PaperDetector(FusedDetector):
     >>> from sklearn.datasets import load_iris
     >>> from ocfuse.paper import PaperDetector
     >>> setosa = load_iris().data[:50]
-    >>> detector = PaperDetector(random_state=0).fit(setosa)
+    >>> detector = PaperDetector(false_alarm_rate=0.1, random_state=0).fit(setosa)
     >>> [name.partition("-")[0] for name in detector.pool_.names_]
     ['svdd', 'gp', 'kpca', 'gmm']
-    >>> sorted(detector.compare_)[:3]
-    ['Majority vote', 'Max rule', 'Median rule']
+    >>> detector.predict(load_iris().data[[0, 99]])
+    array([ 1, -1])
     """
 
     # what `FusedDetector` has as parameters, and the paper settles

@@ -54,19 +54,19 @@ def test_trees_part_their_rows(n, m, levels, rows_per_tree):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("levels", [None, 2, 7])
+@pytest.mark.parametrize("levels", [None, 3])
 def test_scores_are_those_of_scikit_learn_on_average(levels):
-    X, new = normal(300, 6), 2 * normal(400, 6, seed=1)
+    X, new = normal(300, 6), 2 * normal(100, 6, seed=1)
     if levels is not None:
         X, new = (np.floor(levels / (1 + np.exp(-rows))) for rows in (X, new))
-    ours = np.mean([Forest(random_state=s).fit(X).score_samples(new) for s in range(20)], axis=0)
+    ours = np.mean([Forest(random_state=s).fit(X).score_samples(new) for s in range(8)], axis=0)
     theirs, other = (
         np.mean([scikit_learn(X, seed).score_samples(new) for seed in seeds], axis=0)
-        for seeds in (range(10), range(10, 20))
+        for seeds in (range(4), range(4, 8))
     )
     # as near to theirs as theirs are to each other
     assert np.abs(ours - theirs).mean() < 1.2 * np.abs(theirs - other).mean()
-    assert abs((ours - 0.5 * (theirs + other)).mean()) < 0.003
+    assert abs((ours - 0.5 * (theirs + other)).mean()) < 0.005
 
 
 def scikit_learn(X, seed):

@@ -86,7 +86,7 @@ def test_reload_drain_and_logs(model_files, tmp_path):
 
     def ask_on(address):
         with httpx.Client(base_url=address, timeout=60) as client:
-            while not done.wait(0.1):  # the new model is tried meanwhile, by who gives way to all
+            while not done.wait(0.5):  # the new model is tried meanwhile, by who gives way to all
                 try:
                     answer = client.post("/v1/score", json={"rows": rows(1)})
                 except httpx.ConnectError:

@@ -24,8 +24,8 @@ from ocfuse.kernels import kernel, thread_count
 
 #: Trees compare in single precision; values beyond its largest are taken as this.
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
-#: Draws of a column before all are looked at.
-MOST_DRAWS = 8
+#: Draws of a column before all are looked at, and cells that are looked at together.
+MOST_DRAWS, MOST_CELLS = 8, 2**20
 
 
 class Trees:
@@ -279,15 +279,20 @@ def _drawn_columns(
         again = ~(high[open_nodes] > low[open_nodes])
         entries, open_nodes = entries[np.repeat(again, sizes)], open_nodes[again]
         column[open_nodes] = rng.integers(values.shape[1], size=len(open_nodes))
-    column[size <= 1] = -1
-    begin = 0
-    for node in open_nodes:
-        own = values[entries[begin : begin + size[node]]]
-        begin += size[node]
-        least, most = own.min(axis=0), own.max(axis=0)
-        varying = np.flatnonzero(most > least)
-        column[node] = varying[rng.integers(len(varying))] if len(varying) else -1
-        low[node], high[node] = least[column[node]], most[column[node]]
+    column[size <= 1] = column[open_nodes] = -1
+    n_at_once = max(1, MOST_CELLS // (values.shape[1] * int(size.max())))  # nodes
+    for begin in range(0, len(open_nodes), n_at_once):
+        nodes = open_nodes[begin : begin + n_at_once]
+        first = np.cumsum(size[nodes]) - size[nodes]
+        own, entries = np.split(entries, [int(size[nodes].sum())])
+        least = np.minimum.reduceat(values[own], first, axis=0)
+        most = np.maximum.reduceat(values[own], first, axis=0)
+        number = np.cumsum(most > least, axis=1)  # of the columns that vary
+        wanted = (rng.random(len(nodes)) * number[:, -1]).astype(np.intp)
+        found = np.argmax(number > wanted[:, np.newaxis], axis=1)
+        each = np.arange(len(nodes))
+        column[nodes] = np.where(number[:, -1] > 0, found, -1)
+        low[nodes], high[nodes] = least[each, found], most[each, found]
     return column, low, high
 
 
