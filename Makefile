@@ -40,8 +40,10 @@ TEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive 
 test: check  ## check, then run all tests and doctests
 	$(TEST)
 
-test-fast: $(STAMP)  ## run the tests that matter while changing code (minutes)
-	$(TEST) -q -m 'not slow and not browser and not e2e' tests
+# What has no fast test is not even collected.
+test-fast: $(STAMP)  ## run the tests that matter while changing code (three minutes)
+	$(TEST) -n 2 -q -m 'not slow and not browser and not e2e' tests \
+	    $(addprefix --ignore=tests/,benchmarks distributed end_to_end faults hardening lab reference)
 
 # torch is large, and nothing but a rival and other people's networks needs it.
 NEED_TORCH := tests/vision/test_backbone_torch.py tests/vision/test_lite0.py \

@@ -62,7 +62,13 @@ MARKS = {
     "tests/distributed/": "slow",
     "tests/faults/": "slow",
     "tests/hardening/": "slow",
-    "tests/lab/robot_cell/": "slow",
+    "tests/lab/": "slow",
+    "tests/benchmarks/": "slow",
+    "tests/reference/": "slow",
+    "tests/test_figures.py": "slow",
+    "tests/test_paper.py::test_scores_are_those_of_the_row_of_the_tables": "slow",
+    "tests/ensemble/test_many_rows.py": "slow",
+    "tests/persistence/test_archive.py::test_hostile_files_are_refused_at_once": "slow",
 }
 
 

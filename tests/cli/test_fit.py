@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from ocfuse import load
+from ocfuse.paper import PaperDetector
 from ocfuse.persistence import read_header
 from ocfuse.persistence.header import FORMAT
 from tests.cli.cases import plant
@@ -205,3 +206,48 @@ def test_rows_are_counted_by_what_became_of_them(table, tmp_path, run_command):
     assert code == 0
     assert "120: 110 learned from as normal, 10 labelled anomalies" in text
     assert "2: gmm-1, knn-5" in text
+
+
+@pytest.mark.slow
+def test_the_paper_s_method(table, tmp_path, run_command):
+    out = tmp_path / "paper.ocf"
+    code, text, err = run_command(
+        *("fit", table, "-o", out, "--method", "paper", "--tuning", "pseudo-negatives"),
+        *("--solver", "frank-wolfe", "--scope", "global", "--p", "2", "--json"),
+        *("--id", "part", "--time", "when", "--ignore", "mode"),
+    )
+    assert code == 0, err
+    told = json.loads(text)
+    assert told["fusion"] == "LpFusion"
+    assert [name.partition("-")[0] for name in told["members"]] == ["svdd", "gp", "kpca", "gmm"]
+    assert (told["rows"], told["rows_learned"], told["rows_held_out"]) == (120, 93, 27)
+    assert told["anomalies_labelled"] == 0
+    detector = load(out).detector_
+    assert isinstance(detector, PaperDetector)
+    assert (detector.tuning, detector.solver, detector.p_) == ("pseudo-negatives", "frank-wolfe", 2)
+    code, text, _ = run_command("inspect", out)
+    assert code == 0
+    assert "93 learned from as normal, 27 held out for choices and threshold" in text
+    scores = tmp_path / "scores.csv"
+    assert run_command("score", out, table, "-o", scores)[0] == 0
+    assert len(pd.read_csv(scores)) == 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--tuning", "rpau"), "--method paper only"),
+        (("--p", "2"), "--method paper only"),
+        (("--method", "paper", "--fusion", "sum"), "cannot be used with --method paper"),
+        (("--method", "paper", "--stream"), "is for rows: leave --stream out"),
+        (("--method", "paper", "--solver", "simplex"), "'simplex' is not one of"),
+        (("--method", "paper", "--p", "0.5"), "p must be a number in [1, inf]"),
+    ],
+)
+def test_flags_of_the_paper_s_method_that_are_refused(
+    table, tmp_path, run_command, arguments, words
+):
+    code, _, err = run_command("fit", table, "-o", tmp_path / "m.ocf", *arguments)
+    assert code in (2, 3)
+    assert words in " ".join(err.replace("│", " ").split())
+    assert not (tmp_path / "m.ocf").exists()

@@ -250,7 +250,7 @@ def fit_command(
     paper = {"tuning": tuning, "solver": solver, "scope": scope, "p": norm}
     if method == "paper":
         ours = {"--members": members != "default", "--fusion": fusion, "--tune": tune}
-        ours |= {"--scale": scale != "standard", "--gaps": gaps, "--stream": stream}
+        ours |= {"--scale": scale != "standard", "--gaps": gaps}
         ours |= {"--group": group, "--engine": engine}
         detector = make_paper_detector(paper, ours, false_alarms, seed, threads)
     else:
