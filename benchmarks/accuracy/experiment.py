@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from benchmarks.accuracy import splits, systems
+from benchmarks.accuracy import paper_fusions, splits, systems
 from benchmarks.accuracy.context import Context
 from benchmarks.accuracy.sets import content
 from benchmarks.accuracy.splits import Split
@@ -14,6 +14,7 @@ from ocfuse.lab.paper.runner import Stored, definition_key
 #: By set, variant (protocol, number of labels or share of hidden anomalies) and seed.
 SPLITS: dict[str, Callable[[str, str, int], Split]] = {
     "families": lambda name, _, seed: splits.pure(name, seed),
+    "questions": lambda name, count, seed: splits.labelled(name, int(count), seed),
     "labels": lambda name, count, seed: splits.labelled(name, int(count), seed),
     "dirty": lambda name, share, seed: splits.dirty(name, float(share), seed),
 }
@@ -21,6 +22,7 @@ SPLITS: dict[str, Callable[[str, str, int], Split]] = {
 SYSTEMS: dict[str, Callable[[str, int], list[System]]] = {
     "families": systems.families,
     "labels": systems.labelled,
+    "questions": lambda name, seed: [paper_fusions.system()],
     "dirty": systems.dirty,
 }
 

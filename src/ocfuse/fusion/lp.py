@@ -10,10 +10,11 @@ from ocfuse.fusion.base import BaseFusion
 from ocfuse.solvers.ball import LpBall
 from ocfuse.solvers.problem import check_tol
 from ocfuse.solvers.solve import Solver, solve
+from ocfuse.system.packages import slow
 from ocfuse.validation import check_number
 
 #: Steps of the projected gradient at most; hundreds are usual.
-MOST_STEPS = 20_000
+MOST_STEPS = 3_000
 
 
 class LpFusion(BaseFusion):
@@ -140,25 +141,45 @@ class LeastSquaresFusion(LpFusion):
         check_tol(self.tol)
         ball, share = LpBall(float(self.p), self.nonneg), c / c.sum()
         Q, b = (Z * share[:, np.newaxis]).T @ Z, Z.T @ (share * y)
-        step = 1.0 / max(float(np.linalg.eigvalsh(Q)[-1]), np.finfo(np.float64).tiny)
-        w, ahead, momentum = np.zeros(len(b)), np.zeros(len(b)), 1.0
+        largest = max(float(np.linalg.eigvalsh(Q)[-1]), np.finfo(np.float64).tiny)
+        step = 1.0 / largest
+        # scores far out make a gap that is nothing but rounding
+        least_gap = max(self.tol, 1e-13 * largest)
+        # without the norm it is a problem for a library, and often the solution
+        root = np.sqrt(share)
+        freely = nonneg_least_squares if self.nonneg else least_squares
+        w = ahead = ball.project(freely(Z * root[:, np.newaxis], y * root))
+        momentum = 1.0
         self.solver_ = "projected-gradient"
         for n_iter in range(1, MOST_STEPS + 1):
-            before, w = w, ball.project(ahead - step * (Q @ ahead - b))
             slope = Q @ w - b
             # what a linear model of the loss, which is below it, could still gain in the ball
             self.gap_ = 2.0 * float(slope @ w + ball.dual_norm(-slope))
             self.n_iter_ = n_iter
-            if self.gap_ <= self.tol:
+            if self.gap_ <= least_gap:
                 break
+            before, w = w, ball.project(ahead - step * (Q @ ahead - b))
             if (ahead - w) @ (w - before) > 0:  # overshot
                 momentum = 1.0
             last, momentum = momentum, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
             ahead = w + (last - 1.0) / momentum * (w - before)
-        self.status_ = "solved" if self.gap_ <= self.tol else "stopped"
+        self.status_ = "solved" if self.gap_ <= least_gap else "stopped"
         loss = 1.0 + float(w @ (Q @ w) - 2.0 * (b @ w))
         learned = np.array([loss]), np.ones(1)
         self.w_ = trusted_weights(w[np.newaxis], *learned, self.tol)[0]
+
+
+def nonneg_least_squares(A: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the w >= 0 with the least ``|A w - y|``."""
+    try:
+        return np.asarray(slow("scipy.optimize").nnls(A, y)[0])
+    except RuntimeError:  # it goes round in circles, as with members that are copies
+        return np.zeros(A.shape[1])
+
+
+def least_squares(A: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the w with the least ``|A w - y|``."""
+    return np.asarray(np.linalg.lstsq(A, y, rcond=None)[0])
 
 
 def unit_weights(W: FloatArray) -> FloatArray:
