@@ -6,7 +6,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import ocfuse
-from ocfuse.exceptions import InvalidInputError
+from ocfuse import paper
+from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.lab.paper.repetitions import draw
 from ocfuse.lab.paper.systems import SYSTEMS, make_context
 from ocfuse.paper import PaperDetector
@@ -172,6 +173,12 @@ def test_bad_settings(settings, words):
 def test_bad_rows(rows, labels, more, words):
     with pytest.raises(InvalidInputError, match=words):
         PaperDetector().fit(rows, labels, **more)
+
+
+def test_rows_whose_grid_does_not_fit_into_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(paper, "available_bytes", lambda: 3_000_000)
+    with pytest.raises(NotEnoughMemoryError, match=r"Use at most 9\d rows"):
+        PaperDetector().fit(X[:120])
 
 
 def test_a_fit_that_fails_leaves_the_detector_as_it_was(detector):
