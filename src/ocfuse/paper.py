@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.arrays import FloatArray, Int64Array, IntArray
+from ocfuse.detectors.base import seed_of
 from ocfuse.detectors.gp import OneClassGP
 from ocfuse.detectors.kpca import KPCA
 from ocfuse.detectors.members import Members, seeded
@@ -35,7 +35,7 @@ from ocfuse.fusion.crossfit import Ballot, ScoredRows, fit_fusion
 from ocfuse.fusion.local_lp import LocalLpFusion
 from ocfuse.fusion.lp import LpFusion
 from ocfuse.fusion.rules import MajorityVote, MaxRule, MedianRule, MinRule, ProductRule, SumRule
-from ocfuse.scores import ConformalCalibrator, MinMax, TailCalibrator
+from ocfuse.scores import ConformalCalibrator, MinMax
 from ocfuse.scores.threshold import check_rate
 from ocfuse.system.cache import caching
 from ocfuse.system.memory import available_bytes
@@ -440,8 +440,8 @@ class PaperDetector(FusedDetector):
         _require_room(int((table.y != ANOMALY).sum()))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, X, skip_check_array=True)
+        seed = seed_of(self.random_state)
         if X_validation is None:
-            seed = fresh._seed()
             held_out = _held_out(table.y, self.validation, seed)
             train = np.setdiff1d(np.arange(len(table)), held_out)
             fresh._learn(table, train, table.take(held_out), seed)
@@ -451,7 +451,7 @@ class PaperDetector(FusedDetector):
             _require_both_classes(y_validation, labels, "y_validation")
             given = Table(check_table(X_validation), labels, None)
             _require_same_mode(table.y, given.y)
-            fresh._learn(table, np.arange(len(table)), given, fresh._seed())
+            fresh._learn(table, np.arange(len(table)), given, seed)
             fresh.validation_rows_ = np.empty(0, dtype=np.intp)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
@@ -485,8 +485,8 @@ class PaperDetector(FusedDetector):
         fresh.normaliser_ = MinMax(self.rho_).fit(normals)
         fresh.fusion_ = clone(rule).fit(fresh.normaliser_.transform(normals), X=self.training_)
         fresh.validation_scores_ = S
-        fresh._set_normals(fresh.fusion_.fuse(fresh.normaliser_.transform(S), self.validation_))
-        return fresh
+        scores = fresh.fusion_.fuse(fresh.normaliser_.transform(S), self.validation_)
+        return fresh._rest_on(ConformalCalibrator("group").fit(scores))
 
     def _check(self) -> None:
         """Refuse parameters that cannot be used."""
@@ -500,11 +500,6 @@ class PaperDetector(FusedDetector):
             check_number(self.rho, "rho", 0.0, 49.0, "None searches 1 to 10.")
         advice = "2 / 9 is the paper's."
         check_number(self.validation, "validation", 0.0, 0.9, advice, open_low=True)
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, int | np.integer):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _learn(self, table: Table, train: IntArray, validation: Table, seed: int) -> None:
         """Choose on the validation rows, and learn from the others."""
@@ -527,17 +522,12 @@ class PaperDetector(FusedDetector):
         self.criterion_ = self.tuning if normal.all() else "labels"
         with caching():
             found = learn_fusion(candidates, self.criterion_, self._fusion(), self._grid())
-        self.pool_, self.normaliser_, self.fusion_ = (
-            found.chosen.pool,
-            found.normaliser,
-            found.fusion,
-        )
+        self.pool_ = found.chosen.pool
+        self.normaliser_, self.fusion_ = found.normaliser, found.fusion
         self.search_, self.p_, self.rho_ = found.search, float(found.fusion.p), found.normaliser.rho
         self.best_member_ = found.chosen.names[middle_best(found.chosen.verdicts)]
-        self.validation_, self.validation_scores_ = (
-            rows.validation,
-            found.chosen.scores(rows.validation),
-        )
+        self.validation_ = rows.validation
+        self.validation_scores_ = found.chosen.scores(rows.validation)
         self.training_, self.training_rows_ = rows.train, learned
         self.training_context_, self.context_scale_ = None, None
         self.trimmed_rows_ = self.copied_rows_ = np.empty(0, dtype=np.intp)
@@ -549,7 +539,7 @@ class PaperDetector(FusedDetector):
         scores[learned] = self.fusion_.fuse(own, self.training_)
         self.training_scores_ = scores
         self.usual_ = UsualValues.of(known.X, self.encoder_)
-        self._set_normals(found.score(rows.validation))
+        self._rest_on(ConformalCalibrator("group").fit(found.score(rows.validation)))
 
     def _fusion(self) -> BaseFusion:
         p = 2.0 if self.p is None else float(self.p)
@@ -565,13 +555,6 @@ class PaperDetector(FusedDetector):
             else (float(self.rho),),
         }
         return grid
-
-    def _set_normals(self, scores: FloatArray) -> None:
-        """Set threshold, p-values and probabilities from the scores of validation normals."""
-        self.conformal_ = ConformalCalibrator("group").fit(scores)
-        self.normal_scores_ = self.conformal_.scores_
-        self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
-        self.set_threshold(self.false_alarm_rate)
 
 
 def _require_room(n: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.arrays import FloatArray, IntArray
@@ -257,6 +258,13 @@ def out_of_fold_scores(
         part, query = gram.fold(train, test)
         scores[test] = clone(detector).fit_gram(part).score_query(query)
     return scores
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a whole number as it is, or one that is drawn."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def lower_quantile(scores: FloatArray, rate: float) -> float:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import Cost, Shape
@@ -17,6 +16,7 @@ from ocfuse.detectors.base import (
     interleaved_folds,
     out_of_fold_scores,
     require_count,
+    seed_of,
 )
 from ocfuse.detectors.gram import Gram, Query
 from ocfuse.exceptions import InvalidInputError
@@ -159,10 +159,7 @@ class Forest(BaseDetector):
 
     def _fit(self, gram: Gram) -> None:
         self.rows_per_tree_ = min(self.rows_per_tree, gram.n_rows)
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
-        self.seed_ = int(seed)
+        self.seed_ = seed_of(self.random_state)
         rng = np.random.default_rng([self.seed_, 1])
         r = self.rows_per_tree_
         draws = (rng.choice(gram.n_rows, r, replace=False) for _ in range(self.n_trees))

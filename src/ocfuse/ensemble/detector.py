@@ -409,10 +409,13 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         else:
             runs = merged_groups(label, runs)
         name = self.conformal_.group
-        self.conformal_ = ConformalCalibrator(name).fit(scores, groups=runs)
-        self.normal_scores_ = self.conformal_.scores_
         self.calibration_rows_ = None
-        if isinstance(self.calibrator_, TailCalibrator):
+        return self._rest_on(ConformalCalibrator(name).fit(scores, groups=runs))
+
+    def _rest_on(self, conformal: ConformalCalibrator) -> "FusedDetector":
+        """Set threshold and p-values by scores of normals, and probabilities not set by labels."""
+        self.conformal_, self.normal_scores_ = conformal, conformal.scores_
+        if not isinstance(getattr(self, "calibrator_", None), LabelCalibrator):
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         return self.set_threshold(self.false_alarm_rate)
 
@@ -445,13 +448,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         fusion, change = adapted_fusion(self, fusion, self._trace(X, context))
         scores = self.normal_scores_ + change[rows]
         self.calibration_rows_ = rows[np.argsort(scores, kind="stable")]
-        self.conformal_ = self.conformal_.rescored(scores)
-        self.fusion_, self.normal_scores_ = fusion, self.conformal_.scores_
+        self.fusion_ = fusion
         known = self.training_place_ >= 0
         self.training_scores_ = self.training_scores_.copy()
         self.training_scores_[known] += change[self.training_place_[known]]
-        self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
-        return self.set_threshold(self.false_alarm_rate)
+        return self._rest_on(self.conformal_.rescored(scores))
 
     def fit_threshold(self, X: Any, y: Any, context: Any = None) -> "FusedDetector":
         """Move the threshold to where labelled rows are told apart best, by G-mean.
