@@ -11,7 +11,7 @@ from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.lab.paper.repetitions import draw
 from ocfuse.lab.paper.systems import SYSTEMS, make_context
 from ocfuse.paper import PaperDetector
-from ocfuse.tuning.search import PAPER_P
+from ocfuse.tuning.search import PAPER_P, PAPER_RHO
 
 pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.OcfuseWarning")
 
@@ -50,7 +50,7 @@ def test_scores_are_those_of_the_row_of_the_tables(protocol, name, settings):
         y_validation=y[judged] if known else None,
     )
     assert detector.pool_.names_ == model.choices["members"]
-    assert detector.p_ == model.choices["p"]
+    assert (detector.p_, detector.rho_) == (model.choices["p"], model.choices["rho"])
     found = detector.score_samples(X[[*split.test, *split.test_anomalies]])
     np.testing.assert_allclose(found, model.score(context.trial.test), rtol=1e-7, atol=1e-9)
     words = {"rpau": "RPAU", "pseudo-negatives": "pseudo-negative", "labels": "Non-pure"}
@@ -77,7 +77,8 @@ def test_members_are_one_of_each_family_and_p_one_of_nine(detector):
     ]
     assert detector.p_ in PAPER_P
     assert detector.best_member_ in detector.pool_.names_
-    assert detector.search_.n_candidates == 9
+    assert detector.rho_ in PAPER_RHO
+    assert detector.search_.n_candidates == 90
 
 
 def test_the_validation_share_is_held_out(detector):
@@ -109,8 +110,8 @@ def test_given_settings_are_not_searched():
     assert (found.p_, found.rho_, found.search_.n_candidates) == (4.0, 2.0, 1)
 
 
-def test_rho_is_searched_if_asked_for():
-    found = PaperDetector(scope="global", p=2.0, rho=None, random_state=0).fit(SETOSA)
+def test_rho_is_searched_alone_if_p_is_given():
+    found = PaperDetector(scope="global", p=2.0, random_state=0).fit(SETOSA)
     assert found.search_.n_candidates == 10
     assert found.rho_ in range(1, 11)
 

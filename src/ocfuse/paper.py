@@ -40,7 +40,7 @@ from ocfuse.scores.threshold import check_rate
 from ocfuse.system.cache import caching
 from ocfuse.system.memory import available_bytes
 from ocfuse.tuning.criteria import DIGITS, Criterion, Verdict, judge_members, make_criterion
-from ocfuse.tuning.search import PAPER_P, Search
+from ocfuse.tuning.search import PAPER_P, PAPER_RHO, Search
 from ocfuse.tuning.splits import (
     Judged,
     JudgedSplit,
@@ -239,12 +239,12 @@ def mirrored(known: KnownRows) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LearnedFusion:
-    """A normaliser and a fusion of the chosen members, fitted, and the search for p if any."""
+    """A normaliser and a fusion of the chosen members, fitted, and the search for p and rho."""
 
     chosen: Chosen
     normaliser: MinMax
     fusion: BaseFusion
-    search: Search | None
+    search: Search
 
     def score(self, X: FloatArray) -> FloatArray:
         """Return the fused scores of encoded rows."""
@@ -266,7 +266,8 @@ def learn_fusion(
     fusion : BaseFusion
         The fusion, not fitted.
     grid : dict, optional
-        What is searched; by default the nine norms of the paper, if the fusion has a norm p.
+        What is searched; by default the ten percentiles rho of the paper's min-max and, if the
+        fusion has a norm p, its nine norms.
 
     Returns
     -------
@@ -276,14 +277,13 @@ def learn_fusion(
     chosen = candidates.chosen(criterion)
     seed = candidates.known.seed
     fusion = seeded(fusion, seed)
-    normaliser, search = MinMax(), None
     if grid is None:
-        grid = {"p": PAPER_P} if "p" in fusion.get_params(deep=False) else {}
-    if grid:
-        search = Search(OnValidation(criterion), grid=grid)
-        search.fit(chosen.rows, normaliser, fusion, chosen.names, seed)
-        normaliser, fusion = search.best_normaliser_, search.best_fusion_
-    return LearnedFusion(chosen, *fit_fusion(chosen.learned, normaliser, fusion), search)
+        has_norm = "p" in fusion.get_params(deep=False)
+        grid = {"p": PAPER_P, "rho": PAPER_RHO} if has_norm else {"rho": PAPER_RHO}
+    search = Search(OnValidation(criterion), grid=grid)
+    search.fit(chosen.rows, MinMax(), fusion, chosen.names, seed)
+    parts = search.best_normaliser_, search.best_fusion_
+    return LearnedFusion(chosen, *fit_fusion(chosen.learned, *parts), search)
 
 
 class PaperDetector(FusedDetector):
@@ -317,7 +317,7 @@ class PaperDetector(FusedDetector):
         Weights that depend on the place, or not.
     p : float, default=None
         The norm, at least 1; None searches 32/31, 16/15, 8/7, 4/3, 2, 4, 8, 10 and 100.
-    rho : float, default=5.0
+    rho : float, default=None
         Percentile that the two-sided min-max trims, below 50; None searches 1, 2, ..., 10.
     validation : float, default=2/9
         Share of the rows that is held out for choosing and for the threshold, where `fit` is given
@@ -335,8 +335,10 @@ class PaperDetector(FusedDetector):
         What has chosen: `tuning`, or "labels".
     p_, rho_ : float
         The norm and the percentile that were chosen.
-    search_ : Search or None
+    search_ : Search
         What was tried of them.
+    rule_rho_ : dict
+        The percentile that was chosen for each of the fixed rules of `compare_`.
     validation_rows_ : ndarray of shape (v,)
         Normal rows of X that were held out; empty if validation rows were given.
     validation_scores_ : ndarray of shape (v, 4)
@@ -369,7 +371,7 @@ class PaperDetector(FusedDetector):
         scope: Literal["local", "global"] = "local",
         *,
         p: float | None = None,
-        rho: float | None = 5.0,
+        rho: float | None = None,
         validation: float = 2 / 9,
         false_alarm_rate: float = 0.05,
         random_state: Any = None,
@@ -471,18 +473,20 @@ class PaperDetector(FusedDetector):
         check_is_fitted(self, "fusion_")
         found: dict[str, FusedDetector] = {}
         for name, rule in RULES.items():
-            found[name] = self._with(self.pool_, rule, self.validation_scores_)
+            rho = self.rule_rho_[name]
+            found[name] = self._with(self.pool_, rule, rho, self.validation_scores_)
         best = self.pool_.names_.index(self.best_member_)
         pool = keep_members(self.pool_, [self.best_member_])
-        found["Single-best"] = self._with(pool, SumRule(), self.validation_scores_[:, [best]])
+        S = self.validation_scores_[:, [best]]
+        found["Single-best"] = self._with(pool, SumRule(), self.rho_, S)
         return found
 
-    def _with(self, pool: Pool, rule: BaseFusion, S: FloatArray) -> FusedDetector:
+    def _with(self, pool: Pool, rule: BaseFusion, rho: float, S: FloatArray) -> FusedDetector:
         """Return a copy with other members, a rule, and the threshold that goes with it."""
         fresh = copy(self)
         fresh.pool_ = pool
         normals = pool.out_of_fold_scores_
-        fresh.normaliser_ = MinMax(self.rho_).fit(normals)
+        fresh.normaliser_ = MinMax(rho).fit(normals)
         fresh.fusion_ = clone(rule).fit(fresh.normaliser_.transform(normals), X=self.training_)
         fresh.validation_scores_ = S
         scores = fresh.fusion_.fuse(fresh.normaliser_.transform(S), self.validation_)
@@ -521,7 +525,13 @@ class PaperDetector(FusedDetector):
         candidates = Candidates(rows, self.n_jobs)
         self.criterion_ = self.tuning if normal.all() else "labels"
         with caching():
-            found = learn_fusion(candidates, self.criterion_, self._fusion(), self._grid())
+            grid = self._grid()
+            found = learn_fusion(candidates, self.criterion_, self._fusion(), grid)
+            own = {"rho": grid["rho"]}
+            self.rule_rho_ = {
+                name: learn_fusion(candidates, self.criterion_, rule, own).normaliser.rho
+                for name, rule in RULES.items()
+            }
         self.pool_ = found.chosen.pool
         self.normaliser_, self.fusion_ = found.normaliser, found.fusion
         self.search_, self.p_, self.rho_ = found.search, float(found.fusion.p), found.normaliser.rho
@@ -535,8 +545,8 @@ class PaperDetector(FusedDetector):
         self.training_place_[learned] = np.arange(len(learned))
         self.calibration_rows_ = None
         scores = found.score(every)
-        own = self.normaliser_.transform(self.pool_.out_of_fold_scores_)
-        scores[learned] = self.fusion_.fuse(own, self.training_)
+        held_out = self.normaliser_.transform(self.pool_.out_of_fold_scores_)
+        scores[learned] = self.fusion_.fuse(held_out, self.training_)
         self.training_scores_ = scores
         self.usual_ = UsualValues.of(known.X, self.encoder_)
         self._rest_on(ConformalCalibrator("group").fit(found.score(rows.validation)))
@@ -550,9 +560,7 @@ class PaperDetector(FusedDetector):
     def _grid(self) -> dict[str, Any]:
         grid: dict[str, Any] = {
             "p": PAPER_P if self.p is None else (float(self.p),),
-            "rho": tuple(float(r) for r in range(1, 11))
-            if self.rho is None
-            else (float(self.rho),),
+            "rho": PAPER_RHO if self.rho is None else (float(self.rho),),
         }
         return grid
 

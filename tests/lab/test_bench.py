@@ -39,14 +39,12 @@ def test_one_set_and_one_cell_again(tmp_path, monkeypatch):
     runner.invoke(app, [*RUN, str(tmp_path)])
     assert files[-1].stat().st_mtime_ns == written
 
-    cell = tmp_path / "cells" / "paper" / "pure" / "D5.0.json"
-    again = runner.invoke(app, ["cell", str(cell), "Sum rule RPAU"])
+    again = runner.invoke(app, ["cell", str(tmp_path), "Sum rule RPAU", "--set", "d5"])
     assert json.loads(again.output)["is_same"]
     assert again.exit_code == 0
-    wrong = runner.invoke(app, ["cell", str(cell), "Sum"])
+    wrong = runner.invoke(app, ["cell", str(tmp_path), "Sum"])
     assert isinstance(wrong.exception, InvalidInputError)
-    changed = json.loads(cell.read_text())
-    changed["runs"]["Sum rule RPAU"]["results"]["Sum rule RPAU"]["auc"] = 1.0
+    changed = [record | {"auc": 1.0} for record in found]
     (tmp_path / "changed.json").write_text(json.dumps(changed))
     other = runner.invoke(app, ["cell", str(tmp_path / "changed.json"), "Sum rule RPAU"])
     assert other.exit_code == 1
@@ -62,9 +60,9 @@ def test_impossible_wishes(arguments, tmp_path, monkeypatch):
     assert isinstance(result.exception, InvalidInputError)
 
 
-@pytest.mark.parametrize("text", ["[]", "null", "3", '{"runs": []}', '{"runs": {}}', "{"])
-def test_wrong_file_of_a_cell(tmp_path, capsys, text):
-    file = tmp_path / "cell.json"
+@pytest.mark.parametrize("text", ["[]", "null", "3", '{"runs": []}', "[{}]", "{"])
+def test_wrong_file_of_results(tmp_path, capsys, text):
+    file = tmp_path / "results.json"
     file.write_text(text)
     with pytest.raises(SystemExit) as exit_info:
         run(["bench", "cell", str(file), "IF"])

@@ -1,6 +1,8 @@
 """One learned weight vector for the whole space: the global lp fusion."""
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -13,8 +15,10 @@ from ocfuse.solvers.solve import Solver, solve
 from ocfuse.system.packages import slow
 from ocfuse.validation import check_number
 
-#: Steps of the projected gradient at most; hundreds are usual.
-MOST_STEPS = 3_000
+#: Newton's steps at most; 30 to 60 are usual.
+MOST_STEPS = 500
+#: Weight of the loss beside the barriers at which rounding leaves nothing to gain.
+HEAVIEST = 1e18
 
 
 class LpFusion(BaseFusion):
@@ -120,7 +124,7 @@ class LeastSquaresFusion(LpFusion):
     n_iter_ : int
         Iterations.
     solver_ : str
-        "projected-gradient".
+        "interior-point".
 
     Examples
     --------
@@ -139,34 +143,89 @@ class LeastSquaresFusion(LpFusion):
     def _fit(self, Z: FloatArray, y: FloatArray, X: FloatArray, c: FloatArray) -> None:
         check_number(self.p, "p", 1.0, np.inf, "Small p trusts few members.")
         check_tol(self.tol)
-        ball, share = LpBall(float(self.p), self.nonneg), c / c.sum()
-        Q, b = (Z * share[:, np.newaxis]).T @ Z, Z.T @ (share * y)
-        largest = max(float(np.linalg.eigvalsh(Q)[-1]), np.finfo(np.float64).tiny)
-        step = 1.0 / largest
-        # scores far out make a gap that is nothing but rounding
-        least_gap = max(self.tol, 1e-13 * largest)
-        # without the norm it is a problem for a library, and often the solution
+        share = c / c.sum()
         root = np.sqrt(share)
+        Q, b = (Z * share[:, np.newaxis]).T @ Z, Z.T @ (share * y)
+        # without the norm it is a problem for a library, and often the solution
         freely = nonneg_least_squares if self.nonneg else least_squares
-        w = ahead = ball.project(freely(Z * root[:, np.newaxis], y * root))
-        momentum = 1.0
-        self.solver_ = "projected-gradient"
-        for n_iter in range(1, MOST_STEPS + 1):
-            slope = Q @ w - b
-            # what a linear model of the loss, which is below it, could still gain in the ball
-            self.gap_ = 2.0 * float(slope @ w + ball.dual_norm(-slope))
-            self.n_iter_ = n_iter
-            if self.gap_ <= least_gap:
-                break
-            before, w = w, ball.project(ahead - step * (Q @ ahead - b))
-            if (ahead - w) @ (w - before) > 0:  # overshot
-                momentum = 1.0
-            last, momentum = momentum, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            ahead = w + (last - 1.0) / momentum * (w - before)
-        self.status_ = "solved" if self.gap_ <= least_gap else "stopped"
+        free = freely(Z * root[:, np.newaxis], y * root)
+        found = least_squares_in_ball(Q, b, LpBall(float(self.p), self.nonneg), free, self.tol)
+        w, self.gap_, self.n_iter_, is_solved = found
+        self.status_ = "solved" if is_solved else "stopped"
+        self.solver_ = "interior-point"
         loss = 1.0 + float(w @ (Q @ w) - 2.0 * (b @ w))
         learned = np.array([loss]), np.ones(1)
         self.w_ = trusted_weights(w[np.newaxis], *learned, self.tol)[0]
+
+
+def least_squares_in_ball(
+    Q: FloatArray, b: FloatArray, ball: LpBall, free: FloatArray, tol: float
+) -> tuple[FloatArray, float, int, bool]:
+    """Return the w of the ball with the least ``w.Q w - 2 b.w``, its gap, steps, and if it is met.
+
+    Newton's method with logarithmic barriers. Signed weights are the difference ``u - v`` of two
+    parts that are not negative, with ``sum u^p + v^p <= 1``, which has the same solutions. `free`
+    is the solution without the norm.
+    """
+    d, p = len(b), float(ball.p)
+    largest = max(float(np.linalg.eigvalsh(Q)[-1]), np.finfo(np.float64).tiny)
+    # scores far out make a gap that is nothing but rounding
+    tol = max(tol, 1e-13 * largest)
+    w = ball.project(free)
+    gap, n_steps = _gap(w, Q, b, ball), 0
+    split = np.eye(d) if ball.nonneg else np.hstack([np.eye(d), -np.eye(d)])
+    H, g = split.T @ Q @ split, split.T @ b
+    u = np.full(len(g), 0.5 * len(g) ** (-1.0 / p))
+    weight = 1.0 / largest  # of the loss beside the barriers
+    while gap > tol and n_steps < MOST_STEPS and weight < HEAVIEST:
+        n_steps += 1
+        _, slope, curve = _barrier(u, p)
+        slope, curve = slope + weight * (H @ u - g), curve + weight * H
+        scale = 1.0 / np.sqrt(np.diag(curve))
+        step = -scale * np.linalg.solve(scale[:, np.newaxis] * curve * scale, scale * slope)
+        decrease = float(-slope @ step)
+        loss = partial(_loss, H=H, g=g, p=p, weight=weight)
+        if decrease > 0.1 and (length := _step_length(loss, u, step, decrease)):
+            u = u + length * step
+            continue
+        inner = split @ u
+        if (found := _gap(inner, Q, b, ball)) < gap:
+            w, gap = inner, found
+        weight *= 10.0
+    return w, gap, n_steps, gap <= tol
+
+
+def _gap(w: FloatArray, Q: FloatArray, b: FloatArray, ball: LpBall) -> float:
+    """Return what a linear model of the loss, which is below it, could still gain in the ball."""
+    slope = Q @ w - b
+    return 2.0 * float(slope @ w + ball.dual_norm(-slope))
+
+
+def _loss(u: FloatArray, H: FloatArray, g: FloatArray, p: float, weight: float) -> float:
+    """Return the weighted loss and the barriers at u, infinite outside."""
+    return _barrier(u, p)[0] + weight * float(u @ (H @ u) / 2.0 - g @ u)
+
+
+def _barrier(u: FloatArray, p: float) -> tuple[float, FloatArray, FloatArray]:
+    """Return ``-log(1 - sum u^p) - sum log u``, its slope and its curvature; infinite outside."""
+    room = 1.0 - (u if np.isinf(p) else (np.maximum(u, 0.0) ** p).sum())
+    if (u <= 0.0).any() or np.min(room) <= 0.0:
+        return np.inf, u, np.diag(u)
+    value = -float(np.log(u).sum() + np.sum(np.log(room)))
+    if np.isinf(p):
+        return value, 1.0 / room - 1.0 / u, np.diag(1.0 / room**2 + 1.0 / u**2)
+    outward = p * u ** (p - 1.0) / room
+    bend = (p - 1.0) * outward / u + 1.0 / u**2
+    return value, outward - 1.0 / u, np.diag(bend) + np.outer(outward, outward)
+
+
+def _step_length(
+    loss: Callable[[FloatArray], float], u: FloatArray, step: FloatArray, decrease: float
+) -> float:
+    """Return the largest of 1, 1/2, 1/4, ... with a decrease of the loss; 0 if there is none."""
+    now = loss(u)
+    lengths = 0.5 ** np.arange(40.0)
+    return next((float(s) for s in lengths if loss(u + s * step) <= now - 0.1 * s * decrease), 0.0)
 
 
 def nonneg_least_squares(A: FloatArray, y: FloatArray) -> FloatArray:

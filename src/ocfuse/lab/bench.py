@@ -35,11 +35,13 @@ def paper_command(
 
 @app.command("cell")
 def cell_command(
-    file: Annotated[Path, typer.Argument(help="File of a cell, in cells/ of the results.")],
+    results: Annotated[Path, typer.Argument(help="Folder of results, or its results.json.")],
     system: Annotated[str, typer.Argument(help='Name of a system, such as "Pure2 RPAU".')],
+    set_name: Annotated[str, typer.Option("--set", help="The set, D1 to D10.")] = "D5",
+    seed: Annotated[int, typer.Option(help="The repetition.", min=0)] = 0,
 ) -> None:
-    """Run one system again on the split of a file; exit code 1 if the file holds another result."""
-    if not is_same_again(file, system):
+    """Run one system again on one split; exit code 1 if the results hold another figure."""
+    if not is_same_again(results, system, set_name.strip().upper(), seed):
         raise typer.Exit(1)
 
 
@@ -52,7 +54,6 @@ def run(sets: str | None, n_seeds: int, jobs: int, out: Path, ablation: Path) ->
     """Run every system of the paper's tables, and write them."""
     from ocfuse.lab.paper.experiment import (  # noqa: PLC0415
         SETS,
-        run_hindsight,
         run_paper,
         set_names,
     )
@@ -61,27 +62,24 @@ def run(sets: str | None, n_seeds: int, jobs: int, out: Path, ablation: Path) ->
 
     names = set_names(list(SETS) if sets is None else sets.split(","))
     with show_progress():
-        results = run_paper(out, names, n_seeds, jobs)
-        # three repetitions are enough for bounds
-        bounds = run_hindsight(out, names, min(n_seeds, 3), jobs)
+        results, bounds = run_paper(out, names, n_seeds, jobs)
     command = f"ocfuse bench paper --sets {','.join(names)} --seeds {n_seeds}"
     index, *_ = write(results, out, about=facts(command), bounds=bounds, ablation=ablation)
     n_failed = sum("failure" in record for record in results)
     print_line(f"{len(results)} results, {n_failed} of them failures, in {out}; see {index}")
 
 
-def is_same_again(file: Path, system: str) -> bool:
-    """Run one system again on the split of a file; return whether the file holds its result."""
+def is_same_again(results: Path, system: str, set_name: str, seed: int) -> bool:
+    """Run one system again on one split; return whether the results hold the same."""
     from ocfuse.lab.paper.experiment import rerun  # noqa: PLC0415
-    from ocfuse.lab.paper.runner import is_cell  # noqa: PLC0415
 
+    file = results / "results.json" if results.is_dir() else results
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{file} must be the file of a cell. {error}.") from None
-    if not is_cell(stored):
-        raise InvalidInputError(f"{file} must be the file of a cell. Use one in cells/paper/.")
-    again = rerun(stored, system)
-    before = stored["runs"].get(system, {}).get("results", {})
+        raise InvalidInputError(
+            f"{file} must be the results of `ocfuse bench paper`. {error}."
+        ) from None
+    again, before = rerun(stored, system, set_name, seed)
     print_json({"now": again, "stored": before, "is_same": again == before})
-    return bool(again == before)
+    return again == before

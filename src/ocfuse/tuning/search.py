@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from ocfuse.arrays import FloatArray
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.training import jobs_apart
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
@@ -29,8 +30,9 @@ from ocfuse.system.progress import current_progress
 from ocfuse.tuning.criteria import Criterion, Verdict, judge, judge_members, make_criterion
 from ocfuse.tuning.splits import JudgedSplit, ScaledSplit, best_of_each, family, keep_columns
 
-#: The norms that the paper tries.
+#: The norms that the paper tries, and the percentiles of its min-max.
 PAPER_P = (32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 10.0, 100.0)
+PAPER_RHO = tuple(float(rho) for rho in range(1, 11))
 
 Candidate = dict[str, Any]
 
@@ -117,7 +119,8 @@ class Search(BaseEstimator):  # type: ignore[misc]
 
     The members are fitted once; the scores they gave to rows they had not seen
     are all that is needed. Candidates with the same normaliser share its scores.
-    Of equal candidates the one with p closest to 2 is picked, then the first.
+    Of equal candidates the one with p closest to 2 is picked, then the one whose
+    other settings are nearest to the middle of their lists, then the first.
 
     Parameters
     ----------
@@ -291,7 +294,8 @@ class Search(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Rank the candidates and keep the first."""
         value, second = np.array(verdicts).T
-        order = np.lexsort(([_distance(candidate) for candidate in tried], -second, -value))
+        norm, middle = _distances(tried).T
+        order = np.lexsort((middle, norm, -second, -value))
         rank = np.empty(len(tried), dtype=np.int64)
         rank[order] = np.arange(1, len(tried) + 1)
         columns = {f"param_{name}": [c[name] for c in tried] for name in tried[0]}
@@ -341,10 +345,18 @@ def make_search(tune: Any) -> Search:
     )
 
 
-def _distance(candidate: Candidate) -> float:
-    """Return how far the norm is from 2, where that can be said."""
-    norms = [value for name, value in candidate.items() if name.rpartition("__")[2] == "p"]
-    return sum(abs(p - 2.0) for p in norms if isinstance(p, int | float))
+def _distances(tried: list[Candidate]) -> FloatArray:
+    """Return how far norms are from 2, and how far other settings are from the middle of a list."""
+    found = np.zeros((len(tried), 2))
+    for name in tried[0]:
+        values = [candidate[name] for candidate in tried]
+        if name.rpartition("__")[2] == "p":
+            found[:, 0] += [abs(p - 2.0) if isinstance(p, int | float) else 0.0 for p in values]
+        else:
+            listed = list(dict.fromkeys(map(id, values)))
+            places = np.array([listed.index(id(value)) for value in values])
+            found[:, 1] += np.abs(places - (len(listed) - 1) // 2)
+    return found
 
 
 def _scale_of(candidate: Candidate) -> tuple[tuple[str, int], ...]:

@@ -26,7 +26,6 @@ from ocfuse.lab.paper.runner import (
     code_digest,
     data_digest,
     definition_key,
-    is_cell,
     require_writable,
     run_cells,
     write_whole,
@@ -39,7 +38,16 @@ from ocfuse.tuning.splits import family
 #: The sets by the paper's numbers.
 SETS = tuple(uci_set.paper_id for uci_set in UCI_SETS.values())
 
+#: Name of the bounds among the results of a cell.
+HINDSIGHT = "hindsight"
+
 Record = dict[str, Any]
+
+#: What a record holds beside measures and choices.
+RECORDED = {
+    *("table", "row", "system", "group", "protocol", "set", "seed", "split", "n_train"),
+    *("n_validation", "n_normals", "n_anomalies", "repeated"),
+}
 
 #: (set, what) to an AUC in %, where what is such as "kpca lowest" or "linear rpau".
 Bounds = dict[tuple[str, str], float]
@@ -58,9 +66,12 @@ class Paper:
     load: Callable[[str], Dataset] = load_uci
 
     def systems(self, cell: Cell) -> list[System]:
-        """Return the systems of the cell's protocol; their keys depend on the data too."""
+        """Return the systems of the cell's protocol; their keys depend on the data too.
+
+        The last is no system, but the bounds in hindsight, which look at the truth about the test.
+        """
         content = _digest(self.load, cell.name)
-        return [
+        found = [
             System(
                 name,
                 entry.group,
@@ -69,6 +80,10 @@ class Paper:
             )
             for name, entry in SYSTEMS[cell.variant].items()
         ]
+        keys = [system.key for system in found if system.group == "member"]
+        key = definition_key(code_digest([Path(__file__)]), *keys)
+        bound = System(HINDSIGHT, HINDSIGHT, key, lambda context: bounds(context, cell.variant))
+        return [*found, bound]
 
     def prepare(self, cell: Cell) -> tuple[Context, Stored]:
         """Draw the split of a cell and prepare its rows.
@@ -120,7 +135,7 @@ def set_names(sets: Sequence[str]) -> list[str]:
 
 def run_paper(
     folder: str | Path, sets: Sequence[str] = SETS, seeds: int = 10, jobs: int = 1
-) -> list[Record]:
+) -> tuple[list[Record], Bounds]:
     """Run the experiment, or what is missing of it, and write all results.
 
     Parameters
@@ -139,11 +154,12 @@ def run_paper(
     -------
     list of dict
         One record for each row of a table, set and repetition: "table", "row",
-        "system", "group", "protocol", "set", "seed", "n_train", "n_validation",
-        "n_normals" and "n_anomalies" (of the test), "repeated" (which share of these, in
-        %, equals a training row), the measures in % ("auc", "ap", "prevalence", "gmean",
-        "best_gmean", "false_alarms"), and "choices"; or "failure" instead of measures
-        and choices.
+        "system", "group", "protocol", "set", "seed", "split" (a digest of its row numbers),
+        "n_train", "n_validation", "n_normals" and "n_anomalies" (of the test), "repeated" (which
+        share of these, in %, equals a training row), the measures of `measure`, and "choices"; or
+        "failure" instead of measures and choices.
+    dict
+        Bounds in hindsight, as `mean_bounds` returns them.
     """
     cells, folder = paper_cells(sets, seeds), Path(folder)
     require_count("jobs", jobs, 1)
@@ -153,7 +169,7 @@ def run_paper(
     found = records(stored)
     text = ",\n".join(json.dumps(record, allow_nan=False) for record in found)
     write_whole(folder / "results.json", f"[\n{text}\n]\n")
-    return found
+    return found, mean_bounds(stored)
 
 
 def _require_no_fewer(cells: Sequence[Cell], folder: Path) -> None:
@@ -184,34 +200,58 @@ def records(stored: Sequence[Stored]) -> list[Record]:
     ]
 
 
-def rerun(stored: Stored, system: str, load: Callable[[str], Dataset] = load_uci) -> Results:
-    """Run one system again on the stored split of a cell.
+def rerun(
+    results: Sequence[Record],
+    system: str,
+    set_name: str,
+    seed: int,
+    load: Callable[[str], Dataset] = load_uci,
+) -> tuple[Record, Record]:
+    """Run one system again on one split of the results of `run_paper`.
 
     Parameters
     ----------
-    stored : dict
-        What the file of a cell holds.
+    results : list of dict
+        What ``results.json`` holds.
     system : str
-        Name of the system.
+        Name of the system, such as "Pure2 RPAU".
+    set_name : str
+        The set, "D1" to "D10".
+    seed : int
+        The repetition.
     load : callable, default=load_uci
         Takes the name of a set and returns its rows.
 
     Returns
     -------
     dict
-        The measures by name, as in the file.
+        The measures, now.
+    dict
+        The measures, as stored.
     """
-    if not is_cell(stored):
-        raise InvalidInputError("stored must be what the file of a cell of the paper holds.")
-    split = Split.read(stored.get("split"))
-    known = SYSTEMS[split.protocol]
-    if system not in known:
-        names = ", ".join(map(repr, known))
-        raise InvalidInputError(f"system must be one of {names}. Got {system!r}.")
-    X = load(split.name).X
-    if max(row for rows in split.parts() for row in rows) >= len(X):
-        raise InvalidInputError(f"The split is not one of {split.name}, which has {len(X)} rows.")
-    return run_recipe(system, known[system].recipe)(make_context(X, split))
+    if not isinstance(results, list) or not all(isinstance(r, dict) for r in results):
+        raise InvalidInputError("results must be a list of records, as results.json holds it.")
+    place = {"system": system, "set": set_name, "seed": seed}
+    stored = next((r for r in results if place.items() <= r.items()), None)
+    if stored is None or not set(stored) >= RECORDED:
+        known = {
+            name: ", ".join(dict.fromkeys(str(r.get(name)) for r in results)) for name in place
+        }
+        there = "; ".join(f"{name}: {values}" for name, values in known.items())
+        raise InvalidInputError(
+            f"The results have no record of {system!r} on {set_name}, seed {seed}. They have "
+            f"{there or 'none'}."
+        )
+    data = load(set_name)
+    split = draw(data.y, set_name, stored["protocol"], seed)
+    if split.digest() != stored["split"]:
+        raise InvalidInputError(
+            f"The split of {set_name}, seed {seed}, is another one now: the set, or the random "
+            "numbers of NumPy, have changed. Compute the results again: ocfuse bench paper."
+        )
+    recipe = SYSTEMS[split.protocol][system].recipe
+    again = run_recipe(system, recipe)(make_context(data.X, split))[system]
+    return again, {name: value for name, value in stored.items() if name not in RECORDED}
 
 
 def _record(cell: Stored, system: str) -> Record:
@@ -222,6 +262,7 @@ def _record(cell: Stored, system: str) -> Record:
         "protocol": split["protocol"],
         "set": split["name"],
         "seed": split["seed"],
+        "split": Split(**split).digest(),
         "n_train": len(split["train"]),
         "n_validation": len(split["validation"]),
         "n_normals": len(split["test"]),
@@ -242,34 +283,18 @@ def _digest(load: Callable[[str], Dataset], name: str) -> str:
     return data_digest(data.X, data.y)
 
 
-@dataclass(frozen=True)
-class Hindsight(Paper):
-    """Bounds as an experiment; unlike a system it looks at the truth about the test."""
-
-    def systems(self, cell: Cell) -> list[System]:
-        """Return one system, whose key changes with those of the members."""
-        keys = [system.key for system in super().systems(cell) if system.group == "member"]
-        key = definition_key(code_digest([Path(__file__)]), *keys)
-        return [System("hindsight", "hindsight", key, lambda found: bounds(found, cell.variant))]
-
-
-def run_hindsight(
-    folder: str | Path, sets: Sequence[str] = SETS, seeds: int = 3, jobs: int = 1
-) -> Bounds:
-    """Return the bounds, means over repetitions, computing only what is not stored.
+def mean_bounds(stored: Sequence[Stored]) -> Bounds:
+    """Return the bounds of stored cells, means over repetitions.
 
     They are AUC in % by set and by what it is: "kpca lowest" and "kpca highest" of the candidates
     of a family, "linear rpau" of a linear combination of the members that a criterion has chosen,
-    with weights fitted on the test itself. ``cells/`` in the folder keeps the results.
+    with weights fitted on the test itself.
     """
-    cells = [
-        Cell("hindsight", cell.variant, cell.name, cell.seed) for cell in paper_cells(sets, seeds)
-    ]
     values: dict[tuple[str, str], list[float]] = {}
-    for stored in run_cells(Hindsight(), cells, Path(folder) / "cells", jobs):
-        for what, found in stored["runs"]["hindsight"]["results"].items():
+    for cell in stored:
+        for what, found in cell["runs"][HINDSIGHT]["results"].items():
             if "auc" in found:
-                values.setdefault((stored["split"]["name"], what), []).append(found["auc"])
+                values.setdefault((cell["split"]["name"], what), []).append(found["auc"])
     return {place: fmean(areas) for place, areas in values.items()}
 
 

@@ -62,6 +62,10 @@ class Split:
         split.check()
         return split
 
+    def digest(self) -> str:
+        """Return eight digits that change with any row number."""
+        return f"{zlib.crc32(repr(self.parts()).encode()):08x}"
+
     def check(self) -> None:
         """Refuse an unknown protocol, and a part without rows."""
         _check_protocol(self.protocol)

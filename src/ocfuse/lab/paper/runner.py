@@ -39,6 +39,8 @@ Stored = dict[str, Any]
 
 #: The threshold of every system lets this share of the normals raise an alarm.
 RATE = 0.05
+#: Other rates, to see how much of a G-mean is a matter of the threshold.
+OTHER_RATES = (0.1, 0.2, 0.3)
 #: Digits after the point of a percentage that is kept.
 DIGITS = 6
 
@@ -231,7 +233,11 @@ def duration(seconds: float) -> str:
 
 
 def measure(
-    validation: FloatArray, test: FloatArray, is_normal: NDArray[np.bool_], rate: float = RATE
+    validation: FloatArray,
+    test: FloatArray,
+    is_normal: NDArray[np.bool_],
+    rate: float = RATE,
+    negatives: FloatArray | None = None,
 ) -> dict[str, float]:
     """Return the accuracies of scores, in %; the threshold comes from validation normals.
 
@@ -250,13 +256,19 @@ def measure(
         Which of these are normal; labels +1 and -1 are not taken.
     rate : float, default=0.05
         Share of fresh normals that may raise an alarm.
+    negatives : ndarray of shape (m,), default=None
+        Scores of pseudo-negatives or known anomalies for validation. With them the G-mean is
+        given at the other thresholds too.
 
     Returns
     -------
     dict
         "auc"; "ap", the area under precision and recall of the anomalies, and
         "prevalence", what chance has there; "gmean" and "false_alarms" at the
-        threshold; "best_gmean", that of the best threshold in hindsight.
+        threshold; "best_gmean", that of the best threshold in hindsight. With negatives,
+        "gmean_10", "gmean_20" and "gmean_30" at the thresholds for such rates, "gmean_equal" where
+        validation normals and negatives have equal errors, "gmean_validation" where they have the
+        best G-mean.
     """
     is_normal = np.asarray(is_normal)
     if is_normal.dtype != np.bool_:
@@ -267,7 +279,8 @@ def measure(
         raise InvalidInputError(
             f"test and is_normal must have one shape. Got {np.shape(test)} and {is_normal.shape}."
         )
-    if not (np.isfinite(validation).all() and np.isfinite(test).all()):
+    others = [] if negatives is None else [negatives]
+    if not all(np.isfinite(scores).all() for scores in (validation, test, *others)):
         raise InvalidInputError("Scores must be finite. Got NaN or infinite ones.")
     y = np.where(is_normal, 1, -1)
     offset, _ = conformal_threshold(validation, rate)
@@ -280,10 +293,44 @@ def measure(
         "best_gmean": best_gmean(y, test),
         "false_alarms": false_alarm_rate(y, predicted),
     }
+    if negatives is not None:
+        for name, offset in other_thresholds(validation, negatives).items():
+            found[name] = gmean(y, np.where(test >= offset, 1, -1))
     require_consistent(found["auc"], found["gmean"])
     require_consistent(found["auc"], found["best_gmean"])
     # rounding errors must not part systems that are level
     return {name: round(100.0 * value, DIGITS) for name, value in found.items()}
+
+
+def other_thresholds(validation: FloatArray, negatives: FloatArray) -> dict[str, float]:
+    """Return thresholds by rules fixed beforehand, from scores of validation rows alone.
+
+    Where several thresholds have the best G-mean, or errors as equal, the middle one is taken.
+
+    Examples
+    --------
+    >>> from ocfuse.lab.paper.runner import other_thresholds
+    >>> other_thresholds([0.5, 0.6, 0.7], [0.1, 0.2])["gmean_equal"]
+    0.5
+    """
+    normals, others = np.sort(validation), np.sort(negatives)
+    offsets = np.unique(np.concatenate([normals, others]))
+    false_alarms = np.searchsorted(normals, offsets) / len(normals)
+    missed = 1.0 - np.searchsorted(others, offsets) / len(others)
+    return {
+        **{
+            f"gmean_{round(100 * rate)}": conformal_threshold(validation, rate)[0]
+            for rate in OTHER_RATES
+        },
+        "gmean_equal": _middle(offsets, -np.abs(false_alarms - missed)),
+        "gmean_validation": _middle(offsets, (1.0 - false_alarms) * (1.0 - missed)),
+    }
+
+
+def _middle(offsets: FloatArray, value: FloatArray) -> float:
+    """Return the middle of the offsets of the highest value."""
+    best = offsets[value >= value.max() - 1e-12]
+    return float(best[(len(best) - 1) // 2])
 
 
 def require_consistent(area: float, mean: float) -> None:

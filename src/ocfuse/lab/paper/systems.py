@@ -2,14 +2,14 @@
 
 No system sees the test rows while it learns.
 
-The paper searches the percentile rho of the min-max from 1 to 10 too. That is not
-done: rho is 5 everywhere, so that the criteria choose members and p alone. How many
-components its mixture has is not said; here one to five, by the criterion.
+The criterion that chooses members and the norm p also chooses the percentile rho of the min-max,
+from 1 to 10, as in the paper. How many components its mixture has is not said; here one to five,
+by the criterion.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from typing import Any, Protocol
 
@@ -34,7 +34,7 @@ from ocfuse.lab.rivals import (
     GeneticAverage,
     SwarmAverage,
 )
-from ocfuse.paper import RULES, Candidates, Chosen, learn_fusion
+from ocfuse.paper import RULES, Candidates, Chosen, learn_fusion, mirrored
 from ocfuse.solvers.native import is_available
 from ocfuse.solvers.solution import Status
 from ocfuse.tuning.search import Search
@@ -104,14 +104,15 @@ class BestMember:
 class Fused:
     """A fusion of the four members that a criterion has chosen.
 
-    If the fusion has a norm p, it is chosen by the same criterion.
+    The percentile rho of the min-max, and the norm p if the fusion has one, are chosen by the same
+    criterion.
     """
 
     fusion: BaseFusion
     criterion: str
 
     def learn(self, candidates: Candidates) -> SystemModel:
-        """Choose p on the validation rows; learn the weights from the training rows."""
+        """Choose p and rho on the validation rows; learn the weights from the training rows."""
         found = learn_fusion(candidates, self.criterion, self.fusion)
         chosen = found.chosen
         choices: dict[str, Any] = {
@@ -120,7 +121,8 @@ class Fused:
             "ties": chosen.ties,
             "candidates": chosen.spread,
         }
-        if found.search is not None:
+        choices["rho"] = found.normaliser.rho
+        if hasattr(found.fusion, "p"):
             choices |= {"p": found.fusion.p, **_chosen_p(found.search)}
         return SystemModel(found.score, choices | certificate(found.fusion))
 
@@ -164,15 +166,17 @@ def certificate(fusion: BaseFusion) -> dict[str, float | None]:
 
 
 def _chosen_p(search: Search) -> dict[str, Any]:
-    """Return what the criterion said of the norms: of the best, of the worst, and how many tied."""
-    results, best = search.results_, search.best_index_
-    is_level = (results["value"] == results["value"][best]) & (
-        results["tie_break"] == results["tie_break"][best]
-    )
+    """Return what the criterion said of norms and percentiles: of the best, the worst, and ties.
+
+    "p_ties" are the other norms that are level with the best, at one percentile or another.
+    """
+    results = search.results_
+    is_level = results["value"] == search.best_value_
+    norms = {p for p, level in zip(results["param_fusion__p"], is_level, strict=True) if level}
     return {
         "p_value": search.best_value_ + 0.0,
         "p_lowest": float(results["value"].min()) + 0.0,
-        "p_ties": int(is_level.sum()) - 1,
+        "p_ties": len(norms) - 1,
     }
 
 
@@ -319,6 +323,15 @@ class Context:
     trial: Repetition
     candidates: Candidates
 
+    @cached_property
+    def negatives(self) -> FloatArray:
+        """What a threshold may be set by, beside validation normals.
+
+        Known anomalies for validation; in the pure protocol validation rows mirrored at the mean.
+        """
+        known = self.trial.known
+        return known.validation_anomalies if len(known.validation_anomalies) else mirrored(known)
+
 
 def make_context(X: FloatArray, split: Split) -> Context:
     """Prepare the rows of a split."""
@@ -333,8 +346,13 @@ def run_recipe(name: str, recipe: SystemRecipe) -> Callable[[Context], Results]:
         """Learn from what is known, and measure on the test."""
         trial = context.trial
         # the recipe is not given the test, and what it has learned only its rows
-        model = recipe.learn(context.candidates)
-        scores = model.score(trial.known.validation), model.score(trial.test)
-        return {name: {**measure(*scores, trial.is_normal), "choices": model.choices}}
+        score = (model := recipe.learn(context.candidates)).score
+        found = measure(
+            score(trial.known.validation),
+            score(trial.test),
+            trial.is_normal,
+            negatives=score(context.negatives),
+        )
+        return {name: {**found, "choices": model.choices}}
 
     return run
