@@ -25,12 +25,12 @@ def paper_command(
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 10,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.", min=1)] = 2,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("ocfuse-paper"),
-    ablation: Annotated[
-        Path, typer.Option(help="Results of the benchmark of the solvers, if there are any.")
-    ] = Path("benchmarks/results/solvers/ablation.json"),
+    others: Annotated[
+        Path, typer.Option(help="Folder of the results of other benchmarks, if there are any.")
+    ] = Path("benchmarks/results"),
 ) -> None:
     """Run every system of the paper's tables; a run that was stopped goes on where it was."""
-    run(sets, min(seeds, 3) if quick else seeds, jobs, out, ablation)
+    run(sets, min(seeds, 3) if quick else seeds, jobs, out, others)
 
 
 @app.command("cell")
@@ -50,7 +50,7 @@ def _root() -> None:
     pass
 
 
-def run(sets: str | None, n_seeds: int, jobs: int, out: Path, ablation: Path) -> None:
+def run(sets: str | None, n_seeds: int, jobs: int, out: Path, others: Path) -> None:
     """Run every system of the paper's tables, and write them."""
     from ocfuse.lab.paper.experiment import (  # noqa: PLC0415
         SETS,
@@ -64,7 +64,7 @@ def run(sets: str | None, n_seeds: int, jobs: int, out: Path, ablation: Path) ->
     with show_progress():
         results, bounds = run_paper(out, names, n_seeds, jobs)
     command = f"ocfuse bench paper --sets {','.join(names)} --seeds {n_seeds}"
-    index, *_ = write(results, out, about=facts(command), bounds=bounds, ablation=ablation)
+    index, *_ = write(results, out, about=facts(command), bounds=bounds, others=others)
     n_failed = sum("failure" in record for record in results)
     print_line(f"{len(results)} results, {n_failed} of them failures, in {out}; see {index}")
 

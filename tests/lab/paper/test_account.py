@@ -11,8 +11,9 @@ def fusion(system, set_name, seed, table="comparison", **choices):
         "values": [1.0] * 4,
         "ties": [0, 2, 0, 0],
         "candidates": [0.6, 0.8, 0.9],
+        "p": 2.0,
         "p_value": 0.9,
-        "p_lowest": 0.8,
+        "p_ties": 0,
         "gap": 1e-5,
         "solved": 1.0,
     }
@@ -29,7 +30,7 @@ RESULTS = [
     fusion("Pure1 RPAU", "D5", 0),
     fusion("Pure1 RPAU", "D5", 1, solved=0.9, gap=2e-4),
     failure("comparison", "Pure1 RPAU", "D1", 1),
-    fusion("Pure2 RPAU", "D1", 0, candidates=[-0.2, -0.1, 0.0], p_lowest=0.9),
+    fusion("Pure2 RPAU", "D1", 0, candidates=[-0.2, -0.1, 0.0], p_ties=8, p_value=0.0),
     # the same result in another table
     fusion("Pure2 (interior point)", "D1", 0, table="rpau", candidates=[-0.2, -0.1, 0.0]),
     fusion("Pure2 pseudo-negative", "D5", 0, candidates=[0.991, 1.0, 1.0]),
@@ -62,6 +63,11 @@ def test_criteria_that_cannot_tell():
         ["pseudo-negatives", "D1", "0.300", "0.550", "0.700", "0", "1", "0", "0.5"],
         ["pseudo-negatives", "D5", "0.986", "1.000", "1.000", "1", "0", "0", "0.5"],
     ]
+    assert limit_lines(RESULTS)[0] == (
+        "RPAU is the same for all nine norms, at one percentile rho or another, in 1 of 1 "
+        "repetitions of the local fusion, which then takes p = 2; an end of the grid is chosen in "
+        "0. The best value is 0, no validation row being outside, in 1."
+    )
     (line,) = [line for line in limit_lines(RESULTS) if "chooses by" in line]
     assert line == (
         "The AUC that chooses by pseudo-negatives, of 4 repetitions: saturated in 1 (D5 1), near "

@@ -36,10 +36,12 @@ def at(table, row, set_name, auc, gmean, best=99.0):
 def test_list_is_exact():
     # printed: LOF on D1 99.17 +- 0.7 and 92.83 +- 1.1, on D2 95.72 +- 2.8 and 86.80 +- 4.9
     std = {"D1": math.sqrt((1 + 0.7**2) / 2), "D2": math.sqrt((1 + 2.8**2) / 2)}
+    # three repetitions of ours, ten of the paper
+    error = {name: value * math.sqrt(1 / 3 + 1 / 10) for name, value in std.items()}
     results = [
-        *at("rpau", "LOF", "D1", 99.17 - 2.01 * std["D1"], 92.83),
-        *at("rpau", "LOF", "D2", 95.72 - 1.99 * std["D2"], 86.80 - 20),
-        *at("pseudo-negative", "LOF", "D1", 99.17 - 2.01 * std["D1"], 92.83),
+        *at("rpau", "LOF", "D1", 99.17 - 2.01 * error["D1"], 92.83),
+        *at("rpau", "LOF", "D2", 95.72 - 1.99 * error["D2"], 86.80 - 20),
+        *at("pseudo-negative", "LOF", "D1", 99.17 - 2.01 * error["D1"], 92.83),
         *at("rpau", "Max rule", "D1", 10.0, 10.0),
     ]
     found = cells(results)
@@ -47,8 +49,10 @@ def test_list_is_exact():
     far = {place for place, cell in found.items() if cell.is_far}
     assert far == {("auc", "LOF", "D1"), ("gmean", "LOF", "D2")}
     cell = found["auc", "LOF", "D1"]
-    assert cell.std == pytest.approx(std["D1"])
-    assert cell.difference == pytest.approx(-2.01 * std["D1"])
+    assert (cell.std, cell.error) == pytest.approx((std["D1"], error["D1"]))
+    assert cell.difference == pytest.approx(-2.01 * error["D1"])
+    assert not cell.is_far_out
+    assert found["gmean", "LOF", "D2"].is_far_out
     reasons, listed = deviation_sheets(list(found.values()))
     assert [row[:3] for row in listed.rows] == [["D1", "LOF", "AUC"], ["D2", "LOF", "G-mean"]]
     assert [row[:3] for row in reasons.rows] == [["threshold", "0", "1"], ["unknown", "1", "0"]]
@@ -62,12 +66,15 @@ def test_pooled_deviation():
 
 
 CELL = Difference(
-    "auc", "D2", "Pure2 RPAU", "local", 97.0, 99.5, 0.5, 95.0, NAN, False, NAN, NAN, NAN, NAN
+    *("auc", "D2", "Pure2 RPAU", "local", 97.0, 99.5, 0.5, 0.5, {"best_gmean": 95.0}),
+    *(NAN, False, NAN, NAN, NAN, NAN),
 )
 MEMBER = replace(
     CELL, system="KPCA RPAU", group="member", ours=97.0, paper=80.0, lowest=90.0, highest=98.0
 )
-GMEAN = replace(CELL, measure="gmean", ours=60.0, paper=75.0, oracle=76.0, auc_std=0.0)
+GMEAN = replace(
+    CELL, measure="gmean", ours=60.0, paper=75.0, at={"best_gmean": 76.0}, auc_errors=0.0
+)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +94,10 @@ GMEAN = replace(CELL, measure="gmean", ours=60.0, paper=75.0, oracle=76.0, auc_s
         (replace(MEMBER, lowest=NAN, highest=NAN), "unknown"),
         (GMEAN, "threshold"),
         (replace(GMEAN, paper=90.0), "unknown"),
-        (replace(GMEAN, paper=90.0, auc_std=-5.0), "as the AUC"),
+        (replace(GMEAN, paper=90.0, auc_errors=-5.0), "as the AUC"),
         (replace(GMEAN, paper=40.0), "threshold"),
-        (replace(GMEAN, paper=40.0, auc_std=5.0), "as the AUC"),
-        (replace(GMEAN, paper=40.0, auc_std=-5.0), "unknown"),
+        (replace(GMEAN, paper=40.0, auc_errors=5.0), "as the AUC"),
+        (replace(GMEAN, paper=40.0, auc_errors=-5.0), "unknown"),
         (replace(CELL, system="LOF", set_name="D3", group="detector"), "neighbours"),
     ],
 )

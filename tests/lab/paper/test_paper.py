@@ -162,7 +162,7 @@ def test_impossible_cells(sets, seeds):
 
 @pytest.mark.parametrize("place", [("Sum", "toy", 0), ("IF", "D1", 0), ("IF", "toy", 1)])
 def test_what_is_not_recorded_is_not_run(stored, place):
-    with pytest.raises(InvalidInputError, match="They have system: .*; set: toy; seed: 0"):
+    with pytest.raises(InvalidInputError, match=r"They have system: .*; set: toy; seed: 0"):
         rerun(records(stored), *place, load_toy)
 
 

@@ -32,6 +32,7 @@ from ocfuse.lab.paper.runner import (
     duration,
     load,
     measure,
+    other_thresholds,
     package_sources,
     require_consistent,
     run_cells,
@@ -395,3 +396,29 @@ def test_digest_of_data_is_that_of_the_values():
     assert data_digest(X, y) == data_digest(np.asfortranarray(X), np.repeat(y, 2)[::2])
     assert data_digest(X, y) != data_digest(X, -y)
     assert data_digest(X, y) != data_digest(X[::-1], y)
+
+
+def test_other_thresholds_are_those_of_every_offset_tried():
+    rng = np.random.default_rng(0)
+    normals, negatives = rng.normal(1.0, size=(30, 1)), rng.normal(0.0, size=(20, 1))
+    found = other_thresholds(normals[:, 0], negatives[:, 0])
+    offsets = np.sort(np.vstack([normals, negatives])[:, 0])
+    false_alarms, missed = (normals < offsets).mean(axis=0), (negatives >= offsets).mean(axis=0)
+    at = {name: int(np.flatnonzero(offsets == offset)[0]) for name, offset in found.items()}
+    gap = np.abs(false_alarms - missed)
+    assert gap[at["gmean_equal"]] == gap.min()
+    product = (1 - false_alarms) * (1 - missed)
+    assert product[at["gmean_validation"]] == pytest.approx(product.max())
+    for rate in (10, 20, 30):
+        assert false_alarms[at[f"gmean_{rate}"]] <= rate / 100
+        assert false_alarms[at[f"gmean_{rate}"]] > rate / 100 - 2 / 30
+
+
+def test_measure_has_other_thresholds_only_with_negatives():
+    scores, is_normal = np.arange(10.0), np.arange(10) > 3
+    plain = measure(scores[5:], scores, is_normal)
+    found = measure(scores[5:], scores, is_normal, negatives=scores[:3])
+    assert plain.items() <= found.items()
+    assert len(found) == len(plain) + 5
+    # between the two no normal of the test is lost, and no anomaly missed
+    assert found["gmean_equal"] == pytest.approx(100 * np.sqrt(5 / 6))

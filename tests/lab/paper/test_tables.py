@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ocfuse.datasets.uci import UCI_SETS
 from ocfuse.lab.paper import ranking
-from ocfuse.lab.paper.account import checks
+from ocfuse.lab.paper.account import checks, threshold_cells
+from ocfuse.lab.paper.deviations import differences
+from ocfuse.lab.paper.published import PUBLISHED_SETS
 from ocfuse.lab.paper.runner import facts
 from ocfuse.lab.paper.tables import write
 from ocfuse.stats import skillings_mack
@@ -33,6 +36,20 @@ ABLATION = {
 }
 
 
+CELL = {
+    "data": {
+        "systems": [
+            {
+                "view": view,
+                "name": "Pure2 RPAU",
+                "types": {str(k): {"frame": {"auc": 90.0 + k}} for k in range(1, 5)},
+            }
+            for view in ("camera", "joints")
+        ]
+    }
+}
+
+
 @pytest.fixture(scope="module", autouse=True)
 def fast():
     """Resample less: what is tested here is the writing."""
@@ -48,8 +65,10 @@ def fast():
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
-    (folder / "ablation.json").write_text(json.dumps(ABLATION))
-    write(hand_made(), folder / "one", about={"command": "x"}, ablation=folder / "ablation.json")
+    for name, found in (("solvers/ablation", ABLATION), ("robots/cell", CELL)):
+        (folder / name).parent.mkdir()
+        (folder / f"{name}.json").write_text(json.dumps(found))
+    write(hand_made(), folder / "one", about={"command": "x"}, others=folder)
     return folder / "one"
 
 
@@ -60,7 +79,7 @@ def files(folder):
 def test_everything_is_there(out):
     names = {path.name for path in out.iterdir()}
     tables = ("rpau", "pseudo-negative", "comparison")
-    assert {"README.md", "account.md", "deviations.md", "oracle-gmean.md", "auc-pr.md"} <= names
+    assert {"README.md", "account.md", "deviations.md", "thresholds.md", "auc-pr.md"} <= names
     for table in tables:
         assert {f"{table}.md", f"ranks-{table}.md"} <= names
         for measure in ("auc", "gmean"):
@@ -107,7 +126,7 @@ def test_latex_files_are_tables(out):
 
 @pytest.mark.slow
 def test_same_results_give_the_same_files(out, tmp_path):
-    write(hand_made(), tmp_path, about={"command": "x"}, ablation=out.parent / "ablation.json")
+    write(hand_made(), tmp_path, about={"command": "x"}, others=out.parent)
     assert files(tmp_path) == files(out)
     for path in files(out):
         assert (tmp_path / path).read_bytes() == (out / path).read_bytes(), path
@@ -118,8 +137,41 @@ def test_ablation(out, tmp_path):
     # the geometric mean of 2 and 8, of which one was stopped
     assert "| 8/7 | 0.01 | 2.26 | >4 |" in (out / "solvers.md").read_text()
     assert "| 8/7 | 0.01 | 2.26 | 0.5 |" in (out / "solvers.md").read_text()
-    write(hand_made(), tmp_path, ablation=Path("nowhere"))
+    write(hand_made(), tmp_path, others=Path("nowhere"))
     assert "Left out" in (tmp_path / "solvers.md").read_text()
+    assert "| all | simulated cell | not measured |" in (tmp_path / "liranomaly.md").read_text()
+
+
+def test_every_table_of_the_paper_has_a_page(out):
+    """Thirteen by their labels: sets, three of results, six of ranks, two of videos, the time."""
+    sets = (out / "datasets.md").read_text()
+    assert "| D10 | Hepatitis | 155 | 123 | 19 | 155 | 123 | 19 |" in sets
+    assert "| D12 | LiRAnomaly | 37076 | 31642 | - | - | - | - | not public" in sets
+    toyota = (out / "toyota.md").read_text()
+    assert "| Pure2 pseudo-negative | 82.16 | 96.63 | not measured |" in toyota
+    robot = (out / "liranomaly.md").read_text()
+    assert "| Non-pure | paper: LiRAnomaly | 99.94 | 96.88 | 94.33 | 92.98 | 1.00 |" in robot
+    assert "| Pure2 RPAU | ours: simulated cell | 91.00 | 92.00 | 93.00 | 94.00 | - |" in robot
+    assert "another set" in robot
+
+
+def test_counts_of_the_sets_are_the_printed_ones():
+    for found in UCI_SETS.values():
+        printed = PUBLISHED_SETS[found.paper_id]
+        counts = found.n_rows, found.n_normals, len(found.feature_names)
+        assert counts == (printed.samples, printed.normals, printed.features), found.name
+
+
+def test_thresholds(out):
+    text = (out / "thresholds.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("| all |")]
+    _, _, n_cells, *gaps, _ = (cell.strip(" *") for cell in line.split("|"))
+    assert len(gaps) == 7
+    cells = threshold_cells(differences(hand_made()))
+    assert int(n_cells) == len(cells)
+    # all of these are 60 in the hand-made list
+    expected = sum(abs(60.0 - cell.paper) for cell in cells) / len(cells)
+    assert [float(gap) for gap in gaps[1:6]] == pytest.approx([expected] * 5, abs=0.05)
 
 
 def test_account(out):

@@ -7,7 +7,8 @@ some of them is in `docs/errata.md`.
 The tables are "rpau", "pseudo-negative" and "comparison" on the ten UCI sets D1
 to D10 (measures "auc" and "gmean"), "liranomaly" by type of anomaly ("auc"),
 "hsr" ("auc", "auc_pr") and "solvers", how many times faster the interior point
-method is than Frank-Wolfe at a precision and a norm ("speedup").
+method is than Frank-Wolfe at a precision and a norm ("speedup"). `PUBLISHED_SETS`
+is its table of data sets.
 """
 
 import json
@@ -21,6 +22,33 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
+
+
+@dataclass(frozen=True)
+class PublishedSet:
+    """A row of the paper's table of data sets; `features` is None where none is printed."""
+
+    name: str
+    samples: int
+    normals: int
+    features: int | None
+
+
+#: The table of data sets. Those of D11 are videos, those of D12 frames.
+PUBLISHED_SETS = {
+    "D1": PublishedSet("Banknotes", 1372, 762, 4),
+    "D2": PublishedSet("Ionosphere", 351, 225, 34),
+    "D3": PublishedSet("Vote", 435, 267, 16),
+    "D4": PublishedSet("Glass", 214, 76, 9),
+    "D5": PublishedSet("Iris", 150, 50, 4),
+    "D6": PublishedSet("Breast Cancer Wisconsin", 699, 458, 9),
+    "D7": PublishedSet("Wine", 178, 71, 13),
+    "D8": PublishedSet("Australia", 690, 383, 14),
+    "D9": PublishedSet("Haberman", 306, 225, 3),
+    "D10": PublishedSet("Hepatitis", 155, 123, 19),
+    "D11": PublishedSet("Toyota HSR", 121, 61, None),
+    "D12": PublishedSet("LiRAnomaly", 37076, 31642, None),
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,7 +110,7 @@ class Sheet:
         for i, row in enumerate(self.rows):
             if i in self.rules:
                 words = rf"\multicolumn{{{width}}}{{l}}{{\emph{{{escape(self.rules[i])}}}}} \\"
-                lines += [r"\midrule", words]
+                lines += [r"\midrule", words] if i else [words]
             lines.append(_ampersands([_typeset(cell) for cell in row]))
         return "\n".join([*lines, r"\bottomrule", rf"\end{{{kind}}}"]) + "\n"
 
