@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
+from ocfuse import FusedDetector
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion import LocalLpFusion, LpFusion, SumRule
 from ocfuse.fusion.labelled import LabelledFusion
@@ -222,3 +224,29 @@ def test_make_search():
     for tune in (True, 2, RPAU, Search):
         with pytest.raises(InvalidTypeError, match="tune must be"):
             make_search(tune)
+
+
+@pytest.mark.parametrize("fusion", [LpFusion(), LocalLpFusion(anchors=5)])
+def test_pseudo_negatives_may_judge_without_being_learned_from(fusion):
+    """As in the paper: the weights are those of normals alone, with the norm that was chosen."""
+    X = load_iris().data[:50]
+    search = Search("pseudo-negatives", grid={"p": [4 / 3, 4]}, learn_negatives=False)
+    found = FusedDetector("light", fusion=fusion, tune=search, random_state=0).fit(X)
+    p = found.search_.best_params_["fusion__p"]
+    fixed = clone(fusion).set_params(p=p)
+    alone = FusedDetector("light", fusion=fixed, negatives=None, random_state=0).fit(X)
+    np.testing.assert_array_equal(found.weights(X), alone.weights(X))
+    np.testing.assert_array_equal(found.score_samples(X), alone.score_samples(X))
+    assert found.offset_ == alone.offset_
+    both = clone(search).set_params(learn_negatives=True)
+    other = FusedDetector("light", fusion=fusion, tune=both, random_state=0).fit(X)
+    assert (other.weights(X) != found.weights(X)).any()
+    # they judged: the value is an AUC against them
+    assert 0.5 < found.search_.best_value_ <= 1.0
+
+
+def test_of_equal_settings_the_middle_of_a_list_is_taken():
+    grid = {"p": [1.5, 4.0, 2.5], "rho": [float(rho) for rho in range(1, 11)]}
+    search = Search(Constant(), grid=grid).fit(scored_rows(), MinMax(), LpFusion())
+    # 1.5 and 2.5 are as near to 2: the first
+    assert search.best_params_ == {"fusion__p": 1.5, "normaliser__rho": 5.0}

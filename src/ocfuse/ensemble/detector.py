@@ -69,7 +69,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         Pseudo-anomalies, by which the competence of the members is judged; as
         long as fewer than 3 anomalies are labelled, other fusions learn from
         them too: "gauss", "pcshuffle", "mirror", "swap", "uniform", "shuffle",
-        several of them, or "mixture" for the first five. None for none.
+        several of them, or "mixture" for the first five. None for none: then weights are learned
+        from normal rows and labelled anomalies alone, and nothing can be judged by made-up ones.
     false_alarm_rate : float, default=0.05
         Share of fresh normal rows that may raise an alarm.
     random_state : int, RandomState instance or None, default=None
@@ -86,7 +87,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     tune : str, Criterion, Search or None, default=None
         Choose settings by held-out scores of the training rows: the name of a
         criterion ("pseudo-negatives", "labels", "rpau", "stability") to choose p of
-        the fusion, or a `Search` (`ocfuse.tuning`) to choose others too. The choice
+        the fusion, or a `Search` (`ocfuse.tuning`) to choose others too, or to let
+        pseudo-negatives judge without being learned from (``learn_negatives=False``). The choice
         has seen all rows, those that the threshold is then set on included.
 
     Attributes

@@ -118,6 +118,11 @@ class Recipe:
     search: Search | None = None
     encoder: FeatureEncoder | None = None  # settled; None is the default one
 
+    @property
+    def learn_negatives(self) -> bool:
+        """Whether pseudo-negatives are for more than a search."""
+        return self.search is None or self.search.learn_negatives
+
     def pool(self) -> Pool:
         """Return the members, not fitted."""
         members = self.members
@@ -140,7 +145,7 @@ class Recipe:
             # once for all folds: else their scores would differ in scale
             share = default_share(int(rows.known.sum()))
             fusion = clone(fusion).set_params(share=share)
-        learns_pseudo = rows.has_pseudo and rows.learns_pseudo
+        learns_pseudo = rows.has_pseudo and rows.learns_pseudo and self.learn_negatives
         n_folds = len(np.unique(rows.fold[rows.known]))
         if fusion.needs_anomalies and not learns_pseudo and n_folds < 2:
             raise InvalidInputError(
@@ -193,6 +198,8 @@ class Learned:
         self.search: Search | None = None
         if recipe.search is not None:
             self._tune(recipe.search)
+        if not recipe.learn_negatives:
+            self.scored = self.scored.real()
         recipe.progress("fusion", "weights", 0, 1)
         self.normaliser, self.fusion = fit_fusion(self.scored, *self.parts)
         recipe.progress("fusion", "weights", 1, 1)

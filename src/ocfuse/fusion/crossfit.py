@@ -112,6 +112,10 @@ class ScoredRows:
             groups=None if self.groups is None else self.groups.take(np.flatnonzero(chosen)),
         )
 
+    def real(self) -> "ScoredRows":
+        """Return the rows without pseudo-negatives."""
+        return self.take(self.kind < 0)
+
     def kept(self, f: int) -> NDArray[np.bool_]:
         """Return which rows may be learned from while fold f is held out."""
         if self.withheld is None:
@@ -180,8 +184,7 @@ def fit_weights(rows: ScoredRows, Z: FloatArray, fusion: BaseFusion) -> BaseFusi
     """Return a fusion fitted on all rows, whose normalised scores are Z."""
     learned = rows
     if not rows.learns_pseudo:
-        chosen = rows.kind < 0
-        learned, Z = rows.take(chosen), Z[chosen]
+        learned, Z = rows.real(), Z[rows.kind < 0]
     fitted: BaseFusion = clone(fusion).fit(
         np.clip(Z, -1e6, 1e6),  # for the solver's sake; where rows are scored nothing is clipped
         learned.y,

@@ -135,6 +135,9 @@ class Search(BaseEstimator):  # type: ignore[misc]
     select_members : bool, default=False
         First keep one member of every family, by its own score. Names that are
         the same up to the last "-" are a family: "svdd-0.25", "svdd-0.5", "svdd-1".
+    learn_negatives : bool, default=True
+        Whether weights are learned from pseudo-negatives too, as without a search. False is what
+        the paper does: they judge, and weights come from real rows alone.
 
     Attributes
     ----------
@@ -173,10 +176,12 @@ class Search(BaseEstimator):  # type: ignore[misc]
         criterion: Any = "pseudo-negatives",
         grid: dict[str, Any] | None = None,
         select_members: bool = False,
+        learn_negatives: bool = True,
     ) -> None:
         self.criterion = criterion
         self.grid = grid
         self.select_members = select_members
+        self.learn_negatives = learn_negatives
 
     def fit(
         self,
@@ -273,6 +278,8 @@ class Search(BaseEstimator):  # type: ignore[misc]
         """Judge every variant; those with the same normaliser share its scores."""
         progress = current_progress()
         splits = self.criterion_.splits(rows)
+        if not self.learn_negatives:
+            splits = [JudgedSplit(split.learned.real(), split.rows) for split in splits]
         scaled: dict[Any, Scaled] = {}
         for candidate, variant in zip(tried, variants, strict=True):
             scaled.setdefault(_scale_of(candidate), Scaled(splits, variant.normaliser))

@@ -474,14 +474,14 @@ def _is_level(choices: dict[str, Any]) -> bool:
 
 def _criterion_lines(results: Records) -> list[str]:
     lines = []
-    of = [c for (name, _), found in _judged(results).items() if name == "RPAU" for c in found]
-    if of:
-        ends = sum(choices["p"] in (PAPER_P[0], PAPER_P[-1]) for choices in of)
+    runs = [c for (name, _), found in _judged(results).items() if name == "RPAU" for c in found]
+    if runs:
+        ends = sum(choices["p"] in (PAPER_P[0], PAPER_P[-1]) for choices in runs)
         lines.append(
             f"RPAU is the same for all nine norms, at one percentile rho or another, in "
-            f"{sum(map(_is_level, of))} of {len(of)} repetitions of the local fusion, which then "
-            f"takes p = 2; an end of the grid is chosen in {ends}. The best value is 0, no "
-            f"validation row being outside, in {sum(c['p_value'] == 0.0 for c in of)}."
+            f"{sum(map(_is_level, runs))} of {len(runs)} repetitions of the local fusion, which "
+            f"then takes p = 2; an end of the grid is chosen in {ends}. The best value is 0, no "
+            f"validation row being outside, in {sum(c['p_value'] == 0.0 for c in runs)}."
         )
     for criterion in list(JUDGED.values())[1:]:
         of = {s: found for (name, s), found in _judged(results).items() if name == criterion}
