@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ocfuse
 from ocfuse import paper
@@ -187,3 +188,22 @@ def test_a_fit_that_fails_leaves_the_detector_as_it_was(detector):
     with pytest.raises(InvalidInputError):
         detector.fit(SETOSA[:3])
     np.testing.assert_array_equal(detector.score_samples(X[:3]), before)
+
+
+class WithoutLabels(PaperDetector):
+    """Never told labels: many of scikit-learn's checks make up such as 0, 1, 2."""
+
+    def fit(self, X, y=None, groups=None, context=None, **validation):
+        """Learn from the rows alone."""
+        return super().fit(X, None, groups, context, **validation)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [WithoutLabels(p=2.0, rho=5.0, random_state=0)],
+    expected_failed_checks=lambda estimator: {
+        "check_outliers_fit_predict": "fit_predict judges training rows by held-out scores",
+    },
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)

@@ -360,10 +360,6 @@ class PaperDetector(FusedDetector):
     array([ 1, -1])
     """
 
-    # what `FusedDetector` has as parameters, and the paper settles
-    members, fusion, normaliser, negatives = "paper-all", None, "min-max", None
-    encoder, tune = None, None
-
     def __init__(
         self,
         tuning: Literal["rpau", "pseudo-negatives"] = "rpau",

@@ -270,6 +270,31 @@ def test_worst_order_of_the_hsr_test_set():
     assert published_table("hsr", "auc_pr").cell("D11", "Thoduka 2021")[0] / 100 < worst
 
 
+def test_normals_as_the_positive_class_cannot_have_the_printed_figures():
+    """With 7 positives, and as many negatives above them as the AUC says: at most 77 %."""
+
+    def orders(n, most, total):
+        """Yield how many negatives are above each of n positives, from the lowest positive up."""
+        if n == 0:
+            if total == 0:
+                yield ()
+            return
+        for k in range(min(most, total), -1, -1):
+            if k * n >= total:
+                for rest in orders(n - 1, k, total - k):
+                    yield (k, *rest)
+
+    printed = published_table("hsr", "auc").cell("D11", "Pure2 pseudo-negative")[0]
+    n_wrong = round((1 - printed / 100) * 7 * 60)
+    assert n_wrong == 75
+    best = max(
+        np.mean([(7 - i) / (7 - i + k) for i, k in enumerate(order)])
+        for order in orders(7, 60, n_wrong)
+    )
+    assert best == pytest.approx(0.770, abs=5e-4)
+    assert published_table("hsr", "auc_pr").cell("D11", "Pure2 pseudo-negative")[0] / 100 > best
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 30), st.integers(0, 30))
 def test_worst_average_precision_is_scikit_learns_of_the_worst_order(n_positive, n_negative):
