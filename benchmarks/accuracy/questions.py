@@ -14,7 +14,7 @@ from ocfuse.report.words import count
 from ocfuse.stats import compare
 from ocfuse.tuning.search import PAPER_P
 
-SEEDS = 3
+SEEDS = 1
 LABELS = 10
 RESAMPLES = 10_000
 #: Shortest time, in seconds, that is told from none.
