@@ -236,9 +236,9 @@ def test_the_paper_s_method(table, tmp_path, run_command):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--tuning", "rpau"), "--method paper only"),
-        (("--p", "2"), "--method paper only"),
-        (("--method", "paper", "--fusion", "sum"), "cannot be used with --method paper"),
+        (("--tuning", "rpau"), "only with --method paper. Add that"),
+        (("--p", "2"), "only with --method paper. Add that"),
+        (("--method", "paper", "--fusion", "sum"), "--fusion: not with --method paper"),
         (("--method", "paper", "--stream"), "is for rows: leave --stream out"),
         (("--method", "paper", "--solver", "simplex"), "'simplex' is not one of"),
         (("--method", "paper", "--p", "0.5"), "p must be a number in [1, inf]"),

@@ -40,6 +40,7 @@ from ocfuse.cli.options import (
     Topic,
     Workers,
     check_engine,
+    check_flags,
     check_model,
     check_rate,
     help_or_value,
@@ -248,13 +249,14 @@ def fit_command(
 
         check_report(report)
     paper = {"tuning": tuning, "solver": solver, "scope": scope, "p": norm}
+    settled = {"--members": members != "default", "--fusion": fusion, "--tune": tune}
+    settled |= {"--scale": scale != "standard", "--gaps": gaps, "--group": group}
+    settled |= {"--engine": engine}
+    given = {f"--{name}": value is not None for name, value in paper.items()}
+    check_flags("--method paper", method == "paper", given, settled)
     if method == "paper":
-        ours = {"--members": members != "default", "--fusion": fusion, "--tune": tune}
-        ours |= {"--scale": scale != "standard", "--gaps": gaps}
-        ours |= {"--group": group, "--engine": engine}
-        detector = make_paper_detector(paper, ours, false_alarms, seed, threads)
+        detector = make_paper_detector(paper, false_alarms, seed, threads)
     else:
-        refuse_without("--method paper", {f"--{name}": value for name, value in paper.items()})
         is_default = scale == "standard" and gaps is None
         encoder = None if is_default else FeatureEncoder(scale, gaps or "judge")
         detector = make_detector(members, fusion, tune, false_alarms, seed, threads, encoder)
@@ -311,33 +313,13 @@ def make_detector(
 
 
 def make_paper_detector(
-    settings: dict[str, Any],
-    ours: dict[str, Any],
-    false_alarms: float,
-    seed: int,
-    threads: int | None,
+    settings: dict[str, Any], false_alarms: float, seed: int, threads: int | None
 ) -> "FusedDetector":
     """Return the paper's detector as the flags describe it."""
     from ocfuse.paper import PaperDetector  # noqa: PLC0415
 
-    refused = [flag for flag, value in ours.items() if value]
-    if refused:
-        raise typer.BadParameter(
-            f"cannot be used with --method paper, which settles it: {', '.join(refused)}. Leave "
-            "it out, or use --method fused.",
-            param_hint=refused[0],
-        )
     given = {name: value for name, value in settings.items() if value is not None}
     return PaperDetector(**given, false_alarm_rate=false_alarms, random_state=seed, n_jobs=threads)
-
-
-def refuse_without(flag: str, options: dict[str, Any]) -> None:
-    """Refuse options that mean nothing without a flag."""
-    for name, value in options.items():
-        if value is not None:
-            raise typer.BadParameter(
-                f"is for {flag} only. Add that, or leave it out.", param_hint=name
-            )
 
 
 def make_stream(

@@ -381,19 +381,29 @@ def refuse_overwriting(
                 )
 
 
-def check_engine(engine: str | None, needs: dict[str, object], excluded: dict[str, object]) -> bool:
-    """Return whether many machines are asked for; refuse flags that do not go with that.
-
-    `needs` go with an engine only, `excluded` without one only; None and False are not given.
-    """
+def check_engine(
+    engine: str | None, needs: Mapping[str, object], excluded: Mapping[str, object]
+) -> bool:
+    """Return whether many machines are asked for; refuse flags that do not go with that."""
     if engine not in (None, "dask"):
         raise typer.BadParameter(f"must be dask. Got {engine!r}.", param_hint="--engine")
-    refused = needs if engine is None else excluded
+    check_flags("--engine dask", engine is not None, needs, excluded)
+    return engine is not None
+
+
+def check_flags(
+    choice: str, is_made: bool, needs: Mapping[str, object], excluded: Mapping[str, object]
+) -> None:
+    """Refuse flags that do not go with a choice such as "--engine dask", made or not.
+
+    `needs` go with it only, `excluded` without it only; None and False are not given.
+    """
+    refused = excluded if is_made else needs
     given = ", ".join(sorted(name for name, value in refused.items() if value))
     if given:
-        when = "only" if engine is None else "not"
-        raise typer.BadParameter(f"{given}: {when} with --engine dask")
-    return engine is not None
+        if is_made:
+            raise typer.BadParameter(f"{given}: not with {choice}. Leave it out.")
+        raise typer.BadParameter(f"{given}: only with {choice}. Add that, or leave it out.")
 
 
 def _is_same(one: Path, other: Path) -> bool:
