@@ -39,6 +39,11 @@ CONTRASTS = tuple(
             ("comparison", "Pure2 pseudo-negative, signed", "Previous pseudo-negative, signed"),
             ("comparison", "Non-pure2, signed", "Previous Non-pure, signed"),
         ),
+        "hinge against least squares": (
+            ("comparison", "Previous RPAU", "Least squares RPAU"),
+            ("comparison", "Previous pseudo-negative", "Least squares pseudo-negative"),
+            ("comparison", "Previous Non-pure", "Least squares Non-pure"),
+        ),
         "fusion against its parts": (
             ("rpau", "Pure2 (interior point)", "Sum rule"),
             ("pseudo-negative", "Pure2 (interior point)", "Sum rule"),
