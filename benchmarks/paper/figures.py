@@ -195,9 +195,10 @@ def agreement(axes: Axes, results: Records) -> None:
 
 
 def thresholds(axes: Axes, results: Records) -> None:
-    """Show the printed G-mean beside ours, at the fixed and at the best threshold."""
+    """Show the printed G-mean beside ours, at fixed thresholds and at the best one."""
     for measure, marker, colour, label in (
         ("gmean", "s", ORANGE, "ours, threshold for 5 % false alarms"),
+        ("gmean_20", "^", GREEN, "ours, threshold for 20 % false alarms"),
         ("best_gmean", "o", BLUE, "ours, best threshold in hindsight"),
     ):
         points = []
