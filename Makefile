@@ -46,10 +46,10 @@ test-fast: $(STAMP)  ## run the tests that matter while changing code (three min
 	    $(addprefix --ignore=tests/,benchmarks distributed end_to_end faults hardening lab reference)
 
 # torch is large, and nothing but a rival and other people's networks needs it.
-NEED_TORCH := tests/vision/test_backbone_torch.py tests/vision/test_lite0.py \
-    tests/lab/rivals/test_motion_unet.py
-test-torch: $(STAMP) .venv/.torch  ## install torch and timm, and run the tests that need them
-	$(PIP) timm
+NEED_TORCH := tests/vision/test_backbone_torch.py tests/vision/test_networks_torch.py \
+    tests/vision/test_lite0.py tests/lab/rivals/test_motion_unet.py
+test-torch: $(STAMP) .venv/.torch  ## install torch, torchvision and timm, and run the tests that need them
+	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[networks]'
 	$(RUN) -m pytest -rs $(NEED_TORCH)
 
 # The lowest versions that pyproject.toml promises, with the package installed as users have it.

@@ -88,9 +88,9 @@ def figures(modules: list[Module]) -> list[Figure]:
     held = [names for module in modules for names in constants(module)]
     return [
         # the aim: 230
-        Figure("files", len(modules), 235),
+        Figure("files", len(modules), 236),
         # the aim: 50,000, of which a quarter are docstrings of public names
-        Figure("source lines", sum(len(m.text.splitlines()) for m in modules), 56_300),
+        Figure("source lines", sum(len(m.text.splitlines()) for m in modules), 56_420),
         Figure("modules with a single importer, a sibling", len(importers), 30, importers),
         Figure("module names used twice", len(files), 14, files),
         Figure("class names used twice", len(classes), 6, classes),

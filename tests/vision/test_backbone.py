@@ -5,11 +5,17 @@ import numpy as np
 import pytest
 
 from ocfuse import load
-from ocfuse.exceptions import InvalidInputError, ModelFileError
+from ocfuse.exceptions import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingPackageError,
+    ModelFileError,
+)
 from ocfuse.persistence import save
-from ocfuse.vision import Lite0, OnnxBackbone, make_backbone
-from ocfuse.vision.backbone import name_backbones, sorted_outputs
+from ocfuse.vision import Lite0, OnnxBackbone, make_backbone, paper_network
+from ocfuse.vision.backbone import sorted_outputs
 from ocfuse.vision.lite0 import lite0_graph
+from ocfuse.vision.networks import name_backbones
 from tests.vision.cases import Blocks, needs, scene
 
 needs("onnx", "onnxruntime", "PIL.Image")
@@ -110,6 +116,28 @@ def test_names():
     assert list(name_backbones({"left": Blocks()})) == ["left"]
     with pytest.raises(InvalidInputError, match=r"resnet50.*Got 'vgg'"):
         make_backbone("vgg")
+
+
+def test_networks_of_the_paper_need_weights_on_disk(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"alexnet.*Got 'vgg'"):
+        paper_network("vgg", "random")
+    with pytest.raises(InvalidTypeError, match=r"resnet50\. Got None\. Nothing is downloaded"):
+        paper_network("resnet50", None)
+    with pytest.raises(ModelFileError, match=r"no\.pth of resnet50 cannot be read: No such file"):
+        paper_network("resnet50", tmp_path / "no.pth")
+    (tmp_path / "here.pth").touch()
+    found = paper_network("resnet50", tmp_path / "here.pth")
+    assert found.weights == str((tmp_path / "here.pth").resolve())
+    assert (found.size, found.output) == (224, "penultimate")
+
+
+def test_a_missing_torch_names_its_extra(monkeypatch):
+    def refuse(package):
+        raise ImportError(package)
+
+    monkeypatch.setattr("ocfuse.system.packages.importlib.import_module", refuse)
+    with pytest.raises(MissingPackageError, match=r"torch is needed.*'ocfuse\[networks\]'"):
+        paper_network("xception", "random").extract([scene(size=299)])
 
 
 def test_weights_of_another_network_are_refused():

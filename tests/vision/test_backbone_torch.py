@@ -3,11 +3,13 @@ import pytest
 
 from ocfuse.exceptions import InvalidInputError, MissingPackageError, ModelFileError
 from ocfuse.vision import TorchBackbone
-from ocfuse.vision.backbone import ARCHITECTURES
+from ocfuse.vision.networks import ARCHITECTURES
 from tests.vision.cases import needs, scene
 
 needs("torch", "PIL.Image")
 import torch  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("operators")
 
 
 def random_weights(name, folder):
@@ -33,28 +35,6 @@ def _is_here(package):
     except ImportError:
         return False
     return True
-
-
-@pytest.fixture(scope="module", autouse=True)
-def operators():
-    """Let torchvision be imported where it was built for another torch, such as CUDA's.
-
-    It then finds none of its compiled operators, which the networks do not need.
-    """
-    try:
-        __import__("torchvision")
-    except ImportError:
-        return
-    except RuntimeError:
-        OPERATORS.append(torch.library.Library("torchvision", "DEF"))
-        for name in ("nms", "qnms"):
-            OPERATORS[0].define(
-                f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-            )
-
-
-#: What is defined stays only while it is held.
-OPERATORS: list = []
 
 
 @pytest.mark.parametrize(
@@ -99,6 +79,6 @@ def test_names_and_packages(monkeypatch):
     def refuse(package):
         raise ImportError(package)
 
-    monkeypatch.setattr("ocfuse.vision.backbone.importlib.import_module", refuse)
-    with pytest.raises(MissingPackageError, match="Install torch"):
-        TorchBackbone("xception", "nowhere").extract([scene(size=128)])
+    monkeypatch.setattr("ocfuse.system.packages.importlib.import_module", refuse)
+    with pytest.raises(MissingPackageError, match=r"ocfuse\[networks\]"):
+        TorchBackbone("xception").extract([scene(size=128)])

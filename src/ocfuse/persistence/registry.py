@@ -100,7 +100,7 @@ CLASSES: dict[str, str] = {
     "TableDetector": "ocfuse.tables.detector.TableDetector",
     "TailCalibrator": "ocfuse.scores.calibrate.TailCalibrator",
     "TailProbability": "ocfuse.scores.normalise.TailProbability",
-    "TorchBackbone": "ocfuse.vision.backbone.TorchBackbone",
+    "TorchBackbone": "ocfuse.vision.networks.TorchBackbone",
     "Trees": "ocfuse.detectors.forest.Trees",
     "TailScale": "ocfuse.fusion.trust.TailScale",
     "TrimmedMean": "ocfuse.fusion.rules.TrimmedMean",

@@ -4,11 +4,12 @@ A backbone turns frames into features, members score them by patch or by picture
 `PictureDetector` fuses them. It must not know the commands and pages that show its results.
 """
 
-from ocfuse.vision.backbone import Backbone, Lite0, OnnxBackbone, TorchBackbone, make_backbone
+from ocfuse.vision.backbone import Backbone, Lite0, OnnxBackbone
 from ocfuse.vision.detector import PictureDetector
 from ocfuse.vision.extract import FeatureStore
 from ocfuse.vision.features import Features
 from ocfuse.vision.frames import Frame, FrameSource, FrameWarning
+from ocfuse.vision.networks import TorchBackbone, make_backbone, paper_network
 from ocfuse.vision.patches import PatchGaussian, PatchKNN
 from ocfuse.vision.pooled import PooledMembers
 from ocfuse.vision.sources import open_frames
@@ -29,4 +30,5 @@ __all__ = [
     "TorchBackbone",
     "make_backbone",
     "open_frames",
+    "paper_network",
 ]

@@ -1,12 +1,10 @@
-"""Backbones: networks by ONNX or torch that turn pictures into features."""
+"""Backbones: what turns pictures into features, and networks that onnxruntime runs."""
 
 import functools
 import hashlib
-import importlib
-import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PureWindowsPath
 from typing import Any, TypeAlias
 
@@ -14,12 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ocfuse.arrays import SingleArray
-from ocfuse.exceptions import (
-    InvalidInputError,
-    InvalidTypeError,
-    MissingPackageError,
-    ModelFileError,
-)
+from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.system.files import read_whole, write_atomically
 from ocfuse.system.packages import needed
 from ocfuse.vision.features import Features
@@ -33,14 +26,6 @@ MOST_BYTES = 2**31
 #: Mean and standard deviation of red, green and blue over ImageNet, in bytes.
 IMAGENET_CENTRE = (123.675, 116.28, 103.53)
 IMAGENET_SPREAD = (58.395, 57.12, 57.375)
-
-#: What torchvision and timm call the networks of the paper; None if they have it not.
-ARCHITECTURES: dict[str, tuple[str | None, str | None]] = {
-    "alexnet": ("alexnet", None),
-    "mobilenet": ("mobilenet_v2", "mobilenetv2_100"),
-    "resnet50": ("resnet50", "resnet50"),
-    "xception": (None, "legacy_xception"),
-}
 
 
 class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
@@ -334,52 +319,6 @@ class Lite0(OnnxBackbone):
         return Lite0(self.size, self.threads)
 
 
-def make_backbone(backbone: Any) -> Backbone:
-    """Return the backbone of a name or of an ONNX file, or the object itself.
-
-    Parameters
-    ----------
-    backbone : str, path or Backbone
-        "lite0"; "alexnet", "mobilenet", "resnet50" or "xception", for which
-        torch and torchvision or timm must be there; the path of an ONNX file;
-        or a `Backbone`.
-
-    Returns
-    -------
-    Backbone
-        The backbone.
-    """
-    if isinstance(backbone, Backbone):
-        return backbone
-    if isinstance(backbone, str | os.PathLike):
-        name = os.fspath(backbone)
-        if name == "lite0":
-            return Lite0()
-        if name in ARCHITECTURES:
-            return TorchBackbone(name)
-        if Path(name).suffix.lower() == ".onnx":
-            return OnnxBackbone(str(Path(name).resolve()))
-        raise InvalidInputError(
-            f"backbone must be lite0, {', '.join(ARCHITECTURES)}, or an .onnx file. Got {name!r}."
-        )
-    raise InvalidTypeError(f"backbone must be a name or a Backbone. Got {backbone!r}.")
-
-
-def name_backbones(backbones: Any) -> dict[str, Backbone]:
-    """Return backbones by name, from one, a list or a dictionary of them."""
-    if isinstance(backbones, Mapping):
-        found = {str(name): make_backbone(entry) for name, entry in backbones.items()}
-    else:
-        entries = backbones if isinstance(backbones, list | tuple) else [backbones]
-        found = {}
-        for entry in entries:
-            made = make_backbone(entry)
-            found[_free_name(made, found)] = made
-    if not found:
-        raise InvalidInputError("At least one backbone is needed. Got none.")
-    return found
-
-
 def cache_folder() -> Path:
     """Return where networks are kept: OCFUSE_CACHE, or the user's cache."""
     named = os.environ.get("OCFUSE_CACHE")
@@ -387,14 +326,6 @@ def cache_folder() -> Path:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "ocfuse"
-
-
-def _free_name(backbone: Backbone, taken: Mapping[str, Any]) -> str:
-    stem = getattr(backbone, "name", None) or type(backbone).__name__.lower()
-    if isinstance(backbone, OnnxBackbone) and not isinstance(backbone, Lite0):
-        stem = Path(backbone.path).stem
-    candidates: Sequence[str] = [stem, *(f"{stem}-{i}" for i in range(2, len(taken) + 3))]
-    return next(name for name in candidates if name not in taken)
 
 
 def _lite0_file() -> Path:
@@ -407,127 +338,3 @@ def _lite0_file() -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, content)
     return target
-
-
-class TorchBackbone(Backbone):
-    """AlexNet, MobileNet v2, ResNet50 or Xception, run by torch.
-
-    The maps are the last ones of strides 8 and 16, the pooled features the
-    means of the last map.
-
-    Parameters
-    ----------
-    name : {"alexnet", "mobilenet", "resnet50", "xception"}
-        The network.
-    weights : str, default="imagenet"
-        "imagenet" for what torchvision or timm download and keep, or a file
-        with a state dictionary.
-    size : int, default=128
-        Height and width of the input.
-    threads : int, default=1
-        Threads of torch, a setting of the whole process.
-    """
-
-    def __init__(
-        self, name: str, weights: str = "imagenet", *, size: int = 128, threads: int = 1
-    ) -> None:
-        self.name = name
-        self.weights = weights
-        self.size = size
-        self.threads = threads
-
-    @property
-    def centre(self) -> Any:  # type: ignore[override]
-        """What is subtracted from the bytes; Xception was trained on pictures from -1 to 1."""
-        return 127.5 if self.name == "xception" else IMAGENET_CENTRE
-
-    @property
-    def spread(self) -> Any:  # type: ignore[override]
-        """What the bytes are divided by."""
-        return 127.5 if self.name == "xception" else IMAGENET_SPREAD
-
-    @property
-    def digest(self) -> str:
-        """Checksum of the weights, and everything else that changes the features."""
-        parts = (self.name, _opened(self.name, self.weights)[1], self.size)
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-    def look_in(self, folder: Path) -> None:
-        """Take weights from a folder: a model file names them, but not where to read."""
-        if self.weights != "imagenet":
-            self.weights = beside(folder, self.weights)
-
-    def _run(self, x: SingleArray) -> list[SingleArray]:
-        torch = _torch()
-        network, _ = _opened(self.name, self.weights)
-        torch.set_num_threads(self.threads)
-        seen: dict[int, Any] = {}
-        last: list[Any] = [None]
-
-        def note(module: Any, inputs: Any, output: Any) -> None:
-            is_map = getattr(output, "ndim", 0) == 4 and output.shape[2] > 1
-            # what is pooled to a fixed size is no map of the picture
-            if is_map and "Adaptive" not in type(module).__name__:
-                seen[2 ** round(np.log2(self.size / output.shape[2]))] = output
-                last[0] = output
-
-        hooks = [module.register_forward_hook(note) for module in network.modules()]
-        try:
-            with torch.inference_mode():
-                network(torch.from_numpy(x))
-        finally:
-            for hook in hooks:
-                hook.remove()
-        pooled = last[0].mean(dim=(2, 3))
-        return [t.numpy() for t in (*(seen[s] for s in (8, 16) if s in seen), pooled)]
-
-
-def _torch() -> Any:
-    try:
-        return importlib.import_module("torch")
-    except ImportError:
-        raise MissingPackageError(
-            "torch is needed for this backbone. Install torch, and torchvision or timm."
-        ) from None
-
-
-@functools.lru_cache(maxsize=4)
-def _opened(name: str, weights: str) -> tuple[Any, str]:
-    """Return the network and the checksum of its weights."""
-    if name not in ARCHITECTURES:
-        raise InvalidInputError(f"name must be one of {', '.join(ARCHITECTURES)}. Got {name!r}.")
-    torch = _torch()
-    network = _architecture(name, weights == "imagenet")
-    if weights != "imagenet":
-        try:
-            content = io.BytesIO(read_whole(Path(weights), MOST_BYTES))
-            network.load_state_dict(torch.load(content, weights_only=True))
-        except Exception as error:  # torch has no class of its own for wrong files
-            raise ModelFileError(f"{weights} does not fit {name}: {error}") from error
-    network.eval()
-    checksum = hashlib.sha256()
-    for key, tensor in network.state_dict().items():
-        checksum.update(key.encode())
-        checksum.update(np.ascontiguousarray(tensor.numpy()).tobytes())
-    return network, checksum.hexdigest()
-
-
-def _architecture(name: str, pretrained: bool) -> Any:
-    """Return the network from whichever package has it."""
-    vision, timm = ARCHITECTURES[name]
-    wanted = [p for p, known in (("torchvision.models", vision), ("timm", timm)) if known]
-    for package in wanted:
-        try:
-            module = importlib.import_module(package)
-        except ImportError:
-            continue
-        except RuntimeError as error:  # of torchvision, built for another torch
-            raise MissingPackageError(
-                f"{package} is installed but does not work: {error}. Install a torchvision that "
-                "was built for this torch."
-            ) from error
-        if package == "timm":
-            return module.create_model(timm, pretrained=pretrained)
-        return module.get_model(vision, weights="DEFAULT" if pretrained else None)
-    packages = " or ".join(package.partition(".")[0] for package in wanted)
-    raise MissingPackageError(f"{packages} is needed for {name}. Install it beside torch.")

@@ -18,7 +18,6 @@ from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import save
 from ocfuse.scores import ConformalCalibrator
 from ocfuse.scores.threshold import AlarmMixin, check_rate
-from ocfuse.vision.backbone import name_backbones
 from ocfuse.vision.explanation import PictureExplanation
 from ocfuse.vision.extract import CHUNK, Batch, FeatureStore, PictureSample, read_all, read_batches
 from ocfuse.vision.features import FeatureArray, Features
@@ -32,6 +31,7 @@ from ocfuse.vision.fit import (
 )
 from ocfuse.vision.fit import learn as learn_families
 from ocfuse.vision.frames import FrameSource
+from ocfuse.vision.networks import name_backbones
 from ocfuse.vision.patches import PatchMember, enlarged
 from ocfuse.vision.sources import open_frames
 
