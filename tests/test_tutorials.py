@@ -153,3 +153,33 @@ def test_the_readme_tells_what_was_measured(name):
         assert told[3:6] == ["", "", ""]
     else:
         assert told[3:6] == cells_of(speed.partition("## n = 5,000")[2], in_speed)[1:4]
+
+
+def rows_of(text):
+    """Return the rows of all tables, without what marks or pads them."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_page_of_the_papers_questions_tells_what_was_measured():
+    page = (ROOT / "docs" / "paper-questions.md").read_text(encoding="utf-8")
+    measured = rows_of((RESULTS / "accuracy" / "questions.md").read_text(encoding="utf-8"))
+    told = rows_of(page)
+    assert len(told) > 20
+    assert [row for row in told if row not in measured] == []
+    assert f"{sum(row[0].count(' - ') for row in measured)} rows are tested" in page
+
+
+def test_the_account_of_thresholds_tells_what_was_measured():
+    page = rows_of((ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8"))
+    measured = rows_of((RESULTS / "paper" / "thresholds.md").read_text(encoding="utf-8"))
+    names = {
+        "local fusions": "local fusion (Pure, Non-pure)",
+        "global fusions": "global fusion (previous work)",
+        "members": "members (GMM, SVDD, GP, KPCA)",
+        "all 216 cells": "all",
+    }
+    for told, name in names.items():
+        (shown,) = [row[1:] for row in page if row[0] == told]
+        (found,) = [row[2:] for row in measured if row[0] == name]
+        assert shown == found

@@ -71,6 +71,10 @@ def answers(found: Results) -> Table:
         for mode in MODES[1:]:
             pair = [_over_norms(found, kind, m) for m in (mode, MODES[0])]
             rows.append([f"{mode} - normals", f"{kind}, all p", *_difference(*pair)])
+    for kind in FUSIONS:
+        for mode in MODES:
+            pair = [_column(found, kind, mode, p) for p in (PAPER_P[0], PAPER_P[-1])]
+            rows.append(["p = 32/31 - p = 100", f"{kind}, {mode}", *_difference(*pair)])
     for mode in MODES:
         for p in BY_BOTH:
             pair = [
@@ -80,7 +84,7 @@ def answers(found: Results) -> Table:
             rows.append(
                 ["interior point - Frank-Wolfe", f"{mode}, p = {p:.4g}", *_difference(*pair)]
             )
-    header = ["difference", "learned from, norm", "AUC", "95 % interval", "effect"]
+    header = ["difference", "of what", "AUC", "95 % interval", "effect"]
     return Table("Answers", [*header, "wins/ties/losses", "p"], rows)
 
 
