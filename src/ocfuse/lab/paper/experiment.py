@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
+from threadpoolctl import threadpool_limits
 
 from ocfuse.arrays import FloatArray
 from ocfuse.compare import Results, System
@@ -250,7 +251,8 @@ def rerun(
             "numbers of NumPy, have changed. Compute the results again: ocfuse bench paper."
         )
     recipe = SYSTEMS[split.protocol][system].recipe
-    again = run_recipe(system, recipe)(make_context(data.X, split))[system]
+    with threadpool_limits(1):  # as in the run: threads round otherwise
+        again = run_recipe(system, recipe)(make_context(data.X, split))[system]
     return again, {name: value for name, value in stored.items() if name not in RECORDED}
 
 
