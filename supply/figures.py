@@ -90,11 +90,11 @@ def figures(modules: list[Module]) -> list[Figure]:
         # the aim: 230
         Figure("files", len(modules), 236),
         # the aim: 50,000, of which a quarter are docstrings of public names
-        Figure("source lines", sum(len(m.text.splitlines()) for m in modules), 56_420),
+        Figure("source lines", sum(len(m.text.splitlines()) for m in modules), 57_000),
         Figure("modules with a single importer, a sibling", len(importers), 30, importers),
         Figure("module names used twice", len(files), 14, files),
         Figure("class names used twice", len(classes), 6, classes),
-        Figure("module constants, pairs too", sum(map(len, held)), 305),
+        Figure("module constants, pairs too", sum(map(len, held)), 315),
         Figure("definitions of FloatArray", len(arrays), 1, tuple(arrays)),
         Figure("files of cli", sum(m.folder == "ocfuse.cli" for m in modules), 26),
     ]

@@ -1,9 +1,11 @@
 """The experiment: every row runs, and no test label reaches any choice."""
 
 import json
+import os
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -270,3 +272,19 @@ def test_keys_depend_on_versions_and_kernel(monkeypatch):
         patch.setattr(systems, "is_available", lambda: not is_available())
         assert key() != before
     assert key() == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("OCFUSE_DATA" not in os.environ, reason="OCFUSE_DATA names no data")
+@pytest.mark.parametrize(
+    "place",
+    [("Pure2 RPAU", "D5", 0), ("KPCA pseudo-negative", "D7", 1), ("Previous Non-pure", "D10", 2)],
+)
+def test_committed_results_are_those_of_the_code(place):
+    file = Path(__file__).parents[3] / "benchmarks" / "results" / "paper" / "results.json"
+    again, stored = rerun(json.loads(file.read_text(encoding="utf-8")), *place)
+    assert again.keys() == stored.keys()
+    for name in again.keys() - {"choices"}:
+        assert again[name] == pytest.approx(stored[name], abs=0.01), name
+    for name in ("member", "members", "p", "rho"):
+        assert again["choices"].get(name) == stored["choices"].get(name)

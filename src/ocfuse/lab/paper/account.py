@@ -242,10 +242,12 @@ def _members(cells: Sequence[Difference]) -> list[str]:
     if not found:
         return []
     under = sum(cell.paper < cell.lowest for cell in found)
+    outside = sum(not cell.lowest - 1e-6 <= cell.ours <= cell.highest + 1e-6 for cell in found)
     return [
         f"Of {len(found)} printed AUC of members, {under} are below that of the worst of our "
         "candidates of the family, all of the printed grid; mean of ours less the printed ones "
-        f"{fmean(cell.difference for cell in found):+.1f} points."
+        f"{fmean(cell.difference for cell in found):+.1f} points. Of ours, {outside} are outside "
+        "the range of their own candidates, as none can be.",
     ]
 
 
