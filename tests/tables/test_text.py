@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import sys
+import warnings
 
 import pandas as pd
 import pytest
@@ -13,7 +14,14 @@ from hypothesis import strategies as st
 
 from ocfuse.exceptions import InvalidInputError, TableError, TableWarning
 from ocfuse.tables import open_source
-from ocfuse.tables.text import check_dialect, sniff_decimal, sniff_delimiter, with_point
+from ocfuse.tables.text import (
+    TextSource,
+    block_table,
+    check_dialect,
+    sniff_decimal,
+    sniff_delimiter,
+    with_point,
+)
 
 ROWS = "a,ü\n1,x\n2,y\n"
 CELLS = [["1", "x"], ["2", "y"]]
@@ -122,6 +130,169 @@ def test_every_cell_comes_through(rows, chunk_rows, delimiter):
     assert [tuple(row) for frame in frames for row in frame.to_numpy().tolist()] == rows
     assert [len(frame) for frame in frames[:-1]] == [chunk_rows] * (len(frames) - 1)
     assert pd.concat(frames).index.tolist() == list(range(len(rows)))
+
+
+def outcome(content, chunk_rows, decimal=None, *, least_lines):
+    """Return all that a user may see of a text: frames, progress, warnings and the error."""
+    seen = []
+    with warnings.catch_warnings(record=True) as news, pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("always")
+        patch.setattr(TextSource, "least_lines", least_lines)
+        try:
+            source = open_source(io.BytesIO(content), chunk_rows=chunk_rows, decimal=decimal)
+            seen.append((source.columns, source.description))
+            for frame in source.chunks():
+                seen.append((cells_of(frame), list(frame.dtypes), source.bytes_read))
+        except TableError as error:
+            seen.append(str(error))
+    return seen, [str(warning.message) for warning in news]
+
+
+def same_by_both(content, chunk_rows, decimal=None):
+    by_csv_module = outcome(content, chunk_rows, decimal, least_lines=sys.maxsize)
+    assert outcome(content, chunk_rows, decimal, least_lines=1) == by_csv_module
+
+
+#: Cells that both readers take, and what they may read differently.
+PLAIN = ["1", "-2.5e-310", "", "a b", "é", '"a, b"', '"q""q"', '" x"', "7 ", "NA"]
+ODD = [
+    *(
+        " 1",
+        "  ",
+        '"',
+        '""',
+        '"""',
+        'x"y',
+        '"z"y',
+        ' "s"',
+        '"a\nb"',
+        '"a\r\nb"',
+        "\r",
+        "\0",
+        "\ufeff",
+    ),
+    *("\t", "\x0b", "\x1c", "\u2028", "\u0661", "1,5", "1.234", "1.234,5", ",5", "1,", "+1", "1_0"),
+    *("0x1", "inf", "nan", "1e", "\\", "'", ";", "|", "\n"),
+]
+
+
+@settings(deadline=None, max_examples=150, derandomize=True)
+@given(
+    st.lists(
+        st.lists(st.sampled_from(PLAIN) | st.sampled_from(ODD), max_size=4)
+        | st.lists(st.sampled_from(PLAIN), min_size=3, max_size=3),
+        max_size=8,
+    ),
+    st.sampled_from(",;\t|: "),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252"]),
+    st.sampled_from([1, 2, 3, 100]),
+    st.sampled_from([None, ",", "."]),
+)
+def test_both_readers_give_the_same(rows, delimiter, end, encoding, chunk_rows, decimal):
+    lines = [delimiter.join(row) for row in (["p", "q", "r"], *rows)]
+    same_by_both(end.join(lines).encode(encoding, errors="ignore"), chunk_rows, decimal)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.binary(max_size=60), st.sampled_from([1, 2, 100]))
+def test_both_readers_give_the_same_of_any_bytes(content, chunk_rows):
+    same_by_both(b"a,b\n1,2\n" + content, chunk_rows)
+    same_by_both(b"a\n1\n" + content, chunk_rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        b"1,2\n3\n",  # the first error counts
+        b"1,2\n3,4,5\n\xe9,1\n6\n",
+        b"1,2\n\n\n3,4\n5,6\n\xe9,8\n",
+        b'1,2\n"3\n",4\n5,6\n7\n',
+        b'1,2\n"3,",4\n',
+        b'1,"2,"3\n4,5\n',
+        b"\xef\xbb\xbf1,2\n",
+        b"1, 2\n 3,  4\n",
+        b'1, "2"\n',
+        b'"a, b", 2\n',
+        b"1,2\r3,4\n",
+        b"1,2\r\n\r\n3,4\r",
+        b"1,%b\n" % (b"x" * csv.field_size_limit()),
+        b"1,%b\n" % (b"x" * (csv.field_size_limit() + 1)),
+        b"1,\xed\xa0\x80\n",  # half a pair of surrogates
+        b"\n\n\n",
+    ],
+)
+@pytest.mark.parametrize("chunk_rows", [1, 2, 100])
+def test_both_readers_give_the_same_of_odd_rows(rows, chunk_rows):
+    same_by_both(b"a,b\n" + rows, chunk_rows)
+
+
+def test_an_error_in_the_bytes_comes_after_one_in_the_rows():
+    content = BOM16 + "a,b\n1,2\n3\n4,5\n".encode("utf-16-be") + b"\xd8\0\0x"
+    same_by_both(content, 100)
+    (*_, error), _ = outcome(content, 1, least_lines=1)
+    assert "Line 3" in error
+
+
+def lines_of(text):
+    return text.encode().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1,x\n,y\n", "1,x", "1,x\r\n2,y\r\n", '"1","x, y"\n"","z ""q"""\n', "é,ü\n", " 1, 2\n"],
+)
+def test_lines_that_pyarrow_reads(text):
+    table = block_table(lines_of(text), ["a", "b"], ",")
+    expected = list(csv.reader(text.splitlines(), skipinitialspace=True))
+    assert [list(row.values()) for row in table.to_pylist()] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1\n", "1,2,3\n", '1,"2\n', '1,"2"3\n', '1,2"3"\n', '1, "2"\n', '"1", 2\n', '1,"2,"3\n'),
+        *("1,2\r3,4\n", "1,2\r\r\n", "1,\0\n", "\ufeff1,2\n", "1," + "x" * 200_000),
+    ],
+)
+def test_lines_that_are_left_to_the_csv_module(text):
+    assert block_table(lines_of(text), ["a", "b"], ",") is None
+
+
+def test_quoted_line_ends_are_left_to_the_csv_module():
+    assert block_table([b'1,"2\n', b'3"\n'], ["a", "b"], ",") is None
+    assert block_table([b"1 2\n"], ["a", "b"], " ") is None
+
+
+@pytest.mark.parametrize(("cell", "n_lines", "n_tried"), [("1.5", 1, 50), ('a"b', 1001, 9)])
+def test_which_reader_takes_the_lines_of_a_file(monkeypatch, write, cell, n_lines, n_tried):
+    """All but the names by pyarrow; or all by the csv module, and pyarrow is tried less often."""
+    read, tried, read_rows = [], [], TextSource._read
+
+    def counted_read(source, *arguments):
+        found = read_rows(source, *arguments)
+        read.append(found[1])
+        return found
+
+    def counted_table(raws, *arguments):
+        tried.append(len(raws))
+        return block_table(raws, *arguments)
+
+    monkeypatch.setattr(TextSource, "_read", counted_read)
+    monkeypatch.setattr("ocfuse.tables.text.block_table", counted_table)
+    source = open_source(write("t.csv", "a,b\n" + f"1,{cell}\n" * 1000), chunk_rows=20)
+    assert [len(frame) for frame in source.chunks()] == [20] * 50
+    assert sum(read) == n_lines
+    assert len(tried) == n_tried
+
+
+def test_decimal_commas_in_many_lines(write):
+    """The same by pyarrow: only numbers get a point, and points mark thousands."""
+    columns = [["1,5"] * 20, ["1,5", "", "7", "-2,25e3"] * 5, ["1,5", "1.234,5", "a,b", " 2,5"] * 5]
+    rows = "".join(";".join(row) + "\n" for row in zip(*columns, strict=True))
+    source = open_source(write("t.csv", f"a;b;c\n{rows}"))
+    expected = [with_point([cell.lstrip(" ") for cell in column]) for column in columns]
+    assert cells(source) == [list(row) for row in zip(*expected, strict=True)]
 
 
 def test_names_that_are_not_there(write):

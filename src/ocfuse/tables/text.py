@@ -19,7 +19,9 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
+
+import numpy as np
 
 from ocfuse.exceptions import InvalidInputError, TableError, TableWarning
 from ocfuse.system.packages import needed
@@ -46,19 +48,24 @@ class TextSource(Source):
     """A table in a text file or stream, whose first line holds the column names.
 
     Delimiter and decimal sign that are None are inferred from the first 100 lines.
+
+    A chunk is read by pyarrow where it reads the same cells as Python's csv module, and by that
+    module otherwise: it is the one that says what is accepted, and what is wrong.
     """
+
+    #: Lines from which on pyarrow is quicker.
+    least_lines: ClassVar[int] = 16
 
     def __init__(
         self, where: Any, name: str, delimiter: str | None, decimal: str | None, chunk_rows: int
     ) -> None:
         check_dialect(delimiter, decimal)
         self._lines = Lines(where, name)
-        self._stream: Iterator[str] | None = None
         lines = iter(self._lines)
         # A stream that delivers row by row must not be waited for longer than one chunk.
-        head = list(islice(lines, 1 + min(100, chunk_rows)))
-        if not isinstance(where, Path):
-            self._stream = chain(head, lines)
+        raws: list[bytes] = []
+        head = list(self._lines.decoded(_kept(islice(lines, 1 + min(100, chunk_rows)), raws), 1))
+        self._stream = None if isinstance(where, Path) else chain(raws, lines)
         if not any(line.strip() for line in head):
             raise TableError(f"{name} is empty. A line of column names and rows are expected.")
         named = separator_line(head[0])
@@ -88,18 +95,44 @@ class TextSource(Source):
 
     def frames(self) -> Iterator[Frame]:
         """Yield data frames of text."""
-        batch: list[list[str]] = []
-        for row in self._rows():
-            batch.append(row)
-            if len(batch) == self.chunk_rows:
-                yield self._frame(batch)
-                batch = []
-        if batch:
-            yield self._frame(batch)
+        arrow = needed("pyarrow", "to read tables")
+        lines = self._from_start()
+        _, n_lines = self._read(lines, 0, 1)  # the column names
+        tables: list[Any] = []
+        missing = self.chunk_rows
+        has_more = True
+        n_refused = n_passed_over = 0
+        while has_more:
+            raws: list[bytes] = []
+            table = None
+            # where pyarrow is refused again and again, it is tried less often
+            if n_passed_over < min(n_refused, 8):
+                n_passed_over += 1
+            elif missing >= self.least_lines:
+                raws, lines = taken(lines, missing)
+                if len(raws) >= self.least_lines:
+                    table = block_table(raws, self.columns, self.delimiter)
+                    n_refused = n_refused + 1 if table is None else 0
+                    n_passed_over = 0
+            if table is None:
+                rows, n_read = self._read(chain(raws, lines), n_lines, missing)
+                has_more = len(rows) == missing
+                cells = [arrow.array(c, type=arrow.string()) for c in zip(*rows, strict=True)]
+                table = arrow.table(cells, names=self.columns) if rows else None
+            else:
+                n_read = len(raws)
+            n_lines += n_read
+            if table is not None and table.num_rows:
+                tables.append(table)
+                missing -= table.num_rows
+            if tables and (missing == 0 or not has_more):
+                self.bytes_read = self._lines.bytes_read
+                yield self._frame(arrow.concat_tables(tables))
+                tables, missing = [], self.chunk_rows
         self.bytes_read = self._lines.bytes_read
 
-    def _rows(self) -> Iterator[list[str]]:
-        """Yield rows without the header, all of its width; blank lines are passed over."""
+    def _from_start(self) -> Iterator[bytes]:
+        """Return the lines from the first one on; one that names the separator is empty."""
         lines = iter(self._lines)
         if not isinstance(self._lines.where, Path):
             if self._stream is None:
@@ -107,20 +140,30 @@ class TextSource(Source):
             lines, self._stream = self._stream, None
         if self._has_separator_line:
             next(lines)
-            lines = chain(["\n"], lines)  # so that lines are counted right
-        reader = records(lines, self.delimiter)
+            lines = chain([b"\n"], lines)  # so that lines are counted right
+        return lines
+
+    def _read(self, lines: Iterable[bytes], before: int, most: int) -> tuple[list[list[str]], int]:
+        """Return rows, all as wide as the header, and how many lines they take.
+
+        Blank lines are passed over. The lines stand after so many others.
+        """
+        reader = records(self._lines.decoded(lines, before + 1), self.delimiter)
         width = len(self.columns)
+        rows: list[list[str]] = []
         try:
-            next(row for row in reader if row)
             for row in reader:
                 if len(row) == width:
-                    yield row
+                    rows.append(row)
+                    if len(rows) == most:
+                        break
                 elif row:
                     raise TableError(
-                        f"Line {reader.line_num} of {self.name} has {len(row)} values, but there "
-                        f"are {width} column names. Values are separated by {self._separator}: "
-                        "give another delimiter if that is wrong; otherwise correct the line, or, "
-                        "if it is the last one, copy the file again: it may be cut off."
+                        f"Line {before + reader.line_num} of {self.name} has {len(row)} values, "
+                        f"but there are {width} column names. Values are separated by "
+                        f"{self._separator}: give another delimiter if that is wrong; otherwise "
+                        "correct the line, or, if it is the last one, copy the file again: it "
+                        "may be cut off."
                     )
         except csv.Error as error:
             reason = str(error)
@@ -128,18 +171,17 @@ class TextSource(Source):
                 reason = "a quote was opened and not closed; the file may be cut off"
             elif "new-line" in reason:
                 reason = "its lines end in CR alone. Save it with usual line ends"
+            line = before + reader.line_num
             raise TableError(
-                f"{self.name} cannot be read as a table, line {reader.line_num}: {reason}."
+                f"{self.name} cannot be read as a table, line {line}: {reason}."
             ) from error
+        return rows, reader.line_num
 
-    def _frame(self, batch: list[list[str]]) -> Frame:
-        self.bytes_read = self._lines.bytes_read
-        arrow = needed("pyarrow", "to read tables")
-        columns = zip(*batch, strict=True)
+    def _frame(self, table: Any) -> Frame:
         if self.decimal == ",":
-            columns = map(with_point, columns)  # type: ignore[assignment]
-        arrays = [arrow.array(cells, type=arrow.string()) for cells in columns]
-        return to_frame(arrow.table(arrays, names=self.columns))
+            for j, column in enumerate(table.columns):
+                table = table.set_column(j, self.columns[j], _column_with_point(column))
+        return to_frame(table)
 
 
 def _warn_of_numbers(header: list[str], name: str) -> None:
@@ -156,7 +198,10 @@ def _warn_of_numbers(header: list[str], name: str) -> None:
 
 
 class Lines:
-    """The lines of a file (also one compressed by gzip), or of a stream, which is read once."""
+    """The lines of a file (also one compressed by gzip), or of a stream, which is read once.
+
+    Lines are bytes as they stand in the file, without a byte order mark; UTF-16 becomes UTF-8.
+    """
 
     #: Bytes of the longest line that is decompressed.
     longest_line: ClassVar[int] = 2**26
@@ -168,12 +213,17 @@ class Lines:
         self.bytes_read = 0
         self._has_warned = False
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[bytes]:
         try:
-            if isinstance(self.where, Path):
-                yield from self._of_file(self.where)
-            else:
-                yield from self._decoded(self._counted(self.where))
+            if not isinstance(self.where, Path):
+                yield from self._plain(self._counted(self.where))
+                return
+            with self.where.open("rb") as file:
+                if self.where.suffix.lower() != ".gz":
+                    yield from self._plain(self._counted(file))
+                    return
+                with gzip.open(file) as plain:
+                    yield from self._plain(self._bounded(plain, file))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise TableError(f"{self.name} is cut off or damaged ({error}).") from error
         except UnicodeDecodeError as error:
@@ -181,17 +231,7 @@ class Lines:
         except OSError as error:
             raise TableError(f"{self.name} cannot be read: {error.strerror or error}.") from error
 
-    def _of_file(self, path: Path) -> Iterator[str]:
-        with path.open("rb") as file:
-            if path.suffix.lower() != ".gz":
-                yield from self._decoded(self._counted(file))
-                return
-            with gzip.open(file) as plain:
-                for line in self._decoded(self._bounded(plain)):
-                    self.bytes_read = file.tell()
-                    yield line
-
-    def _bounded(self, plain: Any) -> Iterator[bytes]:
+    def _bounded(self, plain: Any, file: IO[bytes]) -> Iterator[bytes]:
         """Yield lines; a small file could hold one that takes all memory."""
         for raw in iter(partial(plain.readline, self.longest_line + 1), b""):
             if len(raw) > self.longest_line:
@@ -199,6 +239,7 @@ class Lines:
                     f"{self.name} has a line of more than {self.longest_line:,} bytes, which no "
                     "table has. Decompress the file and look at it."
                 )
+            self.bytes_read = file.tell()
             yield raw
 
     def _counted(self, stream: Any) -> Iterator[bytes]:
@@ -207,22 +248,24 @@ class Lines:
             self.bytes_read += len(raw)
             yield raw
 
-    def _decoded(self, raws: Any) -> Iterator[str]:
-        raws = iter(raws)
+    def _plain(self, raws: Iterator[bytes]) -> Iterator[bytes]:
         first = next(raws, b"")
         if first.startswith(UTF16_MARKS):
-            yield from _from_utf16(chain([first], raws))
-            return
+            return _from_utf16(chain([first], raws))
         first = first.removeprefix(codecs.BOM_UTF8)
         self._require_text(first)
-        for number, raw in enumerate(chain([first], raws), start=1):
+        return chain([first], raws)
+
+    def decoded(self, raws: Iterable[bytes], number: int) -> Iterator[str]:
+        """Yield lines as text; the number is that of the first one."""
+        for line, raw in enumerate(raws, number):
             try:
                 yield raw.decode()
             except UnicodeDecodeError:
                 if not self._has_warned:
                     self._has_warned = True
                     warnings.warn(
-                        f"{self.name} is not in UTF-8 (line {number}) and is read as "
+                        f"{self.name} is not in UTF-8 (line {line}) and is read as "
                         "Windows-1252. If letters come out wrong, save it in UTF-8.",
                         TableWarning,
                         stacklevel=1,
@@ -240,16 +283,125 @@ class Lines:
             )
 
 
-def _from_utf16(raws: Iterator[bytes]) -> Iterator[str]:
+def _from_utf16(raws: Iterator[bytes]) -> Iterator[bytes]:
     """Split at line ends after decoding: their bytes occur within other letters too."""
     decoder = codecs.getincrementaldecoder("utf-16")()
     rest = ""
     for raw in raws:
         *lines, rest = (rest + decoder.decode(raw)).split("\n")
-        yield from (line + "\n" for line in lines)
+        yield from (f"{line}\n".encode() for line in lines)
     last = rest + decoder.decode(b"", final=True)
     if last:
-        yield last
+        yield last.encode()
+
+
+def _kept(lines: Iterable[bytes], kept: list[bytes]) -> Iterator[bytes]:
+    """Yield lines, and add them to a list."""
+    for line in lines:
+        kept.append(line)
+        yield line
+
+
+def taken(lines: Iterator[bytes], n: int) -> tuple[list[bytes], Iterator[bytes]]:
+    """Return the next n lines, or all there are, and the further ones.
+
+    An error comes with the further ones: what stands before it is read first.
+    """
+    raws: list[bytes] = []
+    try:
+        raws.extend(islice(lines, n))  # keeps those before the error
+    except TableError as error:
+        return raws, _raising(error)
+    return raws, lines
+
+
+def _raising(error: TableError) -> Iterator[bytes]:
+    yield from ()
+    raise error
+
+
+def block_table(raws: list[bytes], columns: list[str], delimiter: str) -> Any | None:
+    """Return lines as an Arrow table of text, or None where `records` may read other cells.
+
+    Both take cells as they stand. pyarrow also takes what is no UTF-8, text after a closing quote,
+    and CR as the end of a line; it passes over a byte order mark, and does not pass over spaces
+    at the start of a cell. Lines with such things are left to `records`, and so are quoted line
+    ends, zero bytes and lines that could hold a cell longer than the csv module takes.
+    """
+    if delimiter not in DELIMITERS or max(map(len, raws)) > csv.field_size_limit():
+        return None
+    block = b"".join(raws)
+    if (
+        block.startswith(codecs.BOM_UTF8)
+        or b"\0" in block
+        or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
+        or not _is_utf8(block)
+        or (b'"' in block and not _is_quoted_plainly(block, delimiter))
+    ):
+        return None
+    csv_reader = needed("pyarrow.csv", "to read tables")
+    arrow = needed("pyarrow", "to read tables")
+    text = dict.fromkeys(columns, arrow.string())
+    try:
+        table = csv_reader.read_csv(
+            arrow.BufferReader(block),
+            csv_reader.ReadOptions(
+                use_threads=False, block_size=len(block) + 1, column_names=columns
+            ),
+            csv_reader.ParseOptions(delimiter=delimiter),
+            csv_reader.ConvertOptions(
+                column_types=text, strings_can_be_null=False, check_utf8=False
+            ),
+        )
+    except ValueError:  # ArrowInvalid: a line that is too short or too long
+        return None
+    has_spaces = b'"' not in block and (
+        block.startswith(b" ") or b"\n " in block or f"{delimiter} ".encode() in block
+    )
+    return _without_spaces(table) if has_spaces else table
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        return block.isascii() or bool(block.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_quoted_plainly(block: bytes, delimiter: str) -> bool:
+    """Return whether quotes enclose whole cells, which end in their line, or are doubled in one.
+
+    Nor may a cell without quotes begin with a space.
+    """
+    data = np.frombuffer(b"\n" + block + b"\n", dtype=np.uint8)
+    is_border = (data == ord(delimiter)) | (data == ord("\n"))
+    quotes = np.flatnonzero(data == ord('"'))
+    if len(quotes) % 2:
+        return False
+    opening, closing = quotes[::2], quotes[1::2]
+    is_start = is_border[opening - 1]
+    is_end = is_border[closing + 1] | (data[closing + 1] == ord("\r"))
+    is_doubled = opening[1:] == closing[:-1] + 1
+    is_start[1:] |= is_doubled
+    is_end[:-1] |= is_doubled
+    is_space = (data == ord(" ")) & np.concatenate(([False], is_border[:-1]))
+    # neither these spaces may be outside of quotes, nor line ends within
+    n_before = np.searchsorted(quotes, np.flatnonzero(is_space))
+    n_before_ends = np.searchsorted(quotes, np.flatnonzero(data == ord("\n")))
+    return bool(
+        is_start.all()
+        and is_end.all()
+        and (n_before % 2 == 1).all()
+        and (n_before_ends % 2 == 0).all()
+    )
+
+
+def _without_spaces(table: Any) -> Any:
+    """Return a table of text without spaces at the start of cells."""
+    trim = needed("pyarrow.compute", "to read tables").utf8_ltrim
+    for j, name in enumerate(table.column_names):
+        table = table.set_column(j, name, trim(table.column(j), characters=" "))
+    return table
 
 
 def records(lines: Iterable[str], delimiter: str) -> Any:
@@ -331,6 +483,16 @@ def with_point(cells: Iterable[str]) -> list[str]:
         else:
             result.append(cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(number) else cell)
     return result
+
+
+def _column_with_point(column: Any) -> Any:
+    """Return a column of an Arrow table with points for decimal commas, as `with_point` does."""
+    arrow, compute = needed("pyarrow", "to read tables"), needed("pyarrow.compute", "to read them")
+    # other cells that hold a point or a comma need a closer look
+    number = r"\A(?:[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?|[^.,]*)\z"
+    if compute.all(compute.match_substring_regex(column, number)).as_py():
+        return compute.replace_substring(column, ",", ".")
+    return arrow.array(with_point(column.to_pylist()), type=arrow.string())
 
 
 def check_dialect(delimiter: Any, decimal: Any) -> None:
