@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("large",)
+PARTS = ("large", "text")
 
 if __name__ == "__main__":
     main("tables", PARTS)

@@ -15,7 +15,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -95,7 +95,6 @@ class TextSource(Source):
 
     def frames(self) -> Iterator[Frame]:
         """Yield data frames of text."""
-        arrow = needed("pyarrow", "to read tables")
         lines = self._from_start()
         _, n_lines = self._read(lines, 0, 1)  # the column names
         tables: list[Any] = []
@@ -114,22 +113,20 @@ class TextSource(Source):
                     table = block_table(raws, self.columns, self.delimiter)
                     n_refused = n_refused + 1 if table is None else 0
                     n_passed_over = 0
+            n_read = len(raws)
             if table is None:
-                rows, n_read = self._read(chain(raws, lines), n_lines, missing)
-                has_more = len(rows) == missing
-                cells = [arrow.array(c, type=arrow.string()) for c in zip(*rows, strict=True)]
-                table = arrow.table(cells, names=self.columns) if rows else None
-            else:
-                n_read = len(raws)
+                table, n_read = self._rows_table(chain(raws, lines), n_lines, missing)
+                has_more = table.num_rows == missing
             n_lines += n_read
-            if table is not None and table.num_rows:
-                tables.append(table)
-                missing -= table.num_rows
-            if tables and (missing == 0 or not has_more):
+            missing -= table.num_rows
+            tables.append(table)
+            del raws, table  # memory for those who work with the frame
+            if missing == 0 or not has_more:
                 self.bytes_read = self._lines.bytes_read
-                yield self._frame(arrow.concat_tables(tables))
+                frame = self._frame(tables)
                 tables, missing = [], self.chunk_rows
-        self.bytes_read = self._lines.bytes_read
+                if len(frame):
+                    yield frame
 
     def _from_start(self) -> Iterator[bytes]:
         """Return the lines from the first one on; one that names the separator is empty."""
@@ -142,6 +139,14 @@ class TextSource(Source):
             next(lines)
             lines = chain([b"\n"], lines)  # so that lines are counted right
         return lines
+
+    def _rows_table(self, lines: Iterable[bytes], before: int, most: int) -> tuple[Any, int]:
+        """Return rows as an Arrow table, and how many lines they take, as `_read` does."""
+        arrow = needed("pyarrow", "to read tables")
+        rows, n_lines = self._read(lines, before, most)
+        columns = zip(*rows, strict=True) if rows else [()] * len(self.columns)
+        cells = [arrow.array(column, type=arrow.string()) for column in columns]
+        return arrow.table(cells, names=self.columns), n_lines
 
     def _read(self, lines: Iterable[bytes], before: int, most: int) -> tuple[list[list[str]], int]:
         """Return rows, all as wide as the header, and how many lines they take.
@@ -177,7 +182,8 @@ class TextSource(Source):
             ) from error
         return rows, reader.line_num
 
-    def _frame(self, table: Any) -> Frame:
+    def _frame(self, tables: list[Any]) -> Frame:
+        table = needed("pyarrow", "to read tables").concat_tables(tables)
         if self.decimal == ",":
             for j, column in enumerate(table.columns):
                 table = table.set_column(j, self.columns[j], _column_with_point(column))
@@ -210,20 +216,26 @@ class Lines:
         self.where = where
         self.name = name
         self.n_bytes = where.stat().st_size if isinstance(where, Path) else None
-        self.bytes_read = 0
+        self._n_read = 0
+        self._file: IO[bytes] | None = None
         self._has_warned = False
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far, of a compressed file as they are."""
+        return self._n_read if self._file is None else self._file.tell()
 
     def __iter__(self) -> Iterator[bytes]:
         try:
             if not isinstance(self.where, Path):
                 yield from self._plain(self._counted(self.where))
                 return
-            with self.where.open("rb") as file:
+            with self._opened(self.where) as file:
                 if self.where.suffix.lower() != ".gz":
-                    yield from self._plain(self._counted(file))
+                    yield from self._plain(file)
                     return
                 with gzip.open(file) as plain:
-                    yield from self._plain(self._bounded(plain, file))
+                    yield from self._plain(self._bounded(plain))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise TableError(f"{self.name} is cut off or damaged ({error}).") from error
         except UnicodeDecodeError as error:
@@ -231,7 +243,17 @@ class Lines:
         except OSError as error:
             raise TableError(f"{self.name} cannot be read: {error.strerror or error}.") from error
 
-    def _bounded(self, plain: Any, file: IO[bytes]) -> Iterator[bytes]:
+    @contextmanager
+    def _opened(self, path: Path) -> Iterator[IO[bytes]]:
+        with path.open("rb") as file:
+            self._file = file
+            try:
+                yield file
+            finally:
+                if self._file is file:
+                    self._n_read, self._file = file.tell(), None
+
+    def _bounded(self, plain: Any) -> Iterator[bytes]:
         """Yield lines; a small file could hold one that takes all memory."""
         for raw in iter(partial(plain.readline, self.longest_line + 1), b""):
             if len(raw) > self.longest_line:
@@ -239,13 +261,11 @@ class Lines:
                     f"{self.name} has a line of more than {self.longest_line:,} bytes, which no "
                     "table has. Decompress the file and look at it."
                 )
-            self.bytes_read = file.tell()
             yield raw
 
     def _counted(self, stream: Any) -> Iterator[bytes]:
-        self.bytes_read = 0
         for raw in iter(stream.readline, b""):
-            self.bytes_read += len(raw)
+            self._n_read += len(raw)
             yield raw
 
     def _plain(self, raws: Iterator[bytes]) -> Iterator[bytes]:
