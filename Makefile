@@ -125,7 +125,7 @@ bench-ordinary: $(STAMP)  ## ordinary tables with blanks, copies, new categories
 	-@$(PIP) --no-deps --upgrade --target build/raw-tables $(RAW_TABLES)
 	PYTHONPATH=build/raw-tables $(RUN) -m benchmarks.ordinary
 
-bench-tables: $(STAMP)  ## score a table of 1 GB; memory, time, and pandas beside it
+bench-tables: $(STAMP)  ## score a table of 1 GB; memory, time, and pandas beside it; how fast CSV is read
 	$(RUN) -m benchmarks.tables
 
 bench-sequences: $(STAMP)  ## sensor streams: SKAB, robot failures, latency (an hour)
