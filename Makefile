@@ -1,9 +1,12 @@
 # Everything runs in .venv, which is made on first use and renewed when its
 # inputs change. Another interpreter:  PYTHON=python3.12 make test
+# uv installs where it is there; without it, or with  UV= make test , pip does.
 
 PYTHON ?= python3
 RUN := .venv/bin/python
 STAMP := .venv/.stamp
+UV ?= $(shell command -v uv)
+INSTALL := $(PYTHON) supply/install.py --uv '$(UV)'
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 KERNEL := $(wildcard src/ocfuse/*/kernel/*.cpp src/ocfuse/*/kernel/*.hpp)
 CODE := src tests examples docs supply setup.py $(wildcard benchmarks)
@@ -15,12 +18,16 @@ endif
 endif
 
 # An environment belongs to one folder and one Python: a moved or copied one
-# would quietly run the code of the other folder, so it is made anew.
+# would quietly run the code of the other folder, so it is made anew. So is one
+# whose installation was interrupted.
 VERSION := -c 'import sys; print(sys.version.split()[0])'
 ifneq ($(wildcard .venv/.dependencies),)
 ifneq ($(shell cat .venv/.dependencies),$(CURDIR) $(shell $(PYTHON) $(VERSION)))
-FOREIGN := .foreign
+ANEW := .anew
 endif
+endif
+ifneq ($(wildcard .venv/.unfinished),)
+ANEW := .anew
 endif
 
 .PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
@@ -29,7 +36,7 @@ endif
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(STAMP)  ## learn, score, explain and write a report on a small data set (seconds)
+demo: .venv/.kernel  ## learn, score, explain and write a report on a small data set (seconds)
 	@.venv/bin/ocfuse demo
 
 # Processes share the cores: threads of BLAS would only wait for each other, and busily so. One
@@ -173,26 +180,36 @@ clean:  ## remove the environment, builds and caches
 	find src tests examples -name __pycache__ -prune -exec rm -rf {} +
 	find src -name '_native*.so' -delete
 
-# Dependencies first. The mark .unfinished stays behind when an installation is
+# What the demo needs first. The mark .unfinished stays behind when an installation is
 # interrupted, and the next call then starts from an empty environment.
-.PHONY: .foreign
-.venv/.dependencies: pyproject.toml constraints.txt $(FOREIGN)
-	@echo "Installing the dependencies into .venv (once, it may take minutes) ..."
-	@if [ -n "$(FOREIGN)" ] || [ -e .venv/.unfinished ] \
-	    || ! $(RUN) -m pip --version >/dev/null 2>&1; then $(PYTHON) -m venv --clear .venv; fi
+.PHONY: .anew
+.venv/.dependencies: pyproject.toml constraints.txt $(ANEW)
+	@$(INSTALL) environment $(if $(ANEW),--anew)
 	@touch .venv/.unfinished
-	@$(PIP) setuptools pybind11
-	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[bags,dev,distributed,rivals,robots,serve,tool,video]'
+	@$(INSTALL) packages 'what builds the package' setuptools pybind11
+	@OCFUSE_NO_NATIVE=1 $(INSTALL) packages 'what the command needs' --no-build-isolation -e '.[tool]'
 	@rm .venv/.unfinished
 	@echo '$(CURDIR)' "$$($(RUN) $(VERSION))" > $@
 
 # Then the package itself, again whenever a C++ source changes. An old kernel
 # is removed first, so that a build that fails does not go unnoticed.
-$(STAMP): .venv/.dependencies setup.py $(KERNEL)
+.venv/.kernel: .venv/.dependencies setup.py $(KERNEL)
 	@rm -f src/ocfuse/*/_native*.so
-	@$(PIP) --no-build-isolation --no-deps -e .
+	@$(INSTALL) packages 'the package (compiles its kernels)' --no-build-isolation --no-deps -e .
 	@touch $@
 	@-$(RUN) -c 'import ocfuse; ocfuse.show_versions()'
+
+# Then what tests, checks and benchmarks need, into the same environment. Never at the same
+# time: both install the package.
+.venv/.everything: .venv/.dependencies | .venv/.kernel
+	@touch .venv/.unfinished
+	@OCFUSE_NO_NATIVE=1 $(INSTALL) packages 'what tests and benchmarks need (minutes)' --no-build-isolation \
+	    -e '.[bags,dev,distributed,plot,rivals,robots,serve,tool,video]' pip
+	@rm .venv/.unfinished
+	@touch $@
+
+$(STAMP): .venv/.everything .venv/.kernel
+	@touch $@
 
 .venv-oldest/.stamp: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv --clear .venv-oldest
@@ -200,10 +217,10 @@ $(STAMP): .venv/.dependencies setup.py $(KERNEL)
 	@$(OLDEST) -m pip install --quiet --disable-pip-version-check -r .venv-oldest/requirements.txt
 	@touch $@
 
-.venv/.torch: .venv/.dependencies
-	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[rivals-torch]'
+.venv/.torch: .venv/.everything
+	@OCFUSE_NO_NATIVE=1 $(INSTALL) packages torch --no-build-isolation -e '.[rivals-torch]'
 	@touch $@
 
-.venv/.docs: .venv/.dependencies
-	@OCFUSE_NO_NATIVE=1 $(PIP) --no-build-isolation -e '.[docs]'
+.venv/.docs: .venv/.everything
+	@OCFUSE_NO_NATIVE=1 $(INSTALL) packages 'what the documentation needs' --no-build-isolation -e '.[docs]'
 	@touch $@

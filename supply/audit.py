@@ -29,7 +29,7 @@ PERMISSIVE = re.compile(
     re.IGNORECASE,
 )
 #: Extras that a user installs; the others are for developers.
-FOR_USERS = ("tool", "video", "bags", "robots", "distributed", "serve")
+FOR_USERS = ("tool", "plot", "video", "bags", "robots", "distributed", "serve")
 #: Files with the text of a licence, and letters of them that name it.
 LICENCE_FILE, NAMED = re.compile(r"(LICEN[CS]E|COPYING)", re.IGNORECASE), 300
 #: What pip-audit says when nobody answers.
@@ -54,7 +54,7 @@ def main(pip_audit: str = "pip-audit") -> None:
     checks = {
         "pins": check_pins({name: dist.version for name, dist in installed.items()}, pins()),
         "conflicts": check_conflicts(),
-        "licences": check_licences(for_users()),
+        "licences": check_licences(brought_by(*FOR_USERS)),
         "files": check_files(installed.values()),
         "advisories": check_advisories(pip_audit),
     }
@@ -99,11 +99,11 @@ def check_conflicts() -> Iterator[str]:
             yield f"{dist.name} {dist.version} needs Python {wanted}, this is {here}"
 
 
-def for_users() -> dict[str, Distribution]:
-    """Return what comes with the package and the extras for users, with all that it needs."""
+def brought_by(*chosen: str) -> dict[str, Distribution]:
+    """Return what comes with the package and some of its extras, with all that it needs."""
     about = project()
     extras = about["optional-dependencies"]
-    lines = [*about["dependencies"], *(line for extra in FOR_USERS for line in extras[extra])]
+    lines = [*about["dependencies"], *(line for extra in chosen for line in extras[extra])]
     waiting = [Requirement(line) for line in lines]
     found: dict[str, Distribution] = {}
     while waiting:
@@ -114,8 +114,8 @@ def for_users() -> dict[str, Distribution]:
         dist = found[name] = distribution(name)
         for line in dist.requires or ():
             need = Requirement(line)
-            chosen = ({"extra": extra} for extra in ("", *wanted.extras))
-            if need.marker is None or any(need.marker.evaluate(one) for one in chosen):
+            at_hand = ({"extra": extra} for extra in ("", *wanted.extras))
+            if need.marker is None or any(need.marker.evaluate(one) for one in at_hand):
                 waiting.append(need)
     return found
 

@@ -120,7 +120,7 @@ def test_missing_matplotlib_names_the_extra(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(packages.importlib, "import_module", refuse)
-    with pytest.raises(MissingPackageError, match=r"matplotlib .* pip install 'ocfuse\[tool\]'"):
+    with pytest.raises(MissingPackageError, match=r"matplotlib .* pip install 'ocfuse\[plot\]'"):
         plot.scores([1.0])
 
 

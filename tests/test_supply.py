@@ -67,10 +67,19 @@ def test_pins_and_installation_are_compared(capsys):
 
 
 def test_everything_that_runs_is_pinned_and_free():
-    found = audit.for_users()
+    found = audit.brought_by(*audit.FOR_USERS)
     assert {"numpy", "scikit-learn", "pandas"} <= set(found)
     assert not set(found) - set(pins())
     assert list(audit.check_licences(found)) == []
+
+
+def test_the_command_brings_little():
+    """What `make demo` installs: a package here is one more to wait for in the first minute."""
+    found = audit.brought_by("tool")
+    assert {"numpy", "scikit-learn", "pandas", "typer"} <= set(found)
+    assert len(found) <= 47  # and pip, setuptools, and ocfuse itself
+    assert not {"matplotlib", "pybullet", "torch", "dask", "fastapi"} & set(found)
+    assert set(audit.brought_by("plot")) - set(found) >= {"matplotlib"}
 
 
 class Made:

@@ -1,4 +1,4 @@
-"""Pictures for notebooks and papers, drawn by matplotlib.
+"""Pictures for notebooks and papers, drawn by matplotlib (extra `plot`).
 
 Every function draws plain data on the axes given, or on new ones, and returns
 them: size, titles and saving are up to you.
@@ -228,7 +228,7 @@ def critical_difference(
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    pyplot = needed("matplotlib.pyplot", "to draw")
+    pyplot = needed("matplotlib.pyplot", "to draw", "plot")
     return pyplot.subplots(layout="constrained")[1]
 
 

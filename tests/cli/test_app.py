@@ -35,6 +35,13 @@ def test_version():
     assert (result.exit_code, result.stdout) == (0, f"ocfuse {ocfuse.__version__}\n")
 
 
+def test_the_package_runs_as_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "ocfuse", "--version"], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == (f"ocfuse {ocfuse.__version__}\n", "")
+
+
 def test_help_names_the_groups():
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0

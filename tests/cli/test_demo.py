@@ -51,6 +51,15 @@ def test_files(folder):
     assert page.lstrip().lower().startswith("<!doctype html>")
 
 
+def test_the_first_line_comes_before_the_work(monkeypatch, tmp_path, capsys):
+    def stop(seed):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ocfuse.cli.demo._tables", stop)
+    assert invoke("demo", "-o", tmp_path) == 130
+    assert capsys.readouterr().out.startswith(f"ocfuse {ocfuse.__version__}: the story")
+
+
 def test_the_story(story):
     for expected in ("Learned what is normal from 250", "anomaly: score", "report.html"):
         assert expected in story

@@ -73,3 +73,4 @@ def test_the_detector_is_imported_without_what_it_learns_by():
     assert "sklearn.base" in modules
     assert not FOR_LEARNING & modules
     assert not {"matplotlib", "skops", "ocfuse.tables", "ocfuse.vision"} & modules
+    assert not {"ocfuse.persistence", "ocfuse.report", "ocfuse.ensemble.report"} & modules

@@ -33,12 +33,14 @@ def demo_command(
     config: Config = None,
 ) -> None:
     """Learn from normal rows, raise alarms on new ones, say why, and write a report."""
+    if out.exists() and not out.is_dir():
+        raise typer.BadParameter(f"{out} is a file. Give the name of a folder.")
+    if not (json or quiet):  # at once: what follows takes seconds, and its import a few, too
+        print_line(f"ocfuse {__version__}: the story on scikit-learn's breast cancer measurements")
     from ocfuse.ensemble import FusedDetector  # noqa: PLC0415
     from ocfuse.system.files import write_atomically  # noqa: PLC0415
     from ocfuse.tables import TableDetector  # noqa: PLC0415
 
-    if out.exists() and not out.is_dir():
-        raise typer.BadParameter(f"{out} is a file. Give the name of a folder.")
     out.mkdir(parents=True, exist_ok=True)
     normal, new, labelled = _tables(seed)
     is_normal = (labelled.set_index("id")["diagnosis"].loc[new["id"]] == "benign").to_numpy()
@@ -107,8 +109,7 @@ def _facts(scores: "pd.DataFrame", is_normal: Any) -> dict[str, Any]:
 
 def _print_story(facts: dict[str, Any], why: str, out: Path) -> None:
     print_line(
-        f"ocfuse {__version__}: the story on scikit-learn's breast cancer measurements\n\n"
-        f"Learned what is normal from {facts['learned']} benign samples: {facts['members']} "
+        f"\nLearned what is normal from {facts['learned']} benign samples: {facts['members']} "
         f"members and their fusion, {facts['seconds']:.1f} s.\n"
         f"Scored {facts['new']} new samples: {facts['alarms']} alarms. By the diagnosis, which "
         f"nobody learned from,\nthey are {facts['found']:.1%} of the {facts['anomalies']} "

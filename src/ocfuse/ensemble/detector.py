@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +20,20 @@ from ocfuse.ensemble.adapt import adapted_fusion, require_adaptable
 from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
 from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
-from ocfuse.ensemble.report import explanation, report_data
 from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
 from ocfuse.groups import check_groups
-from ocfuse.persistence import save
-from ocfuse.report import Report, make_report
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
 from ocfuse.system.cache import caching
+from ocfuse.system.packages import slow
 from ocfuse.system.progress import current_progress
 from ocfuse.tuning.search import Search, make_search
 from ocfuse.validation import ANOMALY, NORMAL, check_training_labels
+
+if TYPE_CHECKING:
+    from ocfuse.report import Report
 
 
 class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -562,7 +563,10 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         Explanation
             One entry per row.
         """
-        return explanation(self, self._trace(X, context))
+        found: Explanation = slow("ocfuse.ensemble.report").explanation(
+            self, self._trace(X, context)
+        )
+        return found
 
     def report(
         self,
@@ -576,7 +580,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         card: Mapping[str, str] | None = None,
         context: Any = None,
         trace: Trace | None = None,
-    ) -> Report:
+    ) -> "Report":
         """Show the alarms of some rows, and why they were raised, as one HTML page.
 
         Parameters
@@ -607,7 +611,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         Report
             The page: ``detector.report(X).save("report.html")``.
         """
-        data = report_data(
+        data = slow("ocfuse.ensemble.report").report_data(
             self,
             X,
             y,
@@ -619,12 +623,14 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             context=context,
             trace=trace,
         )
-        return make_report(data)
+        page: Report = slow("ocfuse.report").make_report(data)
+        return page
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the detector to one file that `ocfuse.load` reads."""
         check_is_fitted(self)
-        return save(self, path)
+        written: Path = slow("ocfuse.persistence").save(self, path)
+        return written
 
     def _trace(self, X: Any, context: Any) -> Trace:
         """Return what every step of the chain makes of rows."""

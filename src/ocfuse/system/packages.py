@@ -33,11 +33,11 @@ def needed(package: str, purpose: str, extra: str = "tool") -> Any:
 
 
 def slow(package: str) -> Any:
-    """Return a package that is always there, but takes so long to import that few should pay.
+    """Return a module that is always there, but takes so long to import that few should pay.
 
     Members and fusions learn by trees, solvers and distributions of scikit-learn and SciPy that
     scoring does without: with them, `ocfuse score` of a few rows would take half as long again.
     One data set needs scikit-learn; with it, a command that lists data sets would take
-    five times as long.
+    five times as long. A detector that is neither saved nor explained needs no files and pages.
     """
     return importlib.import_module(package)
