@@ -30,7 +30,7 @@ ifneq ($(wildcard .venv/.unfinished),)
 ANEW := .anew
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist audit check-native bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -115,6 +115,10 @@ check-native: $(STAMP)  ## run the kernel's tests under address and undefined-be
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized \
 	    $(RUN) -m pytest -q tests/solvers/test_native.py tests/kernels tests/nearest
+
+# Downloads what the demo needs once more for each of pip and uv.
+bench-first: $(STAMP)  ## the first minute: make demo in a fresh clone, kernels, imports (minutes)
+	$(RUN) -m benchmarks.first
 
 bench-solvers: $(STAMP)  ## time the solvers
 	$(RUN) -m benchmarks.solvers

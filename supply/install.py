@@ -78,7 +78,7 @@ def run(command: list[str], words: str) -> int:
 def state(said: list[str]) -> str:
     """Return how many packages there are, and what the installer said last."""
     count = len(list(VENV.glob("lib/python*/site-packages/*.dist-info")))
-    last = " ".join(said[-1].split()) if said else ""
+    last = " ".join(said[-1].split()) if said else "Looking for versions"
     return f"{count} packages so far. {last[:WIDTH]}"
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from typing import Any
 
 COMMAND = ("-c", "from ocfuse.cli import main; main()")
 
@@ -23,10 +24,10 @@ def ocfuse(*arguments: object) -> Cost:
     return python(*COMMAND, *arguments, "--quiet")
 
 
-def python(*arguments: object) -> Cost:
-    """Run a Python of its own, to its end."""
+def python(*arguments: object, **options: Any) -> Cost:
+    """Run a Python of its own, to its end; options are those of `Popen`."""
     begin = time.perf_counter()
-    process = subprocess.Popen([sys.executable, *map(str, arguments)])
+    process = subprocess.Popen([sys.executable, *map(str, arguments)], **options)
     # the usage of this one process, where `getrusage` has the most of all there were
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -1,0 +1,1 @@
+"""The first minute: what a new user waits for."""
