@@ -156,22 +156,28 @@ def test_the_first_bad_file_is_named_and_leaves_nothing(client, model, poisoned,
 
 
 class Scripted:
-    """Work whose results come in the order of a script; the first file is bad."""
+    """Tasks whose results come in the order of a script; the first file is bad."""
+
+    client = SimpleNamespace(nthreads=lambda: {"a": 1, "b": 1})
 
     def __init__(self, script):
-        self.script, self.under_way, self.begun = iter(script), {}, []
-        self.is_taken_back = False
+        self.script, self.begun = iter(script), []
 
-    def begin(self, order):
-        self.begun.append(order)
-        self.under_way[order] = order
+    def shared(self, model):
+        return model
+
+    def begin(self, function, model, order):
+        self.begun.append(order.piece.name)
+        return order.piece.name
 
     def next_done(self):
-        order = self.under_way.pop(next(self.script))
-        return order, ValueError("bad") if order == 0 else "done"
+        return next(self.script)
 
-    def cancel(self):
-        self.is_taken_back = bool(self.under_way)
+    def result(self, future, name):
+        assert future == name
+        if name == 0:
+            raise ValueError("bad")
+        return "done"
 
 
 @pytest.mark.parametrize(
@@ -181,16 +187,13 @@ class Scripted:
         ([3, 1, 0, 5, 4, 2], 6),
     ],
 )
-def test_after_a_bad_file_those_under_way_are_finished_and_none_is_begun(
-    monkeypatch, script, begun
-):
-    work = Scripted(script)
-    monkeypatch.setattr(scoring, "Work", lambda client, model: work)
-    client = SimpleNamespace(nthreads=lambda: {"a": 1, "b": 1})
-    results = list(scoring._carried_out(client, None, list(range(10)), False))
-    assert [order for order, _ in results] == script
-    assert work.begun == list(range(begun))
-    assert not work.is_taken_back
+def test_after_a_bad_file_those_under_way_are_finished_and_none_is_begun(script, begun):
+    tasks = Scripted(script)
+    orders = [SimpleNamespace(piece=SimpleNamespace(name=i)) for i in range(10)]
+    results = list(scoring._carried_out(tasks, None, orders, False))
+    assert [order.piece.name for order, _ in results] == script
+    assert tasks.begun == list(range(begun))
+    assert isinstance({order.piece.name: r for order, r in results}[0], ValueError)
 
 
 @pytest.mark.parametrize(("bad", "done"), [([0, *range(4, 10)], [1, 2, 3]), (range(4), [])])

@@ -4,6 +4,7 @@ import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from itertools import chain, islice, takewhile
 from typing import Any, Literal, TypeAlias
 
@@ -48,6 +49,11 @@ FoldOutcome: TypeAlias = tuple[str, IntArray, FloatArray, Exception | None]
 Stage: TypeAlias = Literal["fit", "out-of-fold scores"]
 #: Stage, member, what came of it, and the error that there is instead.
 Step: TypeAlias = tuple[Stage, str, Any, Exception | None]
+
+#: A function and its arguments.
+Call: TypeAlias = tuple[Any, ...]
+_run: ContextVar[Callable[[Iterable[Call]], Iterator[Any]] | None]
+_run = ContextVar("run", default=None)
 
 #: Distances held at once while rows are scored.
 MOST_DISTANCES = 8_000_000
@@ -270,13 +276,12 @@ class Training:
     ) -> AbstractContextManager[Any]:
         """Return what members elsewhere have learned, then the scores of every fold."""
         folded = [(name, member) for name, member in members if name not in closed]
-        learned = (delayed(_learned_apart)(core, self._X, part, closed) for part in parts)
+        learned = ((_learned_apart, core, self._X, part, closed) for part in parts)
         scored = (
-            delayed(_score_fold)(core, self._X, fold, self._ledger.alive(folded))
+            (_score_fold, core, self._X, fold, self._ledger.alive(folded))
             for fold in (core.folds() if folded else ())
         )
-        run = Parallel(n_jobs=jobs_apart(), return_as="generator")
-        return _results(run, chain(learned, scored))
+        return results_of(chain(learned, scored), n_jobs=jobs_apart())
 
     def _take_step(self, core: Core, step: Step) -> None:
         """Note a fitted member, or its scores in closed form."""
@@ -309,9 +314,8 @@ class Training:
 
     def _run_others(self, members: Members, n_jobs: int | None) -> None:
         """Fit and score members that know no Gram, each on its own."""
-        run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        calls = (delayed(_outcome)(member.fit, self._X) for _, member in members)
-        with _results(run, calls) as fits:
+        calls: Iterable[Call] = ((_outcome, member.fit, self._X) for _, member in members)
+        with results_of(calls, n_jobs=n_jobs, prefer="threads") as fits:
             for (name, _), (member, error) in zip(members, fits, strict=True):
                 with self._ledger.attempt("fit", name):
                     _raise(error)
@@ -329,10 +333,10 @@ class Training:
             for train, test in self._folds()
         ]
         calls = (
-            delayed(_outcome)(_fit_and_score, member, self._X, train, test)
+            (_outcome, _fit_and_score, member, self._X, train, test)
             for _, member, train, test in tasks
         )
-        with _results(run, calls) as results:
+        with results_of(calls, n_jobs=n_jobs, prefer="threads") as results:
             for (name, _, _, test), (scores, error) in zip(tasks, results, strict=True):
                 self._take_fold([(name, test, scores, error)])
 
@@ -437,13 +441,33 @@ def _outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, Exception |
 
 
 @contextmanager
-def _results(run: Parallel, calls: Iterable[Any]) -> Iterator[Any]:
-    """Run calls; after an error begin no further one, and wait for those that run.
+def running_tasks(run: Callable[[Iterable[Call]], Iterator[Any]]) -> Iterator[None]:
+    """Let `run` carry out the tasks of a fit inside, instead of joblib.
 
-    Left alone, joblib would warn of results that nobody takes.
+    It is given calls and yields their results in order. What calls share is one object.
     """
+    token = _run.set(run)
+    try:
+        yield
+    finally:
+        _run.reset(token)
+
+
+@contextmanager
+def results_of(calls: Iterable[Call], **options: Any) -> Iterator[Iterator[Any]]:
+    """Yield the results of calls, which joblib runs with these options, if nobody else does.
+
+    After an error no further call begins, and those that run are waited for: left alone, joblib
+    would warn of results that nobody takes.
+    """
+    run = _run.get()
+    if run is not None:
+        yield run(calls)
+        return
     is_over = False
-    results = run(takewhile(lambda _: not is_over, calls))
+    begun = takewhile(lambda _: not is_over, calls)
+    parallel = Parallel(return_as="generator", **options)
+    results = parallel(delayed(function)(*args) for function, *args in begun)
     try:
         yield results
     except Exception:
@@ -467,7 +491,8 @@ def jobs_apart() -> int | None:
     One after another they find what those before have left. Only where joblib is told to work
     in other processes, or on other machines, each goes by itself.
     """
-    return 1 if getattr(get_active_backend()[0], "supports_sharedmem", False) else None
+    is_here = getattr(get_active_backend()[0], "supports_sharedmem", False)
+    return 1 if is_here and _run.get() is None else None
 
 
 def families(members: Members) -> list[Members]:

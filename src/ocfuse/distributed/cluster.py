@@ -1,26 +1,30 @@
-"""The Dask cluster that does the work, and the joblib backend on it."""
+"""The Dask cluster that does the work, and the tasks it is given."""
 
 import asyncio
 import concurrent.futures
 import logging
 import os
 import socket
-import threading
 import time
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from joblib import parallel_config
-from joblib._dask import Batch, DaskDistributedBackend, is_weakrefable
+from sklearn import config_context, get_config
 
 from ocfuse import __version__
+from ocfuse.detectors.training import Call
 from ocfuse.exceptions import ClusterError, InvalidInputError
 from ocfuse.system.packages import needed
 
-#: `distributed.Client`; the package itself is imported only when a cluster is met.
+#: `distributed.Client` and `Future`; the package is imported only when a cluster is met.
 Client: TypeAlias = Any
+Future: TypeAlias = Any
 
 #: Seconds to wait for the scheduler, and for a first worker.
 PATIENCE = 20
@@ -130,77 +134,123 @@ def _silent(logger: str) -> Iterator[None]:
 
 
 @contextmanager
-def guarded(client: Client, advice: str) -> Iterator[None]:
-    """Raise an error inside, with advice, if the scheduler is lost or no worker is left."""
-    watch = ClusterWatch(client)
+def working(client: Client, advice: str) -> Iterator["Tasks"]:
+    """Yield the tasks of one call, and cancel those that are not done when it ends.
+
+    If the scheduler is lost or no worker is left, an error ends with the advice.
+    """
+    tasks = Tasks(client, advice)
     try:
-        yield
+        yield tasks
     except (Exception, *LOST) as error:
-        watch.end()
-        if watch.is_deserted:
-            raise ClusterError(
-                f"There has been no worker for {DESERTED:g} seconds. {advice}"
-            ) from error
         if isinstance(error, LOST) or client.status != "running":
             raise ClusterError(
                 f"The scheduler is gone, or has forgotten what was asked of it. {advice}"
             ) from error
         raise
     finally:
-        watch.end()
+        if client.status == "running":
+            client.cancel(list(tasks.pending))
 
 
-class ClusterWatch:
-    """Look now and then whether somebody works; otherwise cancel what was asked for.
+class Tasks:
+    """Functions that workers call. Dask gives the tasks of a worker that ends to others.
 
-    Dask itself waits for ever: workers may come.
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    advice : str
+        What to do if it is lost.
     """
 
-    def __init__(self, client: Client) -> None:
-        self.is_deserted = False  # whether there were no workers for too long
-        self._client = client
-        self._others = set(client.futures)
-        self._over = threading.Event()
-        threading.Thread(target=self._look, daemon=True).start()
+    def __init__(self, client: Client, advice: str) -> None:
+        self.client = client
+        self.pending: set[Future] = set()
+        self._advice = advice
+        self._done: SimpleQueue[Future] = SimpleQueue()
 
-    def end(self) -> None:
-        """Stop looking."""
-        self._over.set()
+    def begin(self, function: Callable[..., Any], *args: Any) -> Future:
+        """Let a worker call a function; return the future."""
+        future = self._submitted(_called, get_config(), function, *args)
+        self.pending.add(future)
+        future.add_done_callback(self._done.put)
+        return future
 
-    def _look(self) -> None:
+    def shared(self, argument: Any) -> Future:
+        """Send what several tasks need to the scheduler, once; return what stands for it.
+
+        It is the result of a task, which Dask repeats if the worker that holds it ends. What is
+        scattered would be lost.
+        """
+        return self._submitted(_same, argument)
+
+    def next_done(self) -> Future:
+        """Wait for a task that is done, well or not; raise an error if nobody works.
+
+        Dask itself waits for ever: workers may come.
+        """
         seen = time.monotonic()
-        while not self._over.wait(min(2.0, DESERTED / 4)):
-            # Dask cancels by itself if it cannot answer.
-            with suppress(Exception):
-                seen = time.monotonic() if self._client.ncores() else seen
-                if time.monotonic() - seen > DESERTED and not self._over.is_set():
-                    self.is_deserted = True
-                    make = dask("distributed").Future
-                    ours = [key for key in list(self._client.futures) if key not in self._others]
-                    self._client.cancel([make(key, self._client) for key in ours])
+        while True:
+            try:
+                future = self._done.get(timeout=min(2.0, DESERTED / 4))
+            except Empty:
+                with suppress(OSError):  # if the scheduler is gone, Dask cancels the tasks
+                    seen = time.monotonic() if self.client.nthreads() else seen
+                if time.monotonic() - seen > DESERTED:
+                    raise ClusterError(
+                        f"There has been no worker for {DESERTED:g} seconds. {self._advice}"
+                    ) from None
+            else:
+                self.pending.discard(future)
+                return future
 
+    def result(self, future: Future, name: str) -> Any:
+        """Return the result of a task that is done, or raise its error; `name` is for that."""
+        try:
+            return future.result()
+        except dask("distributed").KilledWorker as error:
+            raise KillerError(
+                f"{name} ended every worker that took it up, perhaps for want of memory. "
+                f"Give workers more memory, or leave it out. ({error})"
+            ) from error
 
-@contextmanager
-def naming_killers(name: str) -> Iterator[None]:
-    """Name the piece of work that ended one worker after another."""
-    try:
-        yield
-    except dask("distributed").KilledWorker as error:
-        raise KillerError(
-            f"{name} ended every worker that took it up, perhaps for want of memory. "
-            f"Give workers more memory, or leave it out. ({error})"
-        ) from error
+    def results(self, calls: Iterable[Call], names: Iterable[str]) -> Iterator[Any]:
+        """Yield the results of calls in their order; an argument of several is sent once."""
+        calls = list(calls)
+        n_uses = Counter(id(argument) for _, *args in calls for argument in args)
+        sent: dict[int, Future] = {}
+        futures: deque[Future] = deque()
+        for function, *args in calls:
+            for argument in args:
+                if n_uses[id(argument)] > 1 and id(argument) not in sent:
+                    sent[id(argument)] = self.shared(argument)
+            given = [sent.get(id(argument), argument) for argument in args]
+            futures.append(self.begin(function, *given))
+        for name in islice(names, len(futures)):
+            future = futures.popleft()  # Dask keeps a result as long as there is a future of it
+            while future in self.pending:
+                self.next_done()
+            yield self.result(future, name)
+
+    def _submitted(self, *call: Any) -> Future:
+        large = {"distributed.admin.large-graph-warning-threshold": "10GB"}  # a model, a sample
+        with dask("dask").config.set(large):
+            return self.client.submit(*call, pure=False)
 
 
 class KillerError(ClusterError):
     """Name the work that ends workers."""
 
 
-@contextmanager
-def large_messages() -> Iterator[None]:
-    """Send what is large to the scheduler without a warning: a model, or a sample, once."""
-    with dask("dask").config.set({"distributed.admin.large-graph-warning-threshold": "10GB"}):
-        yield
+def _called(config: dict[str, Any], function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function on a worker: with the settings of the client, and nothing beside it."""
+    with config_context(**config), parallel_config(backend="sequential"):
+        return function(*args)
+
+
+def _same(argument: Any) -> Any:
+    return argument
 
 
 def _require_same_version(client: Client) -> None:
@@ -217,65 +267,3 @@ def _require_same_version(client: Client) -> None:
 
 def _version() -> str:
     return __version__
-
-
-class SteadyBackend(DaskDistributedBackend):  # type: ignore[misc]
-    """Dask as a backend of joblib, which a worker that ends does not upset.
-
-    joblib scatters large arguments: they live on some worker, and end with it. Here they are
-    results of a task, which the scheduler has done again elsewhere. Inside a task nothing is
-    distributed further.
-    """
-
-    def __init__(self, client: Client) -> None:
-        super().__init__(client=client)
-        self._dumps = dask("distributed.protocol.pickle").dumps
-
-    async def _collect(self) -> None:
-        # joblib hands over no error of Dask itself, and waits for ever.
-        while self._continue:
-            async for future, result in self.waiting_futures:
-                outcome = result[1] if future.status == "error" else result
-                self._results.pop(future).set_result(outcome)
-                self._callbacks.pop(future)(outcome)
-            await asyncio.sleep(0.01)
-
-    def retrieve_result_callback(self, out: Any) -> Any:
-        """Return the results of a task, or raise its error."""
-        with naming_killers("A task of the fit"):
-            return super().retrieve_result_callback(out)
-
-    async def _to_func_args(self, func: Any) -> tuple[Any, list[Any]]:
-        tasks = [
-            (f, [self._sent(a) for a in args], {k: self._sent(a) for k, a in more.items()})
-            for f, args, more in func.items
-        ]
-        return AloneBatch(tasks), tasks
-
-    def _sent(self, argument: Any) -> Any:
-        """Return an argument, or what stands for a large one."""
-        if not is_weakrefable(argument):
-            return argument
-        try:
-            return self.call_data_futures[argument]
-        except KeyError:
-            # Large ones are sent once. Dask's own guess of the size does not look into objects.
-            if len(self._dumps(argument)) < 100_000:
-                return argument
-        future = self.client.submit(same, argument, pure=False)
-        self.call_data_futures[argument] = future
-        return future
-
-
-class AloneBatch(Batch):  # type: ignore[misc]
-    """Some calls, one after another on one worker."""
-
-    def __call__(self, tasks: Any = None) -> list[Any]:
-        """Return the results."""
-        with parallel_config(backend="sequential"):
-            return [function(*args, **more) for function, args, more in tasks]
-
-
-def same(argument: Any) -> Any:
-    """Return what was given: as a result of a task, Dask can have it again."""
-    return argument

@@ -1,10 +1,10 @@
 """Learn from more rows than one machine holds."""
 
+from itertools import repeat
 from typing import Any
 
-from joblib import parallel_config
-
-from ocfuse.distributed.cluster import Client, SteadyBackend, guarded, large_messages
+from ocfuse.detectors.training import running_tasks
+from ocfuse.distributed.cluster import Client, working
 from ocfuse.distributed.sampling import START_AGAIN, sample
 from ocfuse.exceptions import InvalidTypeError
 from ocfuse.system.threads import few_threads
@@ -56,9 +56,8 @@ def fit(
         ignore=ignored,
     )
     with (
-        guarded(client, START_AGAIN),
-        large_messages(),
-        parallel_config(backend=SteadyBackend(client)),
+        working(client, START_AGAIN) as tasks,
+        running_tasks(lambda calls: tasks.results(calls, repeat("A task of the fit"))),
         few_threads(0),  # as the workers: last bits, and what is solved for, depend on threads
     ):
         return model.fit(table)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.distributed.cluster import Client, guarded, large_messages, naming_killers, same
+from ocfuse.distributed.cluster import Client, Tasks, working
 from ocfuse.distributed.parquet import Piece, pieces_of, unread_in
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, TableError
 from ocfuse.tables.cells import is_number_type, is_time_type, texts
@@ -246,15 +246,15 @@ def sample(
     if not isinstance(n, int | np.integer) or n < 2:
         raise InvalidInputError(f"n must be a whole number of rows, at least 2. Got n={n!r}.")
     question = Question(seed, group, label, tuple(ignore))
-    with guarded(client, START_AGAIN):
-        parts, starts = _parts(data, client)
+    with working(client, START_AGAIN) as tasks:
+        parts, starts = _parts(data, tasks)
         known = RowSurvey()
-        for found in _everywhere(client, _survey_part, parts, starts, question):
+        for found in _everywhere(tasks, _survey_part, parts, starts, question):
             known.add(found)
         if not known.n_rows:
             raise TableError("The table has no rows.")
         plan = make_plan(known, question, n)
-        fetched = _everywhere(client, _fetch_part, parts, starts, plan)
+        fetched = _everywhere(tasks, _fetch_part, parts, starts, plan)
         return plan.cut(pandas().concat([frame for frame in fetched if frame is not None]))
 
 
@@ -287,11 +287,11 @@ def _level(sizes: list[int], n: int) -> int:
     return sizes[-1] if sizes else 0
 
 
-def _parts(data: Any, client: Client) -> tuple[list[Any], list[int]]:
+def _parts(data: Any, tasks: Tasks) -> tuple[list[Any], list[int]]:
     """Return files, or partitions not computed yet, and the number of the first row of each."""
     if hasattr(data, "to_delayed") and hasattr(data, "columns"):
         parts = data.to_delayed()
-        sizes = [len(part) for part in _everywhere(client, _index_of, parts, [0] * len(parts))]
+        sizes = list(_everywhere(tasks, _n_rows, parts, range(len(parts))))
         return parts, np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int).tolist()
     if not isinstance(data, str | os.PathLike):
         raise InvalidTypeError(
@@ -308,25 +308,19 @@ def _parts(data: Any, client: Client) -> tuple[list[Any], list[int]]:
 
 
 def _everywhere(
-    client: Client, function: Callable[..., Any], parts: list[Any], starts: list[int], *args: Any
+    tasks: Tasks, function: Callable[..., Any], parts: list[Any], starts: Iterable[int], *args: Any
 ) -> Iterator[Any]:
     """Yield what a function returns of every part, in the order of the parts."""
-    # As results of a task, unlike scattered ones, they survive the worker that holds them.
-    with large_messages():
-        shared = [client.submit(same, argument, pure=False) for argument in args]
-    futures = []
+    calls, names = [], []
     for part, start in zip(parts, starts, strict=True):
-        there = part if isinstance(part, Piece) else client.compute(part)
-        futures.append(client.submit(function, there, start, *shared, pure=False))
-    for part, future in zip(parts, futures, strict=True):
-        name = part.name if isinstance(part, Piece) else f"partition {part.key}"
-        with naming_killers(name):
-            result = future.result()
-        yield result
+        is_file = isinstance(part, Piece)
+        calls.append((function, part if is_file else tasks.client.compute(part), start, *args))
+        names.append(part.name if is_file else f"partition {part.key}")
+    return tasks.results(calls, names)
 
 
-def _index_of(part: Any, start: int) -> range:
-    return range(start, start + len(part))
+def _n_rows(part: Any, start: int) -> int:
+    return len(part)
 
 
 def _survey_part(part: Any, start: int, question: Question) -> RowSurvey:

@@ -5,8 +5,7 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,16 +14,7 @@ from typing import Any
 import joblib
 from sklearn.utils.validation import check_is_fitted
 
-from ocfuse.distributed.cluster import (
-    LOST,
-    Client,
-    KillerError,
-    dask,
-    guarded,
-    large_messages,
-    naming_killers,
-    same,
-)
+from ocfuse.distributed.cluster import LOST, Client, Future, KillerError, Tasks, dask, working
 from ocfuse.distributed.parquet import Piece, at_desk, desk_in, pieces_of, unread_in
 from ocfuse.exceptions import (
     FolderInUseError,
@@ -190,11 +180,8 @@ def score(
             "Files of scores that are there are complete, and the same call goes on with the "
             "others."
         )
-        with (
-            guarded(client, advice),
-            closing(_carried_out(client, model, left, keep_going)) as results,
-        ):
-            for done, result in results:
+        with working(client, advice) as tasks:
+            for done, result in _carried_out(tasks, model, left, keep_going):
                 _note(outcome, done, result)
                 show(outcome.files + len(outcome.failed), len(pieces))
     if outcome.failed and not (keep_going and outcome.files):
@@ -280,70 +267,49 @@ def _left_over(folder: Path, pieces: list[Piece]) -> list[Warning]:
 
 
 def _carried_out(
-    client: Client, model: TableDetector, orders: list[Order], keep_going: bool
-) -> Generator[tuple[Order, Any], None, None]:
+    tasks: Tasks, model: TableDetector, orders: list[Order], keep_going: bool
+) -> Iterator[tuple[Order, Any]]:
     """Yield every order with its counts and warnings, or an error, as they come."""
-    work = Work(client, model)
+    shared = tasks.shared(model)
+    under_way: dict[Future, Order] = {}
     # two files at hand for each worker: it need not wait for the next
-    at_once = 2 * max(1, sum(client.nthreads().values()))
+    at_once = 2 * max(1, sum(tasks.client.nthreads().values()))
     waiting = deque(orders)
     # A worker that ends takes with it whatever it has at hand: who is to blame is seen when
     # each of them is tried again alone.
     suspects: deque[Order] = deque()
     is_stopped = False
+
+    def begin(order: Order) -> None:
+        under_way[tasks.begin(score_piece, shared, order)] = order
+
+    while True:
+        if not is_stopped and suspects and not under_way:
+            begin(suspects[0])
+        while not is_stopped and not suspects and waiting and len(under_way) < at_once:
+            begin(waiting.popleft())
+        if not under_way:
+            return
+        future = tasks.next_done()
+        order = under_way.pop(future)
+        result = _outcome(tasks, future, order)
+        if isinstance(result, KillerError) and order not in suspects:
+            suspects.append(order)
+            continue
+        if suspects and order is suspects[0]:
+            suspects.popleft()
+        is_stopped |= isinstance(result, Exception) and not keep_going
+        yield order, result
+
+
+def _outcome(tasks: Tasks, future: Future, order: Order) -> Any:
+    """Return the result of a task, or its error."""
     try:
-        while True:
-            if not is_stopped and suspects and not work.under_way:
-                work.begin(suspects[0])
-            while not is_stopped and not suspects and waiting and len(work.under_way) < at_once:
-                work.begin(waiting.popleft())
-            if not work.under_way:
-                return
-            order, result = work.next_done()
-            if isinstance(result, KillerError) and order not in suspects:
-                suspects.append(order)
-                continue
-            if suspects and order is suspects[0]:
-                suspects.popleft()
-            is_stopped |= isinstance(result, Exception) and not keep_going
-            yield order, result
-    finally:
-        work.cancel()
-
-
-class Work:
-    """Orders that workers have been given."""
-
-    def __init__(self, client: Client, model: TableDetector) -> None:
-        self.under_way: dict[Any, Order] = {}  # by the future
-        self._client = client
-        self._done = dask("distributed").as_completed(loop=client.loop)
-        with large_messages():
-            # Sent to the scheduler once, from there to every worker that needs it, and again
-            # to one that takes the place of another.
-            self._model = client.submit(same, model, pure=False)
-
-    def begin(self, order: Order) -> None:
-        """Give an order to some worker."""
-        future = self._client.submit(score_piece, self._model, order, pure=False)
-        self.under_way[future] = order
-        self._done.add(future)
-
-    def next_done(self) -> tuple[Order, Any]:
-        """Wait for some order; return it with its result or error."""
-        future = next(self._done)
-        order = self.under_way.pop(future)
-        try:
-            with naming_killers(order.piece.name):
-                return order, future.result()
-        except LOST:
-            raise
-        except Exception as error:
-            return order, error
-
-    def cancel(self) -> None:
-        """Take back what is not done."""
-        self._client.cancel(list(self.under_way))
+        return tasks.result(future, order.piece.name)
+    except LOST:
+        raise
+    except Exception as error:
+        return error
 
 
 def _note(outcome: Outcome, order: Order, result: Any) -> None:

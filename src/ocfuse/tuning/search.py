@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import FloatArray
 from ocfuse.detectors.members import seeded
-from ocfuse.detectors.training import jobs_apart
+from ocfuse.detectors.training import jobs_apart, results_of
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.competence import CompetenceFusion
@@ -283,17 +282,17 @@ class Search(BaseEstimator):  # type: ignore[misc]
         scaled: dict[Any, Scaled] = {}
         for candidate, variant in zip(tried, variants, strict=True):
             scaled.setdefault(_scale_of(candidate), Scaled(splits, variant.normaliser))
-        run = Parallel(n_jobs=jobs_apart(), return_as="generator")
         calls = (
-            delayed(_timed)(self.criterion_, scaled[_scale_of(candidate)], variant.fusion)
+            (_timed, self.criterion_, scaled[_scale_of(candidate)], variant.fusion)
             for candidate, variant in zip(tried, variants, strict=True)
         )
         verdicts, seconds = [], []
         progress("tuning", type(self.criterion_).__name__, 0, len(variants))
-        for i, (verdict, taken) in enumerate(run(calls), 1):
-            verdicts.append(verdict)
-            seconds.append(taken)
-            progress("tuning", type(self.criterion_).__name__, i, len(variants))
+        with results_of(calls, n_jobs=jobs_apart()) as results:
+            for i, (verdict, taken) in enumerate(results, 1):
+                verdicts.append(verdict)
+                seconds.append(taken)
+                progress("tuning", type(self.criterion_).__name__, i, len(variants))
         return verdicts, seconds
 
     def _conclude(
