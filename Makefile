@@ -64,10 +64,11 @@ test-torch: $(STAMP) .venv/.torch  ## install torch, torchvision and timm, and r
 OLDEST := .venv-oldest/bin/python
 NEED_CORE := tests/solvers tests/kernels tests/nearest tests/detectors tests/scores tests/fusion \
     tests/negatives tests/stats tests/tuning tests/ensemble tests/streaming tests/tables tests/report \
+    tests/distributed \
     $(addprefix tests/cli/test_,fit.py score.py watch.py score_files.py) \
     tests/ordinary tests/persistence tests/system/test_files.py \
     $(addprefix tests/test_,explain.py encoder.py metrics.py)
-test-oldest: .venv-oldest/.stamp  ## run the tests of core and tool with the oldest supported versions
+test-oldest: .venv-oldest/.stamp  ## run the tests of core, tool and distributed with the oldest supported versions
 	$(OLDEST) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --force-reinstall .
 	$(OLDEST) -m pytest -n 2 --dist loadfile -W ignore::DeprecationWarning $(NEED_CORE)

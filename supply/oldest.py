@@ -14,12 +14,13 @@ AROUND = (
 
 
 def requirements() -> list[str]:
-    """Return exact versions of the core, of the extra `tool` and of what is around them."""
+    """Return exact versions of the core, of two extras and of what is around them."""
     about, pinned = project(), pins()
     extras = about["optional-dependencies"]
     # frames of today are unknown to the scikit-learn of then
     frames = [line for line in extras["dev"] if line.startswith("polars")]
-    promised = lowest([*about["dependencies"], *extras["tool"], *frames])
+    own = [*about["dependencies"], *extras["tool"], *extras["distributed"]]
+    promised = lowest([*dict.fromkeys(own), *frames])
     return [*promised, *(f"{name}=={pinned[name]}" for name in AROUND)]
 
 

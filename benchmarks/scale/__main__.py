@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("targets", "growth", "accuracy", "landmarks", "plan", "cluster")
+PARTS = ("targets", "growth", "accuracy", "landmarks", "plan", "cluster", "workers")
 
 if __name__ == "__main__":
     main("scale", PARTS)

@@ -104,7 +104,7 @@ def measured(place: Path, n: int, m: int, n_scored: int) -> Found:
     alone, spread = (TableDetector(FusedDetector(random_state=0)) for _ in range(2))
     with connected(workers=WORKERS) as client:
         # what is imported at first use is no cost of the work
-        score(_tiny(names), data, place / f"warm-{m}", client=client)
+        score(tiny(names), data, place / f"warm-{m}", client=client)
         sample(data, 100, client=client)
         begin = spent(client)
         rows = sample(data, n, client=client)
@@ -139,7 +139,7 @@ def overhead(place: Path, n_files: int) -> float:
     """Return the CPU seconds of command and scheduler for a file with next to nothing in it."""
     data = place / "small"
     write(data, np.random.default_rng(0).normal(size=(10 * n_files, 4)), n_files)
-    model = _tiny([f"x{j}" for j in range(4)])
+    model = tiny([f"x{j}" for j in range(4)])
     with connected(workers=WORKERS) as client:
         score(model, data, place / "warm", client=client)
         model.detector_.set_threshold(offset=0.0)  # another model: nothing is resumed
@@ -237,7 +237,7 @@ def plan(f: Found, per_file: float, site: Site) -> Table:
     )
 
 
-def _tiny(names: list[str]) -> TableDetector:
+def tiny(names: list[str]) -> TableDetector:
     rows = np.random.default_rng(0).normal(size=(200, len(names)))
     return TableDetector(FusedDetector("light", random_state=0)).fit(
         pd.DataFrame(rows, columns=names)

@@ -11,8 +11,9 @@ from ocfuse.detectors.base import MANY_ROWS
 from ocfuse.detectors.pool import make_pool
 from ocfuse.distributed import fit, sample
 from ocfuse.exceptions import ClusterError, InvalidTypeError, MemberError
+from ocfuse.system.progress import show_progress
 from tests.cli.cases import plant
-from tests.distributed.cases import Allergic, Mortal, grouped, make_model, write
+from tests.distributed.cases import Allergic, Mortal, Slow, grouped, make_model, write
 
 
 def assert_same(model, other):
@@ -66,6 +67,36 @@ def test_a_worker_that_is_ended_is_no_error(client, folder, tmp_path):
     assert client.run(lambda: None).keys() != before
     made[1].fit(sample(folder, 200, client=client, ignore=ignore))
     assert_same(*made)
+
+
+@pytest.mark.filterwarnings("ignore::ocfuse.exceptions.FewSamplesWarning")
+def test_who_interrupts_takes_back_what_is_not_done(client, folder, monkeypatch):
+    members = [(f"slow{i}", Slow(0.3)) for i in range(6)]
+    cancel, taken_back = client.cancel, []
+    monkeypatch.setattr(client, "cancel", lambda some: cancel(taken_back.extend(some) or some))
+
+    def interrupt(stage, member, done, total):
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), show_progress(interrupt):
+        fit(make_model(members, ignore=("file", "part")), folder, client=client, rows=100)
+    assert 1 <= len(taken_back) <= 5
+    assert {future.status for future in taken_back} == {"cancelled"}
+
+
+@pytest.mark.filterwarnings("ignore::ocfuse.exceptions.FewSamplesWarning")
+def test_a_member_that_cannot_be_sent_is_an_error(client, folder):
+    class Locked(OneClassSVM):
+        def fit(self, X, y=None):
+            return super().fit(X)
+
+        def __reduce__(self):
+            raise TypeError("cannot pickle a lock")
+
+    model = make_model([("locked", Locked(nu=0.1))], ignore=("file", "part"))
+    with pytest.raises(InvalidTypeError, match=r"cannot be sent to a worker: .*a lock.*Expected"):
+        fit(model, folder, client=client, rows=100)
 
 
 def test_members_elsewhere_give_what_they_give_here(client, folder, tmp_path):

@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from copy import copy
 from itertools import chain, islice, takewhile
 from typing import Any, Literal, TypeAlias
 
@@ -276,7 +277,12 @@ class Training:
     ) -> AbstractContextManager[Any]:
         """Return what members elsewhere have learned, then the scores of every fold."""
         folded = [(name, member) for name, member in members if name not in closed]
-        learned = ((_learned_apart, core, self._X, part, closed) for part in parts)
+        # A worker keeps what calls share: with a core of its own, a part returns its findings only.
+        is_here = _run.get() is None
+        learned = (
+            (_learned_apart, core if is_here else copy(core), self._X, part, closed)
+            for part in parts
+        )
         scored = (
             (_score_fold, core, self._X, fold, self._ledger.alive(folded))
             for fold in (core.folds() if folded else ())

@@ -9,6 +9,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
@@ -19,7 +20,7 @@ from sklearn import config_context, get_config
 
 from ocfuse import __version__
 from ocfuse.detectors.training import Call
-from ocfuse.exceptions import ClusterError, InvalidInputError
+from ocfuse.exceptions import ClusterError, InvalidInputError, InvalidTypeError
 from ocfuse.system.packages import needed
 
 #: `distributed.Client` and `Future`; the package is imported only when a cluster is met.
@@ -149,7 +150,7 @@ def working(client: Client, advice: str) -> Iterator["Tasks"]:
             ) from error
         raise
     finally:
-        if client.status == "running":
+        if tasks.pending and client.status == "running":
             client.cancel(list(tasks.pending))
 
 
@@ -208,7 +209,7 @@ class Tasks:
     def result(self, future: Future, name: str) -> Any:
         """Return the result of a task that is done, or raise its error; `name` is for that."""
         try:
-            return future.result()
+            return future.result().value
         except dask("distributed").KilledWorker as error:
             raise KillerError(
                 f"{name} ended every worker that took it up, perhaps for want of memory. "
@@ -235,18 +236,32 @@ class Tasks:
 
     def _submitted(self, *call: Any) -> Future:
         large = {"distributed.admin.large-graph-warning-threshold": "10GB"}  # a model, a sample
-        with dask("dask").config.set(large):
-            return self.client.submit(*call, pure=False)
+        with dask("dask").config.set(large), _silent("distributed.protocol.pickle"):
+            try:
+                return self.client.submit(*call, pure=False)
+            except TypeError as error:
+                raise InvalidTypeError(
+                    f"A task cannot be sent to a worker: {error.__cause__ or error}. Expected "
+                    "members, fusions and data that pickle takes. Keep locks and open files out "
+                    "of them, or use one machine."
+                ) from error
 
 
 class KillerError(ClusterError):
     """Name the work that ends workers."""
 
 
-def _called(config: dict[str, Any], function: Callable[..., Any], *args: Any) -> Any:
+@dataclass(frozen=True)
+class Whole:
+    """A result in one piece: parts of a tuple are sent each with a copy of what they share."""
+
+    value: Any
+
+
+def _called(config: dict[str, Any], function: Callable[..., Any], *args: Any) -> Whole:
     """Call a function on a worker: with the settings of the client, and nothing beside it."""
     with config_context(**config), parallel_config(backend="sequential"):
-        return function(*args)
+        return Whole(function(*args))
 
 
 def _same(argument: Any) -> Any:
