@@ -88,7 +88,7 @@ def figures(modules: list[Module]) -> list[Figure]:
     held = [names for module in modules for names in constants(module)]
     return [
         # the aim: 230
-        Figure("files", len(modules), 236),
+        Figure("files", len(modules), 237),
         # the aim: 50,000, of which a quarter are docstrings of public names
         Figure("source lines", sum(len(m.text.splitlines()) for m in modules), 57_000),
         Figure("modules with a single importer, a sibling", len(importers), 30, importers),

@@ -60,17 +60,17 @@ def run(command: list[str], words: str) -> int:
     """Run a command, tell every few seconds how far it is, and all it said if it fails."""
     print(f"Installing {words} ...", flush=True)
     begin = time.monotonic()
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
-    said: list[str] = []
-    reader = threading.Thread(target=said.extend, args=(process.stdout,))
-    reader.start()
-    while reader.is_alive():
-        reader.join(PAUSE)
-        if reader.is_alive():
-            print(f"{time.monotonic() - begin:5.0f} s: {state(said)}", flush=True)
-    if process.wait():
+    ) as process:
+        said: list[str] = []
+        reader = threading.Thread(target=said.extend, args=(process.stdout,))
+        reader.start()
+        while reader.is_alive():
+            reader.join(PAUSE)
+            if reader.is_alive():
+                print(f"{time.monotonic() - begin:5.0f} s: {state(said)}", flush=True)
+    if process.returncode:
         print(*said, sep="", file=sys.stderr)
     return process.returncode
 
@@ -78,7 +78,7 @@ def run(command: list[str], words: str) -> int:
 def state(said: list[str]) -> str:
     """Return how many packages there are, and what the installer said last."""
     count = len(list(VENV.glob("lib/python*/site-packages/*.dist-info")))
-    last = " ".join(said[-1].split()) if said else "Looking for versions"
+    last = " ".join(said[-1].split()) if said else "At work"
     return f"{count} packages so far. {last[:WIDTH]}"
 
 

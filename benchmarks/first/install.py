@@ -25,7 +25,8 @@ def run(quick: bool) -> Report:
         "The first `make demo`",
         "`git clone` into a folder with spaces in its name, and `make demo` there, once: "
         "empty caches, Python and a compiler at hand. CPU seconds of all processes, compilation of "
-        "the kernels and the demo itself included; wall time depends on network and machine." + missing,
+        "the kernels and the demo itself included; wall time depends on network and machine."
+        + missing,
         [target for name, data in found.items() for target in targets(name, data)],
         [
             Table(
@@ -43,11 +44,14 @@ def run(quick: bool) -> Report:
 def demo(uv: str) -> Data:
     with tempfile.TemporaryDirectory(prefix="first minute ") as folder:
         clone, cache = Path(folder) / "a clone", Path(folder) / "cache"
-        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        calm = ("-c", "advice.detachedHead=false")
+        subprocess.run(["git", *calm, "clone", "--quiet", str(ROOT), str(clone)], check=True)
         caches = {"PIP_CACHE_DIR": str(cache), "UV_CACHE_DIR": str(cache)}
         # make in here is no child of the make that may have begun this
         own = {name: value for name, value in os.environ.items() if "MAKE" not in name}
-        own = {name: value for name, value in own.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        own = {
+            name: value for name, value in own.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
+        }
         begin = time.perf_counter()
         process = subprocess.Popen(
             ["make", "demo", f"UV={uv}"],
@@ -76,8 +80,10 @@ def waits(lines: list[tuple[float, str]]) -> dict[str, Any]:
     times = [at for at, _ in lines]
     last = next(i for i, (_, line) in enumerate(lines) if line.startswith(LAST))
     first = next(i for i in range(last, len(lines)) if lines[i][1].startswith(FIRST))
-    gaps = [after - before for before, after in zip([0.0, *times], times[: first + 1], strict=False)]
-    return {"first_line": times[first] - times[last], "silence": max(gaps), "lines": lines}
+    gaps = [
+        after - before for before, after in zip([0.0, *times], times[: first + 1], strict=False)
+    ]
+    return {"first_line": times[first] - times[last], "silence": max(gaps), "lines": len(lines)}
 
 
 def row(name: str, data: Data) -> list[str]:
@@ -94,7 +100,11 @@ def row(name: str, data: Data) -> list[str]:
 def targets(name: str, data: Data) -> list[Target]:
     size, limit = data["bytes"] / 1e6, CPU_SECONDS[name]
     return [
-        Target(f"{name}: at most {PACKAGES} packages", str(data["packages"]), data["packages"] <= PACKAGES),
+        Target(
+            f"{name}: at most {PACKAGES} packages",
+            str(data["packages"]),
+            data["packages"] <= PACKAGES,
+        ),
         Target(f"{name}: at most {MEGABYTES} MB", f"{size:.0f} MB", size <= MEGABYTES),
         Target(f"{name}: at most {limit} CPU s", f"{data['cpu']:.0f} s", data["cpu"] <= limit),
         Target(
