@@ -118,7 +118,7 @@ check-native: $(STAMP)  ## run the kernel's tests under address and undefined-be
 	    $(RUN) -m pytest -q tests/solvers/test_native.py tests/kernels tests/nearest
 
 # Downloads what the demo needs once more for each of pip and uv.
-bench-first: $(STAMP)  ## the first minute: make demo in a fresh clone, kernels, imports (minutes)
+bench-first: $(STAMP)  ## the first minute: make demo in a fresh clone, and imports (minutes)
 	$(RUN) -m benchmarks.first
 
 bench-solvers: $(STAMP)  ## time the solvers

@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("imports", "kernels", "install")
+PARTS = ("imports", "install")
 
 if __name__ == "__main__":
     main("first", PARTS)
