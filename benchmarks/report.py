@@ -21,6 +21,8 @@ PACKAGES = (
     "scikit-learn",
     "pandas",
     "pyarrow",
+    "dask",
+    "distributed",
     "fastapi",
     "uvicorn",
     "av",
