@@ -42,6 +42,7 @@ def planned(tmp_path):
     (folder / ".venv").mkdir(parents=True)
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "setup.py"):
         shutil.copy(ROOT / name, folder / name)
+    (tmp_path / "python").symlink_to(sys.executable)
     environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}
 
     def plan(target, *marks, uv=""):
@@ -53,7 +54,7 @@ def planned(tmp_path):
             "-n",
             target,
             f"UV={uv}",
-            f"PYTHON={sys.executable}",
+            "PYTHON=../python",
         ]
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=True

@@ -151,7 +151,7 @@ def test_the_flags_exist():
 def test_what_the_help_says_without_the_library_is_true():
     assert set(POOL_NAMES) == set(POOLS)
     defaults = {p.name: p.default for p in bench_parameters()}
-    for name, function in (("seeds", run_paper), ("ablation", write)):
+    for name, function in (("seeds", run_paper), ("others", write)):
         assert defaults[name] == inspect.signature(function).parameters[name].default
 
 

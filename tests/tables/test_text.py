@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ocfuse.exceptions import InvalidInputError, TableError, TableWarning
 from ocfuse.tables import open_source
 from ocfuse.tables.text import (
+    Lines,
     TextSource,
     block_table,
     check_dialect,
@@ -448,3 +449,15 @@ def test_only_numbers_get_a_point():
 def test_bad_settings(delimiter, decimal):
     with pytest.raises(InvalidInputError, match=r"must be .* Got"):
         check_dialect(delimiter, decimal)
+
+
+def test_a_file_that_was_closed_before_its_reader_is_no_error(tmp_path):
+    """As happens where both are collected, the file first."""
+    file = tmp_path / "rows.csv"
+    file.write_text("a,b\n1,2\n3,4\n")
+    lines = Lines(file, "rows")
+    rows = iter(lines)
+    next(rows)
+    lines._file.close()
+    rows.close()
+    assert lines.bytes_read == 0

@@ -251,7 +251,9 @@ class Lines:
                 yield file
             finally:
                 if self._file is file:
-                    self._n_read, self._file = file.tell(), None
+                    self._file = None
+                    if not file.closed:  # as it is where nobody reads on, and all is collected
+                        self._n_read = file.tell()
 
     def _bounded(self, plain: Any) -> Iterator[bytes]:
         """Yield lines; a small file could hold one that takes all memory."""
