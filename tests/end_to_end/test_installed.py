@@ -240,7 +240,7 @@ def test_ctrl_c_while_it_learns(ocfuse, tmp_path):
 
 def test_ctrl_c_while_it_scores(ocfuse, story, model, tmp_path):
     header, rows = (story[0] / "new.csv").read_text().split("\n", 1)
-    (tmp_path / "new.csv").write_text(f"{header}\n{1_000 * rows}")  # many seconds of work
+    (tmp_path / "new.csv").write_text(f"{header}\n{5_000 * rows}")  # many seconds of work
     code, there = interrupted(ocfuse, "score", model, "new.csv", "-o", "s.csv", cwd=tmp_path)
     assert code == 130
     assert len(there) == 2  # the part that was written is there then, and gone now

@@ -72,7 +72,8 @@ def window(browser):
 @pytest.fixture
 def visit(window, server):
     """Open the page; at the end nothing may have been complained about or asked of others."""
-    complaints, expected = [], []
+    # a page that is left while a busy machine still makes its link is no fault
+    complaints, expected = [], ["closed before the connection is established"]
     notice = {
         "console": lambda message: complain(message.text),
         "pageerror": lambda error: complaints.append(str(error)),
