@@ -4,8 +4,10 @@ import json
 import math
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import ocfuse
@@ -91,6 +93,12 @@ def number(value: float, digits: int = 3) -> str:
         return f"{value:g}"
     places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{places}f}"
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """Write the median of some figures, and the least and the most of them."""
+    middle, low, high = (f"{v:.{digits}f}" for v in (median(values), min(values), max(values)))
+    return f"{middle} ({low} to {high})"
 
 
 def facts(command: str, seconds: float) -> dict[str, str]:

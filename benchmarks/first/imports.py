@@ -3,7 +3,7 @@
 import subprocess
 from statistics import median
 
-from benchmarks.report import Data, Report, Table, Target
+from benchmarks.report import Data, Report, Table, Target, spread
 from benchmarks.tables.process import Cost, python
 
 REPETITIONS = 5
@@ -45,10 +45,6 @@ def run(quick: bool) -> Report:
         ],
         data,
     )
-
-
-def spread(values: list[float]) -> str:
-    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def targets(cpu: dict[str, float]) -> list[Target]:

@@ -5,7 +5,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -14,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-from benchmarks.report import Report, Table, Target
+from benchmarks.report import Report, Table, Target, spread
 from benchmarks.tables.plant import BLOCK_ROWS, write_csv, write_normal
 from benchmarks.tables.process import COMMAND, Cost, python
 from ocfuse.tables import open_source
@@ -93,23 +94,30 @@ def rates_of(
 def seconds(path: Path, reader: str) -> float:
     """Return the CPU seconds of reading all chunks."""
     gc.collect()
-    TextSource.least_lines = READERS[reader]
-    begin = time.process_time()
-    for _ in open_source(path).chunks():
-        pass
-    took = time.process_time() - begin
-    TextSource.least_lines = READERS[BOTH]
-    return took
+    with reading_by(reader):
+        begin = time.process_time()
+        for _ in open_source(path).chunks():
+            pass
+        return time.process_time() - begin
 
 
 def require_same(path: Path) -> None:
     """Stop if the first chunk is not the same by both readers."""
     first = []
-    for least_lines in READERS.values():
-        TextSource.least_lines = least_lines
-        first.append(next(open_source(path).chunks()))
-    TextSource.least_lines = READERS[BOTH]
+    for reader in READERS:
+        with reading_by(reader):
+            first.append(next(open_source(path).chunks()))
     pd.testing.assert_frame_equal(*first)
+
+
+@contextmanager
+def reading_by(reader: str) -> Iterator[None]:
+    """Read text by one of the readers inside."""
+    TextSource.least_lines = READERS[reader]
+    try:
+        yield
+    finally:
+        TextSource.least_lines = READERS[BOTH]
 
 
 def write_rows(
@@ -233,18 +241,14 @@ def rates_table(rates: dict[str, dict[str, list[float]]], sizes: dict[str, int])
             [
                 what,
                 f"{sizes[what] / MB:.0f}",
-                _spread(found[BOTH]),
-                _spread(found[CSV_MODULE]),
+                spread(found[BOTH], 1),
+                spread(found[CSV_MODULE], 1),
                 f"{median(found[BOTH]) / median(found[CSV_MODULE]):.2f}",
             ]
             for what, found in rates.items()
         ],
         "Median of the rounds, least and most in parentheses.",
     )
-
-
-def _spread(found: list[float]) -> str:
-    return f"{median(found):.1f} ({min(found):.1f} to {max(found):.1f})"
 
 
 def costs_table(costs: dict[str, list[Cost]], ratios: list[float]) -> Table:

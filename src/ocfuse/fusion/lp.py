@@ -179,7 +179,7 @@ def least_squares_in_ball(
     weight = 1.0 / largest  # of the loss beside the barriers
     while gap > tol and n_steps < MOST_STEPS and weight < HEAVIEST:
         n_steps += 1
-        _, slope, curve = _barrier(u, p)
+        slope, curve = _barriers(u, p)
         slope, curve = slope + weight * (H @ u - g), curve + weight * H
         scale = 1.0 / np.sqrt(np.diag(curve))
         step = -scale * np.linalg.solve(scale[:, np.newaxis] * curve * scale, scale * slope)
@@ -202,21 +202,26 @@ def _gap(w: FloatArray, Q: FloatArray, b: FloatArray, ball: LpBall) -> float:
 
 
 def _loss(u: FloatArray, H: FloatArray, g: FloatArray, p: float, weight: float) -> float:
-    """Return the weighted loss and the barriers at u, infinite outside."""
-    return _barrier(u, p)[0] + weight * float(u @ (H @ u) / 2.0 - g @ u)
+    """Return the weighted loss and ``-log(1 - sum u^p) - sum log u``; infinite outside."""
+    if (u <= 0.0).any() or np.min(room := _room(u, p)) <= 0.0:
+        return np.inf
+    barriers = -float(np.log(u).sum() + np.sum(np.log(room)))
+    return barriers + weight * float(u @ (H @ u) / 2.0 - g @ u)
 
 
-def _barrier(u: FloatArray, p: float) -> tuple[float, FloatArray, FloatArray]:
-    """Return ``-log(1 - sum u^p) - sum log u``, its slope and its curvature; infinite outside."""
-    room = 1.0 - (u if np.isinf(p) else (np.maximum(u, 0.0) ** p).sum())
-    if (u <= 0.0).any() or np.min(room) <= 0.0:
-        return np.inf, u, np.diag(u)
-    value = -float(np.log(u).sum() + np.sum(np.log(room)))
+def _barriers(u: FloatArray, p: float) -> tuple[FloatArray, FloatArray]:
+    """Return slope and curvature of the barriers inside."""
+    room = _room(u, p)
     if np.isinf(p):
-        return value, 1.0 / room - 1.0 / u, np.diag(1.0 / room**2 + 1.0 / u**2)
+        return 1.0 / room - 1.0 / u, np.diag(1.0 / room**2 + 1.0 / u**2)
     outward = p * u ** (p - 1.0) / room
     bend = (p - 1.0) * outward / u + 1.0 / u**2
-    return value, outward - 1.0 / u, np.diag(bend) + np.outer(outward, outward)
+    return outward - 1.0 / u, np.diag(bend) + np.outer(outward, outward)
+
+
+def _room(u: FloatArray, p: float) -> FloatArray:
+    """Return what is left of the norm to the power p, of every weight if p is infinite."""
+    return np.asarray(1.0 - (u if np.isinf(p) else (u**p).sum()))
 
 
 def _step_length(

@@ -44,12 +44,6 @@ HINDSIGHT = "hindsight"
 
 Record = dict[str, Any]
 
-#: What a record holds beside measures and choices.
-RECORDED = {
-    *("table", "row", "system", "group", "protocol", "set", "seed", "split", "n_train"),
-    *("n_validation", "n_normals", "n_anomalies", "repeated"),
-}
-
 #: (set, what) to an AUC in %, where what is such as "kpca lowest" or "linear rpau".
 Bounds = dict[tuple[str, str], float]
 
@@ -234,7 +228,7 @@ def rerun(
         raise InvalidInputError("results must be a list of records, as results.json holds it.")
     place = {"system": system, "set": set_name, "seed": seed}
     stored = next((r for r in results if place.items() <= r.items()), None)
-    if stored is None or not set(stored) >= RECORDED:
+    if stored is None or not {"protocol", "split"} <= set(stored):
         known = {
             name: ", ".join(dict.fromkeys(str(r.get(name)) for r in results)) for name in place
         }
@@ -253,22 +247,22 @@ def rerun(
     recipe = SYSTEMS[split.protocol][system].recipe
     with threadpool_limits(1):  # as in the run: threads round otherwise
         again = run_recipe(system, recipe)(make_context(data.X, split))[system]
-    return again, {name: value for name, value in stored.items() if name not in RECORDED}
+    return again, {name: stored[name] for name in again if name in stored}
 
 
 def _record(cell: Stored, system: str) -> Record:
-    split, run = cell["split"], cell["runs"][system]
+    split, run = Split.read(cell["split"]), cell["runs"][system]
     return {
         "system": system,
         "group": run["group"],
-        "protocol": split["protocol"],
-        "set": split["name"],
-        "seed": split["seed"],
-        "split": Split(**split).digest(),
-        "n_train": len(split["train"]),
-        "n_validation": len(split["validation"]),
-        "n_normals": len(split["test"]),
-        "n_anomalies": len(split["test_anomalies"]),
+        "protocol": split.protocol,
+        "set": split.name,
+        "seed": split.seed,
+        "split": split.digest(),
+        "n_train": len(split.train),
+        "n_validation": len(split.validation),
+        "n_normals": len(split.test),
+        "n_anomalies": len(split.test_anomalies),
         "repeated": cell["repeated"],
         **run["results"][system],
     }

@@ -33,6 +33,7 @@ from ocfuse.scores import conformal_threshold
 from ocfuse.solvers.native import describe
 from ocfuse.system.files import write_atomically
 from ocfuse.system.progress import current_progress, show_progress, silent
+from ocfuse.tuning.splits import middle_best
 from ocfuse.versions import installed_version
 
 Stored = dict[str, Any]
@@ -328,9 +329,8 @@ def other_thresholds(validation: FloatArray, negatives: FloatArray) -> dict[str,
 
 
 def _middle(offsets: FloatArray, value: FloatArray) -> float:
-    """Return the middle of the offsets of the highest value."""
-    best = offsets[value >= value.max() - 1e-12]
-    return float(best[(len(best) - 1) // 2])
+    """Return the middle of the offsets of the highest value, rounding apart."""
+    return float(offsets[middle_best([(v, 0.0) for v in value.round(12).tolist()])])
 
 
 def require_consistent(area: float, mean: float) -> None:
