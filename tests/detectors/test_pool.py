@@ -681,12 +681,14 @@ def test_many_rows_make_the_default_pool_the_large_one(monkeypatch, members, n, 
     assert pool.members == members  # what was asked for stays
 
 
-def test_landmarks_begin_where_the_large_pool_does():
-    for _, member in make_pool("large"):
-        kernel = getattr(member, "detector", member)
-        if isinstance(kernel, KernelDetector):
-            assert not kernel.needs_landmarks(MANY_ROWS)
-            assert kernel.needs_landmarks(MANY_ROWS + 1)
+@pytest.mark.parametrize(("name", "most"), [("default", 500), ("large", 500), ("wide", MANY_ROWS)])
+def test_more_rows_go_by_way_of_landmarks(name, most):
+    kernels = [getattr(member, "detector", member) for _, member in make_pool(name)]
+    kernels = [kernel for kernel in kernels if isinstance(kernel, KernelDetector)]
+    assert len(kernels) >= 3
+    for kernel in kernels:
+        assert not kernel.needs_landmarks(most)
+        assert kernel.needs_landmarks(most + 1)
 
 
 @pytest.mark.slow

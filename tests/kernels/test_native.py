@@ -283,3 +283,24 @@ def test_whole_numbers_are_those_of_numpy(monkeypatch):
 def test_whole_numbers_have_some_bits(bits):
     with pytest.raises(ValueError, match="1 to 53 bits"):
         kernels.kernel.whole(TABLE, bits, 1)
+
+
+@pytest.mark.parametrize("values", ["different", "few", "equal", "falling"])
+@pytest.mark.parametrize(("n", "k"), [(5, 5), (7, 1), (300, 20), (2000, 20), (2000, 1999)])
+def test_the_smallest_are_the_first_of_a_stable_sort(values, n, k):
+    rng = np.random.default_rng(0)
+    D = {
+        "different": rng.normal(size=(20, n)),
+        "few": rng.integers(0, 4, size=(20, n)).astype(float),
+        "equal": np.zeros((3, n)),
+        "falling": np.sort(rng.normal(size=(20, n)))[:, ::-1].copy(),
+    }[values]
+    expected = D.argsort(axis=1, kind="stable")[:, :k]
+    for threads in (1, 2):
+        np.testing.assert_array_equal(kernels.kernel.smallest(D, k, threads), expected)
+
+
+@pytest.mark.parametrize(("D", "k"), [(TABLE, 0), (TABLE, 3), (np.zeros(4), 1)])
+def test_there_are_no_more_smallest_than_values(D, k):
+    with pytest.raises(ValueError, match="number of columns"):
+        kernels.kernel.smallest(D, k, 1)

@@ -188,11 +188,11 @@ class KernelDetector(BaseDetector):
         if self.landmarks is None or not self.needs_landmarks(n):
             return self._exact_cost(shape)
         size = min(n, self.landmarks)
-        return landmarks_cost(shape, size, self.width, self._n_outputs(size))
+        return landmarks_cost(shape, size, self.width, self._n_outputs(n, size))
 
     def _exact_cost(self, shape: Shape) -> Cost:
         n = shape.rows
-        square, outputs = NUMBER * n * n, self._n_outputs(n)
+        square, outputs = NUMBER * n * n, self._n_outputs(n, n)
         kernel = Cost(fit_bytes={"kernel": shape.held * square})
         return distances_cost(shape) + Cost(
             fit_work={self.kernel_work: shape.fits(3) * n**3},
@@ -203,8 +203,8 @@ class KernelDetector(BaseDetector):
             methods=frozenset({"exact"}),
         )
 
-    def _n_outputs(self, size: int) -> float:
-        """Return how many numbers are made of the kernel values of a row at so many others."""
+    def _n_outputs(self, n: int, size: int) -> float:
+        """Return how many numbers are made of the `size` kernel values of a row, from n rows."""
         return 1.0
 
     def _check_parameters(self) -> None:

@@ -1,7 +1,7 @@
 """Distances, kernels, factorisations and neighbours, each computed once."""
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar, cast
@@ -162,7 +162,7 @@ class Query:
     def __init__(self, reference: Reference, X: FloatArray, part: _Part | None = None) -> None:
         self.reference = reference
         self.X = X
-        self.counts: Counter[str] = Counter() if part is None else part.whole.counts
+        self.counts: dict[str, int] = defaultdict(int) if part is None else part.whole.counts
         self._part = part
         self._distances: FloatArray | None = None
         self._kernels: dict[float, FloatArray] = {}

@@ -91,8 +91,8 @@ class KPCA(KernelDetector):
         self.false_alarm_rate = false_alarm_rate
         self.landmarks = landmarks
 
-    def _n_outputs(self, size: int) -> float:
-        return min(self.default_share * size, self.most_directions)
+    def _n_outputs(self, n: int, size: int) -> float:
+        return min(self.default_share * n, self.most_directions, size)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -107,7 +107,7 @@ class KPCA(KernelDetector):
 
     def _fit(self, gram: Gram) -> None:
         source = self._source(gram)
-        subspace = self._subspace_of(source.n_rows)
+        subspace = self._subspace_of(gram.n_rows)
         spectrum = source.spectrum(self.width, subspace)
         r = self.n_components_ = spectrum.size(subspace)
         self.projection_, self.shift_ = spectrum.projection(r)
@@ -125,7 +125,7 @@ class KPCA(KernelDetector):
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
         source = self._source(gram)
-        spectrum = source.spectrum(self.width, self._subspace_of(source.n_rows))
+        spectrum = source.spectrum(self.width, self._subspace_of(gram.n_rows))
         return self._resolved(-spectrum.left_out_errors(self.n_components_))
 
     def _resolved(self, score: FloatArray) -> FloatArray:

@@ -27,6 +27,9 @@ from ocfuse.detectors.kernel_algebra import (
     resolution,
 )
 
+#: Noise on the kernel of the landmarks, so that it has an inverse where they are alike.
+JITTER = 1e-8
+
 #: In single or double precision.
 KernelArray: TypeAlias = NDArray[np.floating[Any]]
 
@@ -275,8 +278,8 @@ class LandmarkSpectrum(AskedOfBlocks):
 
     @property
     def resolution(self) -> float:
-        """The reconstruction error that cannot be told from 0."""
-        return resolution(self.values)
+        """The reconstruction error that cannot be told from 0: rounding, and what noise adds."""
+        return resolution(self.values) + 2.0 * JITTER
 
     @property
     def _floor(self) -> float:
@@ -299,45 +302,95 @@ class LandmarkSpectrum(AskedOfBlocks):
     def left_out_errors(self, size: int) -> FloatArray:
         """Return the reconstruction error of every row had the others alone been learned from.
 
-        As `Spectrum.left_out_errors`; the landmarks stay. What a row has beyond the
-        first directions is partly in the others, spread over them as that of all
-        rows is, and partly off the landmarks, where no other row has a part.
+        As `Spectrum.left_out_errors`. With u the centred row that goes, and w the same row as a
+        fresh one, from the mean of the others, the sums lose ``n / (n - 1) u u'``, and of their
+        resolvent R at mu all that counts is ::
+
+            w' R w + b^2 / (g (1 - a)),   a = g u' R u,  b = g u' R w,  g = n / (n - 1)
+
+        Most rows are alike as fresh ones: w = g u. What such a row has beyond the first
+        directions is partly in the others, spread over them as that of all rows is, and partly
+        off the landmarks, where no other row has a part. A landmark, which others see itself by,
+        is a fresh row in the span of the other landmarks; its own direction stays.
         """
-        size = min(size, self._sums.n - 2)
+        n = self._sums.n
+        grow = n / (n - 1)
+        size = min(size, n - 2)
         if size <= 0:
-            grow = self._sums.n / (self._sums.n - 1)
-            return np.concatenate([grow**2 * rest for _, rest in self._squares(0)])
+            blocks = ((block, block.times(self.projection(0)[0])) for block in self._blocks())
+            return np.concatenate([grow**2 * self._distances(parts) for _, parts in blocks])
         known = min(len(self.values), size + SPARE)
+        poles, weights = self._poles(size, known)
+        own = self._own_parts(known)
+        # beyond the first directions: what all rows but the landmarks have within, and off them
+        beyond = max(float(self.values[known:].sum() - own[:, known].sum()), 0.0)
+        off = max(n - float(np.trace(self._sums.products)), 0.0)
+        off = off / (off + beyond) if off + beyond > self._floor else 0.0
+        projection, shift = self.projection(known)
+        errors = []
+        for block in self._blocks():
+            parts = block.times_seen(projection)
+            squares = (parts[:, :-1] - shift) ** 2
+            rest = np.maximum(self._distances(parts) - squares.sum(axis=1), 0.0)
+            z = grow * np.column_stack([squares, (1.0 - off) * rest])
+            g = excess(z @ poles[0], z @ poles[1])
+            found = grow * (z.sum(axis=1) / 2 + g @ weights / np.pi) + off * rest
+            if len(block.rows):
+                found[block.rows] = self._landmark_errors(block, known, poles, weights)
+            errors.append(found)
+        return np.concatenate(errors)
+
+    def _poles(self, size: int, known: int) -> tuple[list[FloatArray], FloatArray]:
+        """Return ``1 / (values - mu)`` of the first directions, and its mean over the others.
+
+        Its two parts, (known + 1, nodes) each, and the weights of the nodes: mu are above the
+        first eigenvalue beyond `size`.
+        """
         crossing = max(self.values[size : size + 1].sum(), self._floor)
         y, weights = heights(self.values[0])
         gaps = self.values[:, None] - crossing
         lengths = gaps * gaps + y * y
         tail = self.values[known:]
-        beyond = self._sums.n * (1.0 - self.mean) - float(self.values[:known].sum())
-        # The sum of the tail is rounded too.
-        spread = tail / max(beyond, float(tail.sum()), self._floor)
-        poles = [
-            np.vstack([part[:known], spread @ part[known:]])
-            for part in (gaps / lengths, y / lengths)
-        ]
-        off = 1.0 - float(spread.sum())
-        grow = self._sums.n / (self._sums.n - 1)
-        errors = []
-        for z, rest in self._squares(known):
-            total = grow * (z.sum(axis=1) + (1.0 - off) * rest)
-            z = grow * np.column_stack([z, rest])
-            g = excess(z @ poles[0], z @ poles[1])
-            errors.append(grow * (total / 2 + g @ weights / np.pi) + off * rest)
-        return np.concatenate(errors)
+        total = float(tail.sum())
+        share = tail / total if total > self._floor else np.zeros_like(tail)
+        both = (gaps / lengths, y / lengths)
+        return [np.vstack([part[:known], share @ part[known:]]) for part in both], weights
 
-    def _squares(self, r: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield block by block the squared projections of centred rows, and what is left."""
-        projection, shift = self.projection(r)
-        for block in self._blocks():
-            parts = block.times(projection)
-            squares = (parts[:, :-1] - shift) ** 2
-            rest = 1.0 + self.mean - 2.0 * parts[:, -1] - squares.sum(axis=1)
-            yield squares, np.maximum(rest, 0.0)
+    def _own_parts(self, known: int) -> FloatArray:
+        """Return the squares of the landmarks in the first directions, and of what is beyond."""
+        centred = self._sums.basis.factor - self._centre
+        squares = (centred @ self._vectors[:, :known]) ** 2
+        rest = np.einsum("lm,lm->l", centred, centred) - squares.sum(axis=1)
+        return np.column_stack([squares, np.maximum(rest, 0.0)])
+
+    def _landmark_errors(
+        self, block: LeftOutBlock, known: int, poles: list[FloatArray], weights: FloatArray
+    ) -> FloatArray:
+        """Return the errors of those rows of a block that are landmarks."""
+        basis, n = self._sums.basis, self._sums.n
+        grow = n / (n - 1)
+        seen = basis.factor[block.columns] - self._centre
+        fresh = basis.coordinates(block.fresh_landmarks()).astype(np.float64, copy=False)
+        off = np.maximum(1.0 - np.einsum("lm,lm->l", fresh, fresh), 0.0)
+        fresh = fresh - self._centre + seen / (n - 1)
+        first = self._vectors[:, :known]
+        u, w = seen @ first, fresh @ first
+
+        def resolvent(left: FloatArray, right: FloatArray, whole: FloatArray) -> Any:
+            products = left * right
+            products = np.column_stack([products, whole - products.sum(axis=1)])
+            return products @ poles[0] + 1j * (products @ poles[1])
+
+        a = grow * resolvent(u, u, np.einsum("lm,lm->l", seen, seen))
+        b = grow * resolvent(u, w, np.einsum("lm,lm->l", seen, fresh))
+        length = np.einsum("lm,lm->l", fresh, fresh)
+        found = resolvent(w, w, length) + b * b / (grow * (1.0 - a))
+        errors: FloatArray = length / 2 - found.real @ weights / np.pi + off
+        return np.maximum(errors, 0.0)
+
+    def _distances(self, parts: FloatArray) -> FloatArray:
+        """Return the squared distances of rows to the mean, given their products with it, last."""
+        return np.maximum(1.0 + self.mean - 2.0 * parts[:, -1], 0.0)
 
 
 class LandmarkInverse(AskedOfBlocks):

@@ -19,6 +19,7 @@ from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.gram import Gram, Reference
 from ocfuse.detectors.landmark_models import (
+    JITTER,
     Basis,
     Block,
     BlockedRegression,
@@ -353,7 +354,7 @@ def _leverage(X: FloatArray, scale: float) -> FloatArray:
     """Return how much each row adds to evenly spaced pilots, and to what all rows have."""
     # Near the origin less is lost to rounding.
     X = X - X.mean(axis=0)
-    pilots = X[evenly(len(X), 500)]
+    pilots = X[evenly(len(X), 250)]
     width, ridge = 0.5, 0.1
     factor = noisy_factor(_kernel(pilots, pilots, width * scale))
     K = _kernel(X, pilots, width * scale)
@@ -389,6 +390,6 @@ def squared_distances(X: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
 def noisy_factor(K: FloatArray) -> FloatArray:
     """Return the lower Cholesky factor of a kernel of landmarks with a little noise."""
     noisy = K.copy()
-    noisy.flat[:: len(K) + 1] += 1e-6
+    noisy.flat[:: len(K) + 1] += JITTER
     factor: FloatArray = cholesky(noisy, lower=True, overwrite_a=True, check_finite=False)
     return factor

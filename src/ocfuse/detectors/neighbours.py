@@ -168,8 +168,8 @@ class LOF(BaseDetector):
 
     def _score(self, query: Query) -> FloatArray:
         query.neighbours(self.n_neighbors_)
-        scores: FloatArray = np.mean([factor.score(query) for factor in self.factors_], axis=0)
-        return scores
+        found = [factor.score(query) for factor in self.factors_]
+        return found[0] if len(found) == 1 else np.asarray(np.mean(found, axis=0))
 
     def _leave_one_out(self, gram: Gram) -> FloatArray:
         return self._score(gram)

@@ -39,6 +39,8 @@ from ocfuse.system.threads import few_threads
 WIDTHS = (0.25, 0.5, 1.0)
 #: Rows by way of which kernel members learn from all where there are many.
 LANDMARKS = 1000
+#: The same for the members of "default" and "large": more rows than these go by way of them.
+FEW_LANDMARKS = 500
 #: Training rows of a mixture of several Gaussians, which takes many passes.
 MIXTURE_SAMPLES = 5000
 
@@ -56,9 +58,13 @@ def _paper(*widths: float) -> Members:
     return [*_kernel_members(*widths), ("gmm", GMM(max_samples=MIXTURE_SAMPLES))]
 
 
+def _fast_kpca(width: float) -> KPCA:
+    return KPCA(width=width, max_samples=FEW_LANDMARKS, landmarks=FEW_LANDMARKS)
+
+
 def _default() -> Members:
     return [
-        ("kpca-1", KPCA(width=1.0, landmarks=LANDMARKS)),
+        ("kpca-1", _fast_kpca(1.0)),
         ("knn-1", KNN(1)),
         ("knn-5", KNN(5)),
         ("gmm-1", GMM(1)),
@@ -66,10 +72,10 @@ def _default() -> Members:
         ("lof-30", LOF(30)),
         ("maha", Mahalanobis()),
         ("wknn-5", Whitened(KNN(5))),
-        ("wkpca-1", Whitened(KPCA(width=1.0, landmarks=LANDMARKS))),
+        ("wkpca-1", Whitened(_fast_kpca(1.0))),
         ("wlof", Whitened(LOF((10, 20, 40)))),
-        ("ckpca-0.25", Compressed(KPCA(width=0.25, landmarks=LANDMARKS))),
-        ("ckpca-1", Compressed(KPCA(width=1.0, landmarks=LANDMARKS))),
+        ("ckpca-0.25", Compressed(_fast_kpca(0.25))),
+        ("ckpca-1", Compressed(_fast_kpca(1.0))),
         ("cknn-1", Compressed(KNN(1))),
         ("cknn-5", Compressed(KNN(5))),
         ("marginal", Marginal()),
@@ -317,7 +323,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (q, d)
             Higher is more normal; columns as in `names_`.
         """
-        check_is_fitted(self, "members_")
+        if not hasattr(self, "members_"):
+            check_is_fitted(self, "members_")
         # Of one row the full check takes longer than a member: what is plainly right passes.
         table: FloatArray = (
             X if self._is_plain(X) else validate_data(self, X, dtype=np.float64, reset=False)
@@ -378,6 +385,10 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         self.members = list(members.items())
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_kept"}
+
     def _is_plain(self, X: Any) -> TypeGuard[FloatArray]:
         """Return whether X is a finite array as in fit, without names that could differ."""
         return (
@@ -402,16 +413,23 @@ class Pool(BaseEstimator):  # type: ignore[misc]
                 f"on_error must be 'raise' or 'drop'. Got on_error={self.on_error!r}."
             )
 
+    @property
+    def _families(self) -> list[Members]:
+        """Our own members by the training rows that they share, in the order of their needs."""
+        kept: tuple[Members, list[Members]] | None = vars(self).get("_kept")
+        if kept is None or kept[0] is not self.members_:
+            families: defaultdict[int, Members] = defaultdict(list)
+            for name, member in self.members_:
+                if is_shared(member):
+                    families[id(member.reference_)].append((name, member))
+            kept = self._kept = self.members_, [givers_first(some) for some in families.values()]
+        return kept[1]
+
     def _score_shared(self, X: FloatArray) -> dict[str, FloatArray]:
         """Score rows by our own members: one Query per set of training rows."""
-        families: defaultdict[int, Members] = defaultdict(list)
-        for name, member in self.members_:
-            if is_shared(member):
-                families[id(member.reference_)].append((name, member))
         columns: dict[str, FloatArray] = {}
-        for members in families.values():
+        for members in self._families:
             reference = members[0][1].reference_
-            members = givers_first(members)
             columns.update({name: np.empty(len(X)) for name, _ in members})
             # Of more than 4,000 training rows a new row is compared with some.
             for block in blocks(len(X), min(reference.n_rows, 4000)):

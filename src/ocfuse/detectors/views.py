@@ -19,6 +19,8 @@ from ocfuse.system.threads import few_threads, one_thread
 
 #: Error of an eigenvalue, relative to the largest, per column.
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+#: Up to so many rows a whitening is learned in every fold: it is cheap.
+FOLDED_ROWS = 500
 #: A mean variance below this is taken as none.
 SMALLEST_VARIANCE = 1e-290
 
@@ -310,7 +312,7 @@ class Whitened(Viewed):
     Out-of-fold scores go by folds with a whitening each, also if the detector
     itself knows a closed form: a whitening that has seen a row draws it to
     the others, the more the fewer rows there are for the columns. With more
-    than 2,000 rows, and 10 for each column, the row is taken out of the
+    than 500 rows, and 10 for each column, the row is taken out of the
     whitening in closed form instead (see `LeftOut`), if the detector knows
     rows by their neighbours or by landmarks only. The mean of a Gaussian process in
     blocks would tell the distances of a row left out from those between the others.
@@ -347,7 +349,7 @@ class Whitened(Viewed):
             by_distance = inner.needs_landmarks(n) and not inner.in_blocks
         else:
             by_distance = isinstance(inner, KNN | LOF)
-        return by_distance and n > MANY_ROWS and n >= 10 * m
+        return by_distance and n > FOLDED_ROWS and n >= 10 * m
 
     def _view_cost(self, shape: Shape) -> Cost:
         return super()._view_cost(shape) + whitening_cost(shape)

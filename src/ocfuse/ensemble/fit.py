@@ -349,8 +349,7 @@ class Learned:
         n = len(self.training)
         # from the rows that members with a maximum have learned
         chosen = core_rows(n, MANY_ROWS)
-        if n > MANY_ROWS:
-            chosen = chosen[core_rows(MANY_ROWS, 1000)]
+        chosen = chosen[core_rows(len(chosen), 1000)]
         scores = np.full((n, len(self.pool.names_)), np.nan)
         scores[chosen] = self.pool.score_samples(self.training[chosen])
         return scores

@@ -2,7 +2,7 @@
 
 import json
 from copy import copy
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -266,11 +266,20 @@ class TailScale:
         excess = (self.end - ordered[:k]).sum(axis=0) / max(k - 1, 1)
         self.slope = 1.0 / np.maximum(excess, 1e-3)  # a spread of 1 is that of all normals
 
+    @cached_property
+    def _columns(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Values and levels of every member, each in one piece."""
+        both = np.ascontiguousarray(self.values.T), np.ascontiguousarray(self.levels.T)
+        return list(zip(*both, strict=True))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
     def at(self, L: FloatArray) -> FloatArray:
         """Return the value of every score."""
         V = np.empty(L.shape)
-        for j, scores in enumerate(L.T):
-            V[:, j] = np.interp(scores, self.values[:, j], self.levels[:, j])
+        for j, (values, levels) in enumerate(self._columns):
+            V[:, j] = np.interp(L[:, j], values, levels)
         below = self.end - L
         return np.where(below > 0, self.end_level + below * self.slope, V)
 

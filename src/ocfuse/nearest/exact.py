@@ -136,6 +136,9 @@ def neighbours(points: FloatArray, X: FloatArray, k: int) -> tuple[FloatArray, I
 
 def _smallest(D: FloatArray, k: int) -> IntArray:
     """Return the first k of a stable sort of each row, without sorting all of it."""
+    if kernel is not None and k:
+        chosen: IntArray = kernel.smallest(D, k, thread_count(D.size))
+        return chosen
     if 4 * k >= D.shape[1]:
         return np.asarray(D.argsort(axis=1, kind="stable")[:, :k])
     found = np.sort(np.argpartition(D, k - 1, axis=1)[:, :k], axis=1)

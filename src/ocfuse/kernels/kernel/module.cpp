@@ -289,6 +289,18 @@ std::pair<py::array_t<double>, py::array_t<int>> whole(const Input<double>& X, i
   return {numbers, exponents};
 }
 
+// The numbers of the k smallest values of every row, smallest first, of equal ones the first.
+py::array_t<std::int64_t> smallest(const Input<double>& D, std::int64_t k, int threads) {
+  require(D.ndim() == 2 && k >= 1 && k <= D.shape(1), "k must be in [1, number of columns of D]");
+  py::array_t<std::int64_t> index({D.shape(0), k});
+  std::int64_t* out = index.mutable_data();
+  {
+    const py::gil_scoped_release release;
+    OCFUSE_RUN(smallest(D.data(), D.shape(0), D.shape(1), k, out, threads));
+  }
+  return index;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
@@ -305,6 +317,7 @@ PYBIND11_MODULE(_native, module) {
              py::arg("threads"));
   module.def("decay", &decay);
   module.def("whole", &whole);
+  module.def("smallest", &smallest);
   module.def("instruction_set",
              [] { return std::string(!force_baseline && has_avx2() ? "AVX2" : "baseline"); });
   module.def("use_baseline", [](bool yes) { force_baseline = yes; },

@@ -7,3 +7,4 @@
 #include "tails.hpp"
 #include "decay.hpp"
 #include "whole.hpp"
+#include "smallest.hpp"

@@ -130,7 +130,9 @@ struct Forest {
                 const double* rows, int threads);                                           \
   void decay(const double* D, std::int64_t size, double rate, double* out, int threads);    \
   void whole(const double* X, std::int64_t q, std::int64_t m, int bits, double* out,        \
-             int* exponents, int threads);
+             int* exponents, int threads);                                                  \
+  void smallest(const double* D, std::int64_t q, std::int64_t n, std::int64_t k,            \
+                std::int64_t* index, int threads);
 
 namespace baseline {
 OCFUSE_DECLARE_KERNEL

@@ -1,0 +1,29 @@
+// The numbers of the k smallest values of every row, smallest first, of equal ones the first.
+void smallest(const double* D, std::int64_t q, std::int64_t n, std::int64_t k, std::int64_t* index,
+              int threads) {
+  in_pieces(q, std::max<std::int64_t>(1, (1 << 16) / n), threads,
+            [&](std::int64_t begin, std::int64_t end) {
+    const std::size_t most = static_cast<std::size_t>(4 * k + 64);
+    std::vector<Measured> kept;
+    kept.reserve(most);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double* row = D + i * n;
+      kept.clear();
+      double limit = std::numeric_limits<double>::infinity();
+      const auto cut = [&] {
+        std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.end());
+        kept.resize(static_cast<std::size_t>(k));
+        limit = kept.back().square;
+      };
+      for (std::int64_t j = 0; j < n; ++j) {
+        // a later one that is equal to the last of those kept comes after it
+        if (!(row[j] < limit) && kept.size() >= static_cast<std::size_t>(k)) continue;
+        kept.push_back({row[j], j});
+        if (kept.size() == most) cut();
+      }
+      cut();
+      std::sort(kept.begin(), kept.end());
+      for (std::int64_t j = 0; j < k; ++j) index[i * k + j] = kept[static_cast<std::size_t>(j)].row;
+    }
+  });
+}
