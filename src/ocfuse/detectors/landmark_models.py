@@ -321,9 +321,11 @@ class LandmarkSpectrum(AskedOfBlocks):
             return np.concatenate([grow**2 * self._distances(parts) for _, parts in blocks])
         known = min(len(self.values), size + SPARE)
         poles, weights = self._poles(size, known)
-        own = self._own_parts(known)
+        landmarks = self._sums.basis.factor - self._centre
+        own = landmarks @ self._vectors[:, :known]
         # beyond the first directions: what all rows but the landmarks have within, and off them
-        beyond = max(float(self.values[known:].sum() - own[:, known].sum()), 0.0)
+        rest = np.einsum("lm,lm->", landmarks, landmarks) - np.einsum("lr,lr->", own, own)
+        beyond = max(float(self.values[known:].sum() - rest), 0.0)
         off = max(n - float(np.trace(self._sums.products)), 0.0)
         off = off / (off + beyond) if off + beyond > self._floor else 0.0
         projection, shift = self.projection(known)
@@ -336,7 +338,7 @@ class LandmarkSpectrum(AskedOfBlocks):
             g = excess(z @ poles[0], z @ poles[1])
             found = grow * (z.sum(axis=1) / 2 + g @ weights / np.pi) + off * rest
             if len(block.rows):
-                found[block.rows] = self._landmark_errors(block, known, poles, weights)
+                found[block.rows] = self._landmark_errors(block, own, poles, weights)
             errors.append(found)
         return np.concatenate(errors)
 
@@ -347,7 +349,7 @@ class LandmarkSpectrum(AskedOfBlocks):
         first eigenvalue beyond `size`.
         """
         crossing = max(self.values[size : size + 1].sum(), self._floor)
-        y, weights = heights(self.values[0])
+        y, weights = heights(self.values[0], step=0.5)  # to 3e-9, less than the noise
         gaps = self.values[:, None] - crossing
         lengths = gaps * gaps + y * y
         tail = self.values[known:]
@@ -356,25 +358,20 @@ class LandmarkSpectrum(AskedOfBlocks):
         both = (gaps / lengths, y / lengths)
         return [np.vstack([part[:known], share @ part[known:]]) for part in both], weights
 
-    def _own_parts(self, known: int) -> FloatArray:
-        """Return the squares of the landmarks in the first directions, and of what is beyond."""
-        centred = self._sums.basis.factor - self._centre
-        squares = (centred @ self._vectors[:, :known]) ** 2
-        rest = np.einsum("lm,lm->l", centred, centred) - squares.sum(axis=1)
-        return np.column_stack([squares, np.maximum(rest, 0.0)])
-
     def _landmark_errors(
-        self, block: LeftOutBlock, known: int, poles: list[FloatArray], weights: FloatArray
+        self, block: LeftOutBlock, own: FloatArray, poles: list[FloatArray], weights: FloatArray
     ) -> FloatArray:
-        """Return the errors of those rows of a block that are landmarks."""
+        """Return the errors of those rows of a block that are landmarks.
+
+        `own` are all landmarks in the first directions, (m, r).
+        """
         basis, n = self._sums.basis, self._sums.n
         grow = n / (n - 1)
         seen = basis.factor[block.columns] - self._centre
         fresh = basis.coordinates(block.fresh_landmarks()).astype(np.float64, copy=False)
         off = np.maximum(1.0 - np.einsum("lm,lm->l", fresh, fresh), 0.0)
         fresh = fresh - self._centre + seen / (n - 1)
-        first = self._vectors[:, :known]
-        u, w = seen @ first, fresh @ first
+        u, w = own[block.columns], fresh @ self._vectors[:, : own.shape[1]]
 
         def resolvent(left: FloatArray, right: FloatArray, whole: FloatArray) -> Any:
             products = left * right
