@@ -39,6 +39,7 @@ from ocfuse.detectors.members import (
 )
 from ocfuse.detectors.views import Viewed
 from ocfuse.exceptions import InvalidInputError, MemberError, MemberWarning
+from ocfuse.system.threads import allowed_threads, blas_is_single, one_of_many
 
 #: Called with the stage, the member, and how many of how many steps are done.
 Progress: TypeAlias = Callable[[str, str, int, int], None]
@@ -255,7 +256,7 @@ class Training:
         # Elsewhere all begins at once; here each fold when its scores are asked for.
         with self._tasks(core, parts, members, closed) as results:
             gram = core.gram(self._X)
-            for step in _learned(core, self._X, members, closed) if not parts else ():
+            for step in _learned_here(core, self._X, members, closed) if not parts else ():
                 self._take_step(core, step)
             for steps, known in islice(results, len(parts)):
                 join_to(gram.reference, _fitted(steps), known)
@@ -383,6 +384,27 @@ def _learned(core: Core, X: FloatArray, members: Members, closed: list[str]) -> 
     for name, member in fitted:
         if name in closed:
             yield "out-of-fold scores", name, *_outcome(out_of_fold_scores, member, gram, ())
+
+
+def _learned_here(core: Core, X: FloatArray, members: Members, closed: list[str]) -> Iterable[Step]:
+    """Do the same; from many rows, members of each view learn in a thread of their own.
+
+    What views have in common, the rows, is there before. BLAS has one thread for all of them.
+    """
+    found: defaultdict[Any, Members] = defaultdict(list)
+    for name, member in members:
+        found[getattr(member, "view", None)].append((name, member))
+    n_threads = min(allowed_threads(), len(found))
+    if n_threads == 1 or len(core.rows) <= MANY_ROWS or not blas_is_single():
+        return _learned(core, X, members, closed)
+    core.gram(X)
+
+    def learn(some: Members) -> list[Step]:
+        with one_of_many():
+            return list(_learned(core, X, some, closed))
+
+    run = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator")
+    return chain.from_iterable(run(delayed(learn)(some) for some in found.values()))
 
 
 def _learned_apart(

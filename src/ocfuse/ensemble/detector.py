@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.arrays import FloatArray
+from ocfuse.detectors.members import is_shared
 from ocfuse.detectors.pool import Pool
 from ocfuse.encoder import FeatureEncoder, check_table, make_encoder, warn_of_cells
 from ocfuse.ensemble.adapt import adapted_fusion, require_adaptable
@@ -29,6 +30,7 @@ from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_ou
 from ocfuse.system.cache import caching
 from ocfuse.system.packages import slow
 from ocfuse.system.progress import current_progress
+from ocfuse.system.threads import few_threads
 from ocfuse.tuning.search import Search, make_search
 from ocfuse.validation import ANOMALY, NORMAL, check_training_labels
 
@@ -297,7 +299,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             encoder,
         )
         distinct = without_copies(table, encoder)
-        with caching():  # what candidates, folds and the final fit have in common
+        named = recipe.pool().chosen(len(distinct.table))[1]
+        is_own = all(is_shared(member) for _, member in named)
+        # Kept: what candidates, folds and the final fit have in common. Threads of BLAS wait busily
+        # for each other; ours, of views and of compiled loops, do not, and change no bit.
+        with caching(), few_threads(0) if is_own else nullcontext():
             learned = Learned(distinct.table, recipe)
             held_out = held_out_scores(distinct.table, learned)
         self.encoder_, self.pool_ = learned.encoder, learned.pool

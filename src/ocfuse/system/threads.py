@@ -93,6 +93,12 @@ def few_threads(work: int) -> Iterator[None]:
         yield
 
 
+def blas_is_single() -> bool:
+    """Return whether BLAS works in the thread that calls it, and starts no others."""
+    pools = _thread_pools("blas")
+    return all(library.num_threads == 1 for library in pools.lib_controllers)
+
+
 def _limit(kind: str | None = None) -> AbstractContextManager[Any]:
     """Return what keeps the libraries to one thread, if they have more: it takes time to ask."""
     pools = _thread_pools(kind)
