@@ -8,10 +8,11 @@ template <class Work>
 void in_pieces(std::int64_t n, std::int64_t piece, int threads, Work work) {
   std::atomic<std::int64_t> next{0};
   auto worker = [&] {
+    const Work own = work;  // nobody else's: what it holds can stay in registers
     for (;;) {
       const std::int64_t begin = next.fetch_add(piece);
       if (begin >= n) return;
-      work(begin, std::min(n, begin + piece));
+      own(begin, std::min(n, begin + piece));
     }
   };
   typedef decltype(worker) Worker;
