@@ -191,7 +191,7 @@ clean:  ## remove the environment, builds and caches
 .venv/.dependencies: pyproject.toml constraints.txt $(ANEW)
 	@$(INSTALL) environment $(if $(ANEW),--anew)
 	@touch .venv/.unfinished
-	@$(INSTALL) packages 'what builds the package' setuptools pybind11
+	@$(INSTALL) packages 'what builds the package' setuptools
 	@OCFUSE_NO_NATIVE=1 $(INSTALL) packages 'what the command needs' --no-build-isolation -e '.[tool]'
 	@rm .venv/.unfinished
 	@echo '$(CURDIR)' "$$($(RUN) $(VERSION))" > $@

@@ -4,8 +4,6 @@ import os
 import sys
 from pathlib import Path
 
-import pybind11
-from pybind11.setup_helpers import Pybind11Extension
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
@@ -17,18 +15,21 @@ KERNELS = {"solvers": [], "kernels": ["-ffp-contract=off"]}
 # No flag here may assume that NaN and infinity do not occur (as -ffast-math
 # does) or that the machine that runs the wheel is the one that built it.
 UNIX_FLAGS = [
+    "-std=c++17",
     "-O3",
     "-g0",  # a quarter of the time to compile is for debuggers
     "-fno-fast-math",
     "-fno-math-errno",
     "-fno-trapping-math",
+    "-fvisibility=hidden",
     "-Wno-psabi",
     "-pthread",
     # the same source gives the same bytes, in whatever folder it is built
     f"-ffile-prefix-map={Path.cwd()}=.",
-    f"-ffile-prefix-map={pybind11.get_include()}=pybind11",
 ]
-MSVC_FLAGS = ["/O2"]
+# The oldest macOS whose library has what C++17 needs.
+MACOS_FLAGS = ["-mmacosx-version-min=10.14"] if sys.platform == "darwin" else []
+MSVC_FLAGS = ["/std:c++17", "/EHsc", "/O2"]
 
 
 class OptionalBuild(build_ext):
@@ -42,8 +43,9 @@ class OptionalBuild(build_ext):
         if self.compiler.compiler_type == "msvc":
             ext.extra_compile_args += MSVC_FLAGS
         else:
-            ext.extra_compile_args += UNIX_FLAGS + KERNELS[ext.name.split(".")[1]]
-            ext.extra_link_args += ["-pthread"]
+            own = KERNELS[ext.name.split(".")[1]]
+            ext.extra_compile_args += UNIX_FLAGS + MACOS_FLAGS + own
+            ext.extra_link_args += ["-pthread", *MACOS_FLAGS]
         try:
             super().build_extension(ext)
         except (BaseError, CCompilerError, OSError):
@@ -65,12 +67,13 @@ def native_extensions() -> list[Extension]:
 
 
 def native_extension(package: str) -> Extension:
-    folder = Path("src/ocfuse") / package / "kernel"
-    return Pybind11Extension(
+    root = Path("src/ocfuse")
+    headers = [path for name in (package, "system") for path in root.glob(f"{name}/kernel/*.hpp")]
+    return Extension(
         f"ocfuse.{package}._native",
-        sorted(path.as_posix() for path in folder.glob("*.cpp")),
-        depends=sorted(path.as_posix() for path in folder.glob("*.hpp")),
-        cxx_std=17,
+        sorted(path.as_posix() for path in root.glob(f"{package}/kernel/*.cpp")),
+        depends=sorted(path.as_posix() for path in headers),
+        language="c++",
         optional=True,
     )
 

@@ -6,7 +6,6 @@ from supply.pins import lowest, pins, project
 AROUND = (
     "hypothesis",
     "numpydoc",
-    "pybind11",
     "pytest",
     "pytest-xdist",
     "setuptools",

@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("imports", "install")
+PARTS = ("imports", "kernels", "install")
 
 if __name__ == "__main__":
     main("first", PARTS)

@@ -1,6 +1,8 @@
 """Part "imports": what a fresh process takes until it can be used."""
 
+import os
 import subprocess
+import tempfile
 from statistics import median
 
 from benchmarks.report import Data, Report, Table, Target, spread
@@ -21,9 +23,13 @@ TASKS = {
 def run(quick: bool) -> Report:
     repetitions = 2 if quick else REPETITIONS
     found: dict[str, list[Cost]] = {name: [] for name in TASKS}
-    for _ in range(repetitions + 1):  # in turn, so that a busy machine hits all alike
-        for name, arguments in TASKS.items():
-            found[name].append(python(*arguments, stdout=subprocess.DEVNULL))
+    with tempfile.TemporaryDirectory() as folder:
+        # also where no bytecode may be written beside the modules
+        bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
+        own = {"env": os.environ | bytecode, "stdout": subprocess.DEVNULL}
+        for _ in range(repetitions + 1):  # in turn, so that a busy machine hits all alike
+            for name, arguments in TASKS.items():
+                found[name].append(python(*arguments, **own))
     found = {name: costs[1:] for name, costs in found.items()}  # the first wrote bytecode
     cpu = {name: median(cost.cpu for cost in costs) for name, costs in found.items()}
     data: Data = {name: [vars(cost) for cost in costs] for name, costs in found.items()}

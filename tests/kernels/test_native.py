@@ -1,6 +1,7 @@
 """The kernel of rows refuses what would make it read beyond its tables."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -80,6 +81,75 @@ def test_wrong_products_are_refused(changes):
 def test_wrong_tables_are_refused(X, Y, members, k):
     with pytest.raises(ValueError, match=r"X|row|member|start|candidates"):
         add().nearest(X, Y, members, k, 1)
+
+
+def test_arrays_of_other_orders_and_narrower_types_are_converted():
+    D = np.arange(6.0).reshape(2, 3)
+    unaligned = np.zeros(D.nbytes + 1, dtype=np.uint8)[1:].view(np.float64).reshape(D.shape)
+    unaligned[:] = D
+    expected = kernels.kernel.decay(D, 0.5, 1)
+    for given in (
+        np.asfortranarray(D), D.astype(np.int16), D.astype(np.float32), D.astype(">f8"),
+        D.tolist(), D[::-1][::-1], np.repeat(D, 2, axis=1)[:, ::2], unaligned,
+    ):  # fmt: skip
+        np.testing.assert_array_equal(kernels.kernel.decay(given, 0.5, 1), expected)
+    D.flags.writeable = False
+    np.testing.assert_array_equal(kernels.kernel.decay(D, 0.5, 1), expected)
+    with pytest.raises(TypeError, match="may be changed"):
+        kernels.kernel.complete(D, np.zeros(3), np.zeros(2), 1)
+
+
+def test_empty_arrays_and_single_numbers_have_their_shape():
+    for D in (np.zeros((0, 3)), np.zeros((2, 0, 4)), np.array(0.0)):
+        assert kernels.kernel.decay(D, 1.0, 1).shape == D.shape
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (),
+        (TABLE,),
+        (TABLE, 20, 1, 1),
+        (TABLE, 20.0, 1),
+        (TABLE, "20", 1),
+        (TABLE + 1j, 20, 1),
+        (TABLE.astype(object), 20, 1),
+        (np.zeros((4, 2), dtype="datetime64[s]"), 20, 1),
+        ("rows", 20, 1),
+        (None, 20, 1),
+    ],
+)
+def test_what_is_no_number_is_refused(given):
+    with pytest.raises((TypeError, ValueError)):
+        kernels.kernel.whole(*given)
+
+
+def test_numbers_that_would_lose_digits_are_refused():
+    with pytest.raises(TypeError):
+        add(rows=NUMBERS.astype(float))
+    with pytest.raises(TypeError):
+        add(squares=SQUARES.astype(float))
+    with pytest.raises(OverflowError):
+        kernels.kernel.whole(TABLE, 2**40, 1)
+    with pytest.raises(OverflowError):
+        candidates(k=2**70)
+    with pytest.raises(TypeError):
+        kernels.kernel.Candidates(norms=np.zeros(4), k=2, most=9, c=1e-5, tiny=0.0)
+    with pytest.raises(TypeError, match="2 arguments expected, 3 given"):
+        add().nearest(TABLE, TABLE, (*own_members(4), 1), 2, 1)
+
+
+def test_arrays_are_let_go_after_answers_and_errors():
+    X, rows, members = TABLE.copy(), NUMBERS.copy(), own_members(4)
+    held = [X, rows, *members]
+    before = [sys.getrefcount(array) for array in held]
+    for _ in range(50):
+        add(rows=rows).nearest(X, X, members, 2, 1)
+        kernels.kernel.whole(X, 20, 1)
+        for k in (5, 0.5):
+            with pytest.raises((TypeError, ValueError)):
+                add(rows=rows).nearest(X, X, members, k, 1)
+    assert [sys.getrefcount(array) for array in held] == before
 
 
 def test_fewer_candidates_than_neighbours_are_refused():

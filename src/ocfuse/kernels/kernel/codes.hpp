@@ -14,32 +14,34 @@ inline void multiply(const Coded& coded, std::int64_t first, std::int64_t panel,
   const std::int16_t* x[some];
   for (int s = 0; s < some; ++s) x[s] = coded.x.codes + (first + s) * coded.width;
 #ifdef OCFUSE_AVX2
-  __m256i low[some], high[some];
-  for (int s = 0; s < some; ++s) low[s] = high[s] = _mm256_setzero_si256();
+  // Vectors and functions of the compiler: the header of intrinsics takes longer to read
+  // than all of this file.
+  typedef Pack<std::int16_t>::type Shorts;
+  typedef Pack<std::int32_t>::type Longs;
+  typedef Pack<float>::type Floats;
+  Longs low[some], high[some];
+  for (int s = 0; s < some; ++s) low[s] = high[s] = Longs{};
   for (std::int64_t t = 0; t < steps; ++t) {
-    const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(y + 32 * t));
-    const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(y + 32 * t + 16));
+    const Shorts a = load(y + 32 * t), b = load(y + 32 * t + 16);
     for (int s = 0; s < some; ++s) {
       std::int32_t pair;
       std::memcpy(&pair, x[s] + 2 * t, sizeof pair);
-      const __m256i both = _mm256_set1_epi32(pair);
-      low[s] = _mm256_add_epi32(low[s], _mm256_madd_epi16(both, a));
-      high[s] = _mm256_add_epi32(high[s], _mm256_madd_epi16(both, b));
+      const Shorts both = (Shorts)(Longs{} + pair);
+      low[s] += (Longs)__builtin_ia32_pmaddwd256(both, a);
+      high[s] += (Longs)__builtin_ia32_pmaddwd256(both, b);
     }
   }
   const float *squares = coded.squares + panel * kPanel, *scales = coded.y.scales + panel * kPanel;
   for (int s = 0; s < some; ++s) {
-    const __m256 twice = _mm256_set1_ps(2.0f * coded.x.scales[first + s]);
-    const __m256 limit = _mm256_set1_ps(limits[s]);
+    const float twice = 2.0f * coded.x.scales[first + s];
     within[s] = 0;
     for (int half = 0; half < 2; ++half) {
-      const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(half ? high[s] : low[s]),
-                                           _mm256_loadu_ps(scales + 8 * half));
-      const __m256 value = _mm256_sub_ps(_mm256_loadu_ps(squares + 8 * half),
-                                         _mm256_mul_ps(product, twice));
-      _mm256_storeu_ps(values[s] + 8 * half, value);
-      const __m256 is_within = _mm256_cmp_ps(value, limit, _CMP_LE_OQ);
-      within[s] |= static_cast<unsigned>(_mm256_movemask_ps(is_within)) << (8 * half);
+      const Floats product = __builtin_convertvector(half ? high[s] : low[s], Floats) *
+                             load(scales + 8 * half);
+      const Floats value = load(squares + 8 * half) - product * twice;
+      std::memcpy(values[s] + 8 * half, &value, sizeof value);
+      const Floats is_within = (Floats)(value <= limits[s]);
+      within[s] |= static_cast<unsigned>(__builtin_ia32_movmskps256(is_within)) << (8 * half);
     }
   }
 #else

@@ -7,7 +7,7 @@ constexpr std::int64_t kValues = 8192;  // that a thread takes at a time
 void complete(double* D, std::int64_t q, std::int64_t n, const double* columns, const double* rows,
               int threads) {
   in_pieces(q, std::max<std::int64_t>(1, kValues / n), threads,
-            [&](std::int64_t begin, std::int64_t end) {
+            [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       double* line = D + i * n;
       const double row = rows[i];
@@ -53,7 +53,7 @@ inline double decayed(double t) {
 
 // exp(-rate D).
 void decay(const double* D, std::int64_t size, double rate, double* out, int threads) {
-  in_pieces(size, kValues, threads, [&](std::int64_t begin, std::int64_t end) {
+  in_pieces(size, kValues, threads, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) out[i] = decayed(D[i] * rate);
   });
 }

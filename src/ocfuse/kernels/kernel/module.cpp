@@ -1,22 +1,14 @@
 // The door between Python and the kernel: checks shapes and numbers, lets go of the
 // interpreter, picks the instruction set.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include "../../system/kernel/python.hpp"
 
-#include <stdexcept>
-#include <string>
-#include <tuple>
+#include <algorithm>
 
 #include "search.hpp"
 
-namespace py = pybind11;
-
 namespace {
 
-template <class T>
-using Input = py::array_t<T, py::array::c_style>;
-using Members = std::pair<Input<std::int64_t>, Input<std::int64_t>>;
+using namespace ocfuse::python;
 
 bool has_avx2() {
 #ifdef OCFUSE_HAS_AVX2_BUILD
@@ -38,10 +30,6 @@ bool force_baseline = false;
 #define OCFUSE_RUN(call) ocfuse::baseline::call
 #endif
 
-void require(bool holds, const char* message) {
-  if (!holds) throw std::invalid_argument(message);
-}
-
 // Refuse numbers that are not in [0, n) and return the largest, or -1. Without a way
 // out of the loop, so that it takes several numbers at a time.
 template <class T>
@@ -58,18 +46,22 @@ T require_numbers(const Input<T>& numbers, std::int64_t n, const char* message) 
 
 std::size_t count(std::int64_t n) { return static_cast<std::size_t>(n); }
 
+// Arrays of starts and numbers.
+struct Members {
+  explicit Members(PyObject* pair) : Members(Parts(pair, 2)) {}
+  explicit Members(const Parts& parts) : starts(parts[0]), numbers(parts[1]) {}
+  const Input<std::int64_t> starts, numbers;
+};
+
 // The tables and the answer of a search, their shapes checked. Without members every
 // row stands for itself.
 template <class T>
 class Search {
  public:
   Search(const Input<T>& X, const Input<T>& Y, std::int64_t k)
-      : squares_({X.shape(0), k}), index_({X.shape(0), k}) {
-    require(X.ndim() == 2 && Y.ndim() == 2 && X.shape(1) == Y.shape(1),
-            "X and Y must have two dimensions and the same columns");
-    require(Y.shape(0) <= std::numeric_limits<std::int32_t>::max(), "too many rows");
+      : squares_({rows(X, Y), k}), index_({X.shape(0), k}) {
     tables = {X.data(), Y.data(), X.shape(0), Y.shape(0), X.shape(1), nullptr, nullptr};
-    answer = {squares_.mutable_data(), index_.mutable_data(), k};
+    answer = {squares_.data(), index_.data(), k};
   }
 
   void set_members(const Members& members) {
@@ -85,82 +77,130 @@ class Search {
     tables.starts = at, tables.numbers = numbers.data();
   }
 
-  py::tuple result() const { return py::make_tuple(squares_, index_); }
+  PyObject* result() const { return tuple(squares_, index_); }
+
+  // The same, and which rows are crowded.
+  PyObject* result(const Output<bool>& crowded) const {
+    const Object found(result());
+    return tuple(found, crowded);
+  }
 
   ocfuse::Tables<T> tables;
   ocfuse::Nearest answer;
 
  private:
-  py::array_t<double> squares_;
-  py::array_t<std::int64_t> index_;
+  static std::int64_t rows(const Input<T>& X, const Input<T>& Y) {
+    require(X.ndim() == 2 && Y.ndim() == 2 && X.shape(1) == Y.shape(1),
+            "X and Y must have two dimensions and the same columns");
+    require(Y.shape(0) <= std::numeric_limits<std::int32_t>::max(), "too many rows");
+    return X.shape(0);
+  }
+
+  Output<double> squares_;
+  Output<std::int64_t> index_;
 };
 
 // The candidates of some rows, found from products in single precision.
-class Candidates {
- public:
-  Candidates(const Input<double>& norms, std::int64_t k, std::int64_t most, double c, double tiny)
-      : found_(count(norms.size()), count(k), count(most), c, tiny) {
-    require(norms.ndim() == 1 && k >= 1 && most >= k, "norms must have one dimension, 1 <= k <= most");
-    require(c <= 0.01, "too many columns for single precision");
-    std::copy_n(norms.data(), norms.size(), found_.norms.begin());
-    std::copy_n(norms.data(), norms.size(), found_.shift.begin());
-  }
-
-  void add(const py::array_t<float>& products, const Input<std::int32_t>& rows,
-           const Input<std::int32_t>& columns, const Input<float>& row_squares,
-           const Input<float>& column_squares, bool both) {
-    require(products.ndim() == 2 && products.shape(0) == rows.size() &&
-                products.shape(1) == columns.size() && column_squares.size() == columns.size() &&
-                row_squares.size() == rows.size(),
-            "products must have a row per row number and a column per column number");
-    require(products.shape(1) < 2 || products.strides(1) == sizeof(float),
-            "the rows of products must be contiguous");
-    const std::int64_t n = static_cast<std::int64_t>(found_.kept.size());
-    require_numbers(rows, n, "a row number is too large");
-    const std::int32_t largest =
-        require_numbers(columns, both ? n : std::numeric_limits<std::int32_t>::max(),
-                        "a column number is too large");
-    for (std::int64_t j = 0; both && j < columns.size(); ++j)
-      require(columns.data()[j] == columns.data()[0] + j, "columns must follow each other");
-    largest_ = std::max(largest_, largest);
-    const ocfuse::Block<float> block{
-        products.data(),   products.strides(0) / static_cast<std::int64_t>(sizeof(float)),
-        products.shape(0), products.shape(1), rows.data(), columns.data()};
-    const py::gil_scoped_release release;
-    OCFUSE_RUN(add_products(found_, block, row_squares.data(), column_squares.data(), both));
-  }
-
-  // The answer, and which rows are crowded: what it says of them is nothing.
-  py::tuple nearest(const Input<double>& X, const Input<double>& Y, const Members& members,
-                    std::int64_t k, int threads) {
-    Search<double> search(X, Y, k);
-    search.set_members(members);
-    require(count(X.shape(0)) == found_.kept.size(), "X must have a row per row of candidates");
-    require(largest_ < Y.shape(0), "a candidate is no row of Y");
-    const std::int64_t* starts = search.tables.starts;
-    for (std::size_t i = 0; i < found_.kept.size(); ++i) {
-      std::int64_t size = 0;
-      for (const auto& entry : found_.kept[i]) size += starts[entry.row + 1] - starts[entry.row];
-      require(found_.crowded[i] || size >= k, "there are fewer candidates than neighbours");
-    }
-    {
-      const py::gil_scoped_release release;
-      OCFUSE_RUN(order(found_, search.tables, search.answer, threads));
-    }
-    py::array_t<bool> crowded(X.shape(0));
-    std::copy(found_.crowded.begin(), found_.crowded.end(), crowded.mutable_data());
-    return py::make_tuple(search.result(), crowded);
-  }
-
- private:
-  ocfuse::Candidates<float> found_;
-  std::int32_t largest_ = -1;
+struct Candidates {
+  PyObject_HEAD
+  ocfuse::Candidates<float>* found;
+  std::int32_t largest;
 };
 
+PyObject* new_candidates(PyTypeObject* type, PyObject* given, PyObject* named) {
+  try {
+    if (named != nullptr && PyDict_GET_SIZE(named) != 0)
+      raise(PyExc_TypeError, "arguments have no names");
+    const Parts parts(given, 5);
+    const Arguments arguments(PySequence_Fast_ITEMS(given), 5);
+    const Input<double> norms(arguments[0]);
+    const std::int64_t k = arguments.whole(1), most = arguments.whole(2);
+    const double c = arguments.number(3);
+    require(norms.ndim() == 1 && k >= 1 && most >= k,
+            "norms must have one dimension, 1 <= k <= most");
+    require(c <= 0.01, "too many columns for single precision");
+    const Object made(type->tp_alloc(type, 0));
+    Candidates& self = *reinterpret_cast<Candidates*>(made.get());
+    self.largest = -1;
+    self.found = new ocfuse::Candidates<float>(count(norms.size()), count(k), count(most), c,
+                                               arguments.number(4));
+    std::copy_n(norms.data(), norms.size(), self.found->norms.begin());
+    std::copy_n(norms.data(), norms.size(), self.found->shift.begin());
+    Py_INCREF(made.get());
+    return made.get();
+  } catch (...) {
+    return tell();
+  }
+}
+
+void delete_candidates(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  delete reinterpret_cast<Candidates*>(self)->found;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* add(Candidates& self, const Arguments& given) {
+  const Input<float> products(given[0], PyBUF_STRIDES);
+  const Input<std::int32_t> rows(given[1]), columns(given[2]);
+  const Input<float> row_squares(given[3]), column_squares(given[4]);
+  const bool both = given.flag(5);
+  require(products.ndim() == 2 && products.shape(0) == rows.size() &&
+              products.shape(1) == columns.size() && column_squares.size() == columns.size() &&
+              row_squares.size() == rows.size(),
+          "products must have a row per row number and a column per column number");
+  require(products.shape(1) < 2 || products.stride(1) == sizeof(float),
+          "the rows of products must be contiguous");
+  const std::int64_t n = static_cast<std::int64_t>(self.found->kept.size());
+  require_numbers(rows, n, "a row number is too large");
+  const std::int32_t largest =
+      require_numbers(columns, both ? n : std::numeric_limits<std::int32_t>::max(),
+                      "a column number is too large");
+  for (std::int64_t j = 0; both && j < columns.size(); ++j)
+    require(columns.data()[j] == columns.data()[0] + j, "columns must follow each other");
+  self.largest = std::max(self.largest, largest);
+  const ocfuse::Block<float> block{
+      products.data(),   products.stride(0) / static_cast<std::int64_t>(sizeof(float)),
+      products.shape(0), products.shape(1), rows.data(), columns.data()};
+  {
+    const Unlocked unlocked;
+    OCFUSE_RUN(add_products(*self.found, block, row_squares.data(), column_squares.data(), both));
+  }
+  Py_RETURN_NONE;
+}
+
+// The answer, and which rows are crowded: what it says of them is nothing.
+PyObject* nearest(Candidates& self, const Arguments& given) {
+  const Input<double> X(given[0]), Y(given[1]);
+  const Members members(given[2]);
+  const std::int64_t k = given.whole(3);
+  const int threads = given.small(4);
+  ocfuse::Candidates<float>& found = *self.found;
+  Search<double> search(X, Y, k);
+  search.set_members(members);
+  require(count(X.shape(0)) == found.kept.size(), "X must have a row per row of candidates");
+  require(self.largest < Y.shape(0), "a candidate is no row of Y");
+  const std::int64_t* starts = search.tables.starts;
+  for (std::size_t i = 0; i < found.kept.size(); ++i) {
+    std::int64_t size = 0;
+    for (const auto& entry : found.kept[i]) size += starts[entry.row + 1] - starts[entry.row];
+    require(found.crowded[i] || size >= k, "there are fewer candidates than neighbours");
+  }
+  {
+    const Unlocked unlocked;
+    OCFUSE_RUN(order(found, search.tables, search.answer, threads));
+  }
+  Output<bool> crowded({X.shape(0)});
+  std::copy(found.crowded.begin(), found.crowded.end(), crowded.data());
+  return search.result(crowded);
+}
+
 // The nearest rows, given rounded squared distances in double precision.
-py::tuple nearest_by_matrix(const Input<double>& D, const Input<double>& norms, double c,
-                            const Input<double>& X, const Input<double>& Y, std::int64_t k,
-                            int threads) {
+PyObject* nearest_by_matrix(PyObject&, const Arguments& given) {
+  const Input<double> D(given[0]), norms(given[1]), X(given[3]), Y(given[4]);
+  const double c = given.number(2);
+  const std::int64_t k = given.whole(5);
+  const int threads = given.small(6);
   Search<double> search(X, Y, k);
   require(D.ndim() == 2 && norms.ndim() == 1 && D.shape(0) == X.shape(0) &&
               D.shape(1) == Y.shape(0) && norms.size() == X.shape(0),
@@ -168,7 +208,7 @@ py::tuple nearest_by_matrix(const Input<double>& D, const Input<double>& norms, 
   require(k >= 1 && k <= Y.shape(0), "k must be in [1, number of rows of Y]");
   require(c <= 0.01, "there must not be too many columns");
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     OCFUSE_RUN(nearest_by_matrix(D.data(), norms.data(), c, search.tables, search.answer, threads));
   }
   return search.result();
@@ -176,13 +216,25 @@ py::tuple nearest_by_matrix(const Input<double>& D, const Input<double>& norms, 
 
 // Codes of rows, their scales and squared lengths, and the rows themselves.
 template <class T>
-using CodedRows = std::tuple<Input<std::int16_t>, Input<float>, Input<T>, Input<float>>;
+struct CodedRows {
+  explicit CodedRows(PyObject* four) : CodedRows(Parts(four, 4)) {}
+  explicit CodedRows(const Parts& parts)
+      : codes(parts[0]), scales(parts[1]), squares(parts[2]), rows(parts[3]) {}
+  const Input<std::int16_t> codes;
+  const Input<float> scales;
+  const Input<T> squares;
+  const Input<float> rows;
+};
 
 // The nearest of the rows in some ranges that products of codes say are near, and which
 // rows are crowded: what it says of them is nothing.
-py::tuple nearest_by_codes(const CodedRows<double>& x, const CodedRows<float>& y,
-                           const Members& members, const Input<std::int64_t>& ranges,
-                           std::int64_t k, std::int64_t size, std::int64_t most, int threads) {
+PyObject* nearest_by_codes(PyObject&, const Arguments& given) {
+  const CodedRows<double> x(given[0]);
+  const CodedRows<float> y(given[1]);
+  const Members members(given[2]);
+  const Input<std::int64_t> ranges(given[3]);
+  const std::int64_t k = given.whole(4), size = given.whole(5), most = given.whole(6);
+  const int threads = given.small(7);
   const auto& [x_codes, x_scales, norms, X] = x;
   const auto& [y_codes, y_scales, squares, Y] = y;
   Search<float> search(X, Y, k);
@@ -197,7 +249,7 @@ py::tuple nearest_by_codes(const CodedRows<double>& x, const CodedRows<float>& y
   require(ranges.ndim() == 2 && ranges.shape(1) == 2, "ranges must have two columns");
   std::int64_t n_rows = 0;
   for (std::int64_t r = 0; r < ranges.shape(0); ++r) {
-    const std::int64_t from = ranges.at(r, 0), to = ranges.at(r, 1);
+    const std::int64_t from = ranges.data()[2 * r], to = ranges.data()[2 * r + 1];
     require(0 <= from && from < to && to <= n, "a range must be one of rows of Y");
     n_rows += to - from;
   }
@@ -205,121 +257,159 @@ py::tuple nearest_by_codes(const CodedRows<double>& x, const CodedRows<float>& y
   const ocfuse::Coded coded{{x_codes.data(), x_scales.data()}, {y_codes.data(), y_scales.data()},
                             width, norms.data(), squares.data(), ranges.data(), ranges.shape(0),
                             count(size), count(most)};
-  py::array_t<bool> crowded(q);
-  bool* flags = crowded.mutable_data();
+  Output<bool> crowded({q});
+  bool* flags = crowded.data();
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     OCFUSE_RUN(nearest_by_codes(coded, search.tables, search.answer, flags, threads));
   }
-  return py::make_tuple(search.result(), crowded);
+  return search.result(crowded);
 }
 
 // The length of the path of every row in every tree.
-py::array_t<double> follow(const Input<std::int32_t>& features, const Input<float>& thresholds,
-                           const Input<double>& lengths, const Input<double>& X, int threads) {
+PyObject* follow(PyObject&, const Arguments& given) {
+  const Input<std::int32_t> features(given[0]);
+  const Input<float> thresholds(given[1]);
+  const Input<double> lengths(given[2]), X(given[3]);
+  const int threads = given.small(4);
   require(lengths.ndim() == 2 && X.ndim() == 2, "lengths and X must have two dimensions");
   const std::int64_t width = lengths.shape(1);
   require(width >= 1 && (width & (width - 1)) == 0, "trees must be complete");
   for (const std::int64_t size : {features.size(), thresholds.size()})
-    if (size != lengths.size()) throw py::index_error("tables of trees must have one size");
+    if (size != lengths.size()) throw std::out_of_range("tables of trees must have one size");
   require_numbers(features, X.shape(1), "a feature is no column of X");
   const ocfuse::Forest forest{features.data(), thresholds.data(), lengths.data(),
                               lengths.shape(0), width};
-  py::array_t<double> paths({X.shape(0), lengths.shape(0)});
-  double* out = paths.mutable_data();
+  Output<double> paths({X.shape(0), lengths.shape(0)});
   {
-    const py::gil_scoped_release release;
-    OCFUSE_RUN(follow(forest, X.data(), X.shape(0), X.shape(1), out, threads));
+    const Unlocked unlocked;
+    OCFUSE_RUN(follow(forest, X.data(), X.shape(0), X.shape(1), paths.data(), threads));
   }
-  return paths;
+  return paths.release();
 }
 
 // Of every value the smaller of the numbers of values in its sorted column not above and
 // not below.
-py::array_t<std::int64_t> tails(const Input<double>& columns, const Input<double>& X,
-                                int threads) {
+PyObject* tails(PyObject&, const Arguments& given) {
+  const Input<double> columns(given[0]), X(given[1]);
+  const int threads = given.small(2);
   require(columns.ndim() == 2 && X.ndim() == 2 && X.shape(1) == columns.shape(0) &&
               columns.shape(1) >= 1,
           "there must be a sorted column, not empty, for every column of X");
-  py::array_t<std::int64_t> counts({X.shape(0), X.shape(1)});
-  std::int64_t* out = counts.mutable_data();
+  Output<std::int64_t> counts({X.shape(0), X.shape(1)});
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     OCFUSE_RUN(tails(columns.data(), columns.shape(0), columns.shape(1), X.data(), X.shape(0),
-                     out, threads));
+                     counts.data(), threads));
   }
-  return counts;
+  return counts.release();
 }
 
 // Squared distances from -2 x.y, in place.
-void complete(py::array_t<double, py::array::c_style>& D, const Input<double>& columns,
-              const Input<double>& rows, int threads) {
+PyObject* complete(PyObject&, const Arguments& given) {
+  InPlace<double> D(given[0]);
+  const Input<double> columns(given[1]), rows(given[2]);
+  const int threads = given.small(3);
   require(D.ndim() == 2 && columns.ndim() == 1 && rows.ndim() == 1 &&
               columns.shape(0) == D.shape(1) && rows.shape(0) == D.shape(0),
           "there must be a square for every row and for every column of D");
-  if (D.size() == 0) return;
-  double* at = D.mutable_data();
-  const py::gil_scoped_release release;
-  OCFUSE_RUN(complete(at, D.shape(0), D.shape(1), columns.data(), rows.data(), threads));
+  if (D.size() != 0) {
+    const Unlocked unlocked;
+    OCFUSE_RUN(complete(D.data(), D.shape(0), D.shape(1), columns.data(), rows.data(), threads));
+  }
+  Py_RETURN_NONE;
 }
 
 // exp(-rate D) of squared distances.
-py::array_t<double> decay(const Input<double>& D, double rate, int threads) {
-  py::array_t<double> K(std::vector<py::ssize_t>(D.shape(), D.shape() + D.ndim()));
-  double* out = K.mutable_data();
+PyObject* decay(PyObject&, const Arguments& given) {
+  const Input<double> D(given[0]);
+  const double rate = given.number(1);
+  const int threads = given.small(2);
+  Output<double> K(D.shape(), D.ndim());
   {
-    const py::gil_scoped_release release;
-    OCFUSE_RUN(decay(D.data(), D.size(), rate, out, threads));
+    const Unlocked unlocked;
+    OCFUSE_RUN(decay(D.data(), D.size(), rate, K.data(), threads));
   }
-  return K;
+  return K.release();
 }
 
 // Rows as whole numbers of so many bits, and the power of two of every row.
-std::pair<py::array_t<double>, py::array_t<int>> whole(const Input<double>& X, int bits,
-                                                       int threads) {
+PyObject* whole(PyObject&, const Arguments& given) {
+  const Input<double> X(given[0]);
+  const int bits = given.small(1), threads = given.small(2);
   require(X.ndim() == 2 && bits >= 1 && bits <= 53, "rows become whole numbers of 1 to 53 bits");
-  py::array_t<double> numbers({X.shape(0), X.shape(1)});
-  py::array_t<int> exponents(X.shape(0));
-  double* out = numbers.mutable_data();
-  int* powers = exponents.mutable_data();
+  Output<double> numbers({X.shape(0), X.shape(1)});
+  Output<int> exponents({X.shape(0)});
   {
-    const py::gil_scoped_release release;
-    OCFUSE_RUN(whole(X.data(), X.shape(0), X.shape(1), bits, out, powers, threads));
+    const Unlocked unlocked;
+    OCFUSE_RUN(whole(X.data(), X.shape(0), X.shape(1), bits, numbers.data(), exponents.data(),
+                     threads));
   }
-  return {numbers, exponents};
+  return tuple(numbers, exponents);
 }
 
 // The numbers of the k smallest values of every row, smallest first, of equal ones the first.
-py::array_t<std::int64_t> smallest(const Input<double>& D, std::int64_t k, int threads) {
+PyObject* smallest(PyObject&, const Arguments& given) {
+  const Input<double> D(given[0]);
+  const std::int64_t k = given.whole(1);
+  const int threads = given.small(2);
   require(D.ndim() == 2 && k >= 1 && k <= D.shape(1), "k must be in [1, number of columns of D]");
-  py::array_t<std::int64_t> index({D.shape(0), k});
-  std::int64_t* out = index.mutable_data();
+  Output<std::int64_t> index({D.shape(0), k});
   {
-    const py::gil_scoped_release release;
-    OCFUSE_RUN(smallest(D.data(), D.shape(0), D.shape(1), k, out, threads));
+    const Unlocked unlocked;
+    OCFUSE_RUN(smallest(D.data(), D.shape(0), D.shape(1), k, index.data(), threads));
   }
-  return index;
+  return index.release();
 }
+
+PyObject* instruction_set(PyObject&, const Arguments&) {
+  return PyUnicode_FromString(!force_baseline && has_avx2() ? "AVX2" : "baseline");
+}
+
+PyObject* use_baseline(PyObject&, const Arguments& given) {
+  force_baseline = given.flag(0);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef of_candidates[] = {
+    method<Candidates, add, 6>("add", "Look at products of some rows x and some rows y."),
+    method<Candidates, nearest, 5>("nearest", "Return the nearest, and which rows are crowded."),
+    {nullptr, nullptr, 0, nullptr}};
+
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&new_candidates)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(&delete_candidates)},
+                       {Py_tp_methods, of_candidates},
+                       {0, nullptr}};
+
+PyType_Spec candidates = {"ocfuse.kernels._native.Candidates", sizeof(Candidates), 0,
+                          Py_TPFLAGS_DEFAULT, slots};
+
+PyMethodDef functions[] = {
+    method<PyObject, nearest_by_matrix, 7>("nearest_by_matrix", "Nearest rows by distances."),
+    method<PyObject, nearest_by_codes, 8>("nearest_by_codes", "Nearest rows by whole numbers."),
+    method<PyObject, follow, 5>("follow", "Lengths of paths in trees."),
+    method<PyObject, tails, 3>("tails", "Counts of values in the nearer tail."),
+    method<PyObject, complete, 4>("complete", "Complete squared distances in place."),
+    method<PyObject, decay, 3>("decay", "Gaussian kernel of squared distances."),
+    method<PyObject, whole, 3>("whole", "Rows as whole numbers times a power of two."),
+    method<PyObject, smallest, 3>("smallest", "Numbers of the smallest values of rows."),
+    method<PyObject, instruction_set, 0>("instruction_set", "Return what the kernel runs on."),
+    method<PyObject, use_baseline, 1>(
+        "use_baseline", "Run the build for every machine, for tests and measurements."),
+    {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "The compiled kernel of loops over rows.",
+                      -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 
-PYBIND11_MODULE(_native, module) {
-  module.doc() = "The compiled kernel of loops over rows.";
-  py::class_<Candidates>(module, "Candidates")
-      .def(py::init<const Input<double>&, std::int64_t, std::int64_t, double, double>())
-      .def("add", &Candidates::add)
-      .def("nearest", &Candidates::nearest);
-  module.def("nearest_by_matrix", &nearest_by_matrix);
-  module.def("nearest_by_codes", &nearest_by_codes);
-  module.def("follow", &follow);
-  module.def("tails", &tails);
-  module.def("complete", &complete, py::arg("D").noconvert(), py::arg("columns"), py::arg("rows"),
-             py::arg("threads"));
-  module.def("decay", &decay);
-  module.def("whole", &whole);
-  module.def("smallest", &smallest);
-  module.def("instruction_set",
-             [] { return std::string(!force_baseline && has_avx2() ? "AVX2" : "baseline"); });
-  module.def("use_baseline", [](bool yes) { force_baseline = yes; },
-             "Run the build for every machine, for tests and measurements.");
+PyMODINIT_FUNC PyInit__native() {
+  PyObject* made = PyModule_Create(&module);
+  if (made == nullptr) return nullptr;
+  PyObject* type = PyType_FromSpec(&candidates);
+  // the module keeps the type; where it cannot, nobody does
+  if (type != nullptr && PyModule_AddObject(made, "Candidates", type) == 0) return made;
+  Py_XDECREF(type);
+  Py_DECREF(made);
+  return nullptr;
 }

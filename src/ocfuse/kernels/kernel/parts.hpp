@@ -1,5 +1,5 @@
 // All of the kernel in the order of its needs, inside the namespace of a build.
-#include "threads.hpp"
+#include "pieces.hpp"
 #include "candidates.hpp"
 #include "order.hpp"
 #include "codes.hpp"

@@ -1,7 +1,10 @@
 // What the kernel is asked: plain arrays, no Python.
 #pragma once
 
-#include "standard.hpp"
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
 
 namespace ocfuse {
 

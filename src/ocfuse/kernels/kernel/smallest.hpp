@@ -2,7 +2,7 @@
 void smallest(const double* D, std::int64_t q, std::int64_t n, std::int64_t k, std::int64_t* index,
               int threads) {
   in_pieces(q, std::max<std::int64_t>(1, (1 << 16) / n), threads,
-            [&](std::int64_t begin, std::int64_t end) {
+            [=](std::int64_t begin, std::int64_t end) {
     const std::size_t most = static_cast<std::size_t>(4 * k + 64);
     std::vector<Measured> kept;
     kept.reserve(most);

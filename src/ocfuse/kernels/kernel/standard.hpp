@@ -7,13 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <limits>
 #include <stdexcept>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "../../system/kernel/threads.hpp"
 
 #ifdef __FAST_MATH__
 #error "Distances are exact to the last bit: do not compile with -ffast-math"

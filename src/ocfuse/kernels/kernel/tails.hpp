@@ -44,7 +44,7 @@ inline void find_tails(const double* columns, std::int64_t n, std::int64_t n_col
 
 void tails(const double* columns, std::int64_t m, std::int64_t n, const double* X, std::int64_t q,
            std::int64_t* counts, int threads) {
-  in_pieces(q, kRowsTogether, threads, [&](std::int64_t begin, std::int64_t end) {
+  in_pieces(q, kRowsTogether, threads, [=](std::int64_t begin, std::int64_t end) {
     const std::int64_t rows = end - begin;
     std::vector<double> values(static_cast<std::size_t>(kColumns * rows));
     std::vector<std::int64_t> found(values.size());

@@ -2,7 +2,7 @@
 
 void whole(const double* X, std::int64_t q, std::int64_t m, int bits, double* out, int* exponents,
            int threads) {
-  in_pieces(q, kPiece, threads, [&](std::int64_t begin, std::int64_t end) {
+  in_pieces(q, kPiece, threads, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const double* row = X + i * m;
       double largest = 0.0;

@@ -2,7 +2,7 @@
 // the largest, so that q = 10,000 neither overflows nor loses the answer.
 
 template <class Own>
-inline Own norm(const Own* x, std::int64_t d, Own p, Own inverse_p, bool positive_part = false) {
+OCFUSE_CALLED Own norm(const Own* x, std::int64_t d, Own p, Own inverse_p, bool positive_part = false) {
   Own most{};
   for (std::int64_t j = 0; j < d; ++j)
     most = larger(most, positive_part ? x[j] : magnitude(x[j]));
@@ -24,7 +24,7 @@ struct Ball {
   }
   // w in the ball with v.w largest, sign(v) |v|^(q-1) scaled to unit length;
   // returns that largest value, the dual norm of v.
-  Own maximiser(const Own* v, std::int64_t d, Own* w) const {
+  OCFUSE_CALLED Own maximiser(const Own* v, std::int64_t d, Own* w) const {
     Own most{}, sum{};
     for (std::int64_t j = 0; j < d; ++j) most = larger(most, nonneg ? v[j] : magnitude(v[j]));
     const Own unit = pick(most > 0.0, most, Own{} + 1.0);

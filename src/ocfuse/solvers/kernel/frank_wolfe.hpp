@@ -15,7 +15,7 @@ class FrankWolfe {
   int n_iter[L::problems] = {};
 
   // Start in the middle: w = 0, every hinge active.
-  void load(int s, std::int64_t problem) {
+  OCFUSE_CALLED void load(int s, std::int64_t problem) {
     slots.load(s, problem);
     n_iter[s] = 0;
     for (std::int64_t j = 0; j < d; ++j) {
@@ -103,7 +103,7 @@ class FrankWolfe {
   }
 
   // Keep the best bound and the dual variables that prove it.
-  void remember(Own bound, const Each* proving) {
+  OCFUSE_CALLED void remember(Own bound, const Each* proving) {
     const auto better = bound > dual;
     if (!any(better)) return;
     dual = pick(better, bound, dual);
@@ -132,7 +132,7 @@ class FrankWolfe {
   }
 
   // Slope and curvature of the smoothed hinge at m + step * step_m.
-  void probe(Own step, Own sharpness, Own& slope, Own& curvature) const {
+  OCFUSE_CALLED void probe(Own step, Own sharpness, Own& slope, Own& curvature) const {
     Each change{}, bend{};
     const Each zero{}, one = zero + 1.0;
     for (std::int64_t i = 0; i < rows; ++i) {

@@ -25,7 +25,7 @@ class InteriorPoint {
   int n_iter[L::problems] = {};
 
   // The cold start of slot s: the middle of the ball, mu = 1/2 or in scale with A'c.
-  void load(int s, std::int64_t problem) {
+  OCFUSE_CALLED void load(int s, std::int64_t problem) {
     slots.load(s, problem);
     n_iter[s] = 0;
     double pulled = 0;
@@ -136,7 +136,7 @@ class InteriorPoint {
   }
 
   // Take v from u, and m from w, for the chosen slots.
-  void renew(const bool* chosen) {
+  OCFUSE_CALLED void renew(const bool* chosen) {
     const auto mask = slots.flags(chosen);
     margins<L>(slots.A, w, rows, d, dm);
     for (std::int64_t j = 0; j < d; ++j) v[j] = pick(mask, u[j], v[j]);
@@ -184,7 +184,7 @@ class InteriorPoint {
 
   // Solve for (dw, dt) and the dual part of the ball. The targets come divided
   // by their slack: up, down, lift by s+, s-, t, and `edge` by sg.
-  void direction(Own edge) {
+  OCFUSE_CALLED void direction(Own edge) {
     Own sum{};
     for (std::int64_t j = 0; j < d; ++j) {
       dt[j] = (G[j] * (up[j] + nu * down[j]) + lift[j] - edge - r_t[j]) * inverse_e[j];
@@ -216,7 +216,7 @@ class InteriorPoint {
   }
 
   // Fastest relative decrease of the ball's variables: primal, then dual.
-  void ball_speed(Own& primal_speed, Own& dual_speed) const {
+  OCFUSE_CALLED void ball_speed(Own& primal_speed, Own& dual_speed) const {
     primal_speed = larger(primal_speed, -dsg / sg);
     dual_speed = larger(dual_speed, -dlam / lam);
     for (std::int64_t j = 0; j < d; ++j) {
@@ -232,7 +232,7 @@ class InteriorPoint {
 
   // Shorten a primal step until the curved slacks stay positive; leaves the
   // new radii in `trial`.
-  Own keep_slack(Own step) {
+  OCFUSE_CALLED Own keep_slack(Own step) {
     for (int attempt = 0; attempt <= 40; ++attempt) {
       Own least = Own{} + 1.0;
       for (std::int64_t j = 0; j < d; ++j) {

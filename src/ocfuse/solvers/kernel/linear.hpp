@@ -15,7 +15,7 @@ inline void transposed_block(const typename L::Each* A, const typename L::Each* 
 
 // out = A' x
 template <class L>
-void transposed(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
+OCFUSE_CALLED void transposed(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
                 std::int64_t d, typename L::Own* out) {
   std::int64_t j = 0;
   for (; j + 8 <= d; j += 8) transposed_block<L, 8>(A + j, x, rows, d, out + j);
@@ -56,7 +56,7 @@ inline void margin_rows(const typename L::Each* A, const typename L::Own* w, std
 
 // out = A w
 template <class L>
-void margins(const typename L::Each* A, const typename L::Own* w, std::int64_t rows,
+OCFUSE_CALLED void margins(const typename L::Each* A, const typename L::Own* w, std::int64_t rows,
              std::int64_t d, typename L::Each* out) {
   std::int64_t i = 0;
   for (; i + 4 <= rows; i += 4) margin_rows<L, 4>(A + i * d, w, d, out + i);
@@ -97,7 +97,7 @@ inline void gram_rows(const Each* A, const Each* x, std::int64_t rows, std::int6
 // The lower triangle of K = A' diag(x) A, in panels of rows that stay in the
 // nearest cache while all pairs of columns go by.
 template <class L>
-void gram(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
+OCFUSE_CALLED void gram(const typename L::Each* A, const typename L::Each* x, std::int64_t rows,
           std::int64_t d, typename L::Each* work, typename L::Own* K) {
   typedef typename L::Each Each;
   const std::int64_t panel = kPanel / d > 8 ? kPanel / d : 8;
@@ -115,7 +115,7 @@ void gram(const typename L::Each* A, const typename L::Each* x, std::int64_t row
 // Cholesky in place: L below the diagonal, L' above it, 1 / L_jj on it. A pivot
 // that rounding made tiny becomes huge, which sets its component to zero.
 template <class Own>
-void factorise(Own* K, std::int64_t d) {
+OCFUSE_CALLED void factorise(Own* K, std::int64_t d) {
   Own floor = K[0];
   for (std::int64_t j = 1; j < d; ++j) floor = larger(floor, K[j * d + j]);
   floor = floor * 1e-30;
@@ -134,7 +134,7 @@ void factorise(Own* K, std::int64_t d) {
 
 // x with L L' x = x.
 template <class Own>
-void substitute(const Own* K, std::int64_t d, Own* x) {
+OCFUSE_CALLED void substitute(const Own* K, std::int64_t d, Own* x) {
   for (std::int64_t j = 0; j < d; ++j) {
     const Own value = x[j] *= K[j * d + j];
     for (std::int64_t i = j + 1; i < d; ++i) x[i] -= K[j * d + i] * value;

@@ -1,20 +1,14 @@
 // The door between Python and the kernel: checks shapes and rows, lets go of the
 // interpreter, picks the instruction set.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
+#include "../../system/kernel/python.hpp"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 
 #include "batch.hpp"
 
-namespace py = pybind11;
-
 namespace {
 
-template <class T>
-using Input = py::array_t<T, py::array::c_style>;
+using namespace ocfuse::python;
 
 bool has_avx2() {
 #ifdef OCFUSE_HAS_AVX2_BUILD
@@ -34,14 +28,9 @@ void run(const ocfuse::Batch& batch, const ocfuse::Answer& answer, bool use_avx2
   ocfuse::baseline::solve(batch, answer);
 }
 
-void require(bool holds, const char* message) {
-  if (!holds) throw std::invalid_argument(message);
-}
-
-py::tuple solve(const Input<double>& A, const Input<std::int64_t>& index, const Input<double>& c,
-                const Input<double>& p, bool nonneg, double tol, int method,
-                int interior_point_limit, int frank_wolfe_limit, double patience, bool is_smooth,
-                bool together, int threads) {
+PyObject* solve(PyObject&, const Arguments& given) {
+  const Input<double> A(given[0]), c(given[2]), p(given[3]);
+  const Input<std::int64_t> index(given[1]);
   require(A.ndim() == 2 && index.ndim() == 2 && c.ndim() == 2 && p.ndim() == 1,
           "A, index and c must have two dimensions, p one");
   ocfuse::Batch batch{};
@@ -49,38 +38,51 @@ py::tuple solve(const Input<double>& A, const Input<std::int64_t>& index, const 
   require(c.shape(0) == batch.m && c.shape(1) == batch.k && p.shape(0) == batch.m,
           "index, c and p must agree in their first dimension, index and c in shape");
   require(batch.d >= 1 && batch.k >= 1, "there must be at least one column and one sample");
-  require(method >= 0 && method <= 3, "unknown method");
   batch.A = A.data(), batch.index = index.data(), batch.c = c.data(), batch.p = p.data();
-  batch.nonneg = nonneg, batch.tol = tol, batch.method = static_cast<ocfuse::Method>(method);
-  batch.interior_point_limit = interior_point_limit;
-  batch.frank_wolfe_limit = frank_wolfe_limit;
-  batch.patience = patience, batch.is_smooth = is_smooth;
-  batch.together = together, batch.threads = threads;
+  batch.nonneg = given.flag(4), batch.tol = given.number(5);
+  const int method = given.small(6);
+  require(method >= 0 && method <= 3, "unknown method");
+  batch.method = static_cast<ocfuse::Method>(method);
+  batch.interior_point_limit = given.small(7);
+  batch.frank_wolfe_limit = given.small(8);
+  batch.patience = given.number(9), batch.is_smooth = given.flag(10);
+  batch.together = given.flag(11), batch.threads = given.small(12);
 
-  py::array_t<double> w({batch.m, batch.d}), alpha({batch.m, batch.k});
-  py::array_t<double> primal(batch.m), dual(batch.m);
-  py::array_t<std::int8_t> status(batch.m), solver(batch.m);
-  py::array_t<std::int32_t> n_iter(batch.m);
-  std::fill_n(n_iter.mutable_data(), batch.m, 0);
-  std::fill_n(status.mutable_data(), batch.m, std::int8_t{ocfuse::Status::untouched});
-  const ocfuse::Answer answer{w.mutable_data(),      alpha.mutable_data(),  primal.mutable_data(),
-                              dual.mutable_data(),   status.mutable_data(), solver.mutable_data(),
-                              n_iter.mutable_data()};
+  Output<double> w({batch.m, batch.d}), alpha({batch.m, batch.k}), primal({batch.m});
+  Output<double> dual({batch.m});
+  Output<std::int8_t> status({batch.m}), solver({batch.m});
+  Output<std::int32_t> n_iter({batch.m});
+  std::fill_n(n_iter.data(), batch.m, 0);
+  std::fill_n(status.data(), batch.m, std::int8_t{ocfuse::Status::untouched});
+  const ocfuse::Answer answer{w.data(),      alpha.data(),  primal.data(), dual.data(),
+                              status.data(), solver.data(), n_iter.data()};
   const bool use_avx2 = !force_baseline && has_avx2();
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     run(batch, answer, use_avx2);
   }
-  return py::make_tuple(w, alpha, primal, dual, status, solver, n_iter);
+  return tuple(w, alpha, primal, dual, status, solver, n_iter);
 }
+
+PyObject* instruction_set(PyObject&, const Arguments&) {
+  return PyUnicode_FromString(!force_baseline && has_avx2() ? "AVX2" : "baseline");
+}
+
+PyObject* use_baseline(PyObject&, const Arguments& given) {
+  force_baseline = given.flag(0);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    method<PyObject, solve, 13>("solve", "Solve a batch of problems."),
+    method<PyObject, instruction_set, 0>("instruction_set", "Return what the kernel runs on."),
+    method<PyObject, use_baseline, 1>(
+        "use_baseline", "Run the build for every machine, for tests and measurements."),
+    {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "The compiled kernel of ocfuse.solvers.",
+                      -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 
-PYBIND11_MODULE(_native, module) {
-  module.doc() = "The compiled kernel of ocfuse.solvers.";
-  module.def("solve", &solve);
-  module.def("instruction_set",
-             [] { return std::string(!force_baseline && has_avx2() ? "AVX2" : "baseline"); });
-  module.def("use_baseline", [](bool yes) { force_baseline = yes; },
-             "Run the build for every machine, for tests and measurements.");
-}
+PyMODINIT_FUNC PyInit__native() { return PyModule_Create(&module); }

@@ -6,24 +6,24 @@ inline void set(double& x, int, double value) { x = value; }
 inline void set(Vec& x, int slot, double value) { x[slot] = value; }
 #endif
 
-// Memory for vectors, released with the owner.
+OCFUSE_CALLED inline void* zeros(std::int64_t size, std::size_t each) {
+  const std::size_t bytes = static_cast<std::size_t>(size > 0 ? size : 1) * each;
+  return std::memset(::operator new(bytes, std::align_val_t(64)), 0, bytes);
+}
+OCFUSE_CALLED inline void give_back(void* data) { ::operator delete(data, std::align_val_t(64)); }
+
+// Memory for vectors, zero at first, released with the owner.
 template <class T>
 class Array {
  public:
-  explicit Array(std::int64_t size)
-      : data_(static_cast<T*>(::operator new(bytes(size), std::align_val_t(64)))) {
-    for (std::int64_t i = 0; i < size; ++i) data_[i] = T{};
-  }
-  ~Array() { ::operator delete(data_, std::align_val_t(64)); }
+  explicit Array(std::int64_t size) : data_(static_cast<T*>(zeros(size, sizeof(T)))) {}
+  ~Array() { give_back(data_); }
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
   operator T*() { return data_; }
   operator const T*() const { return data_; }
 
  private:
-  static std::size_t bytes(std::int64_t size) {
-    return static_cast<std::size_t>(size > 0 ? size : 1) * sizeof(T);
-  }
   T* data_;
 };
 
@@ -60,7 +60,7 @@ struct Slots {
     return L::problems > 1 ? s : static_cast<int>(i % W);
   }
 
-  void load(int s, std::int64_t l) {
+  OCFUSE_CALLED void load(int s, std::int64_t l) {
     const std::int64_t* index = batch.index + l * k;
     const double* weight = batch.c + l * k;
     double sum = 0;
@@ -107,7 +107,7 @@ struct Slots {
   }
 
   // Write the answer of slot s, in the units of the user's weights.
-  void write(const Answer& answer, int s, const Own* w, const Each* alpha, Own primal,
+  OCFUSE_CALLED void write(const Answer& answer, int s, const Own* w, const Each* alpha, Own primal,
              Own dual) const {
     const std::int64_t l = problem[s];
     const double scale = total[s];
@@ -135,7 +135,7 @@ inline Own allowed_gap(Own primal, double tol) {
 
 // Weighted hinge at the margins m times `scale`; NaN stays NaN.
 template <class L>
-typename L::Own hinge(const Slots<L>& slots, const typename L::Each* m, typename L::Own scale) {
+OCFUSE_CALLED typename L::Own hinge(const Slots<L>& slots, const typename L::Each* m, typename L::Own scale) {
   typename L::Each sum{};
   const typename L::Each zero{};
   for (std::int64_t i = 0; i < slots.rows; ++i)
@@ -157,7 +157,7 @@ struct Proof {
   typename L::Own primal{}, dual{};
   typename L::Flag holds{};
 
-  void check(const Slots<L>& slots, const typename L::Own* w, const typename L::Each* alpha,
+  OCFUSE_CALLED void check(const Slots<L>& slots, const typename L::Own* w, const typename L::Each* alpha,
              typename L::Each* m, typename L::Own* v) {
     typedef typename L::Each Each;
     typedef typename L::Own Own;

@@ -21,7 +21,7 @@ class Queue {
 // Keep the answer of slot s if it is proved or better than what stands there; at
 // first that is w = 0 with alpha = 0, whose gap is 1.
 template <class Solver>
-void record(const Solver& solver, const Answer& answer, int s, Status status) {
+OCFUSE_CALLED void record(const Solver& solver, const Answer& answer, int s, Status status) {
   const Batch& batch = solver.slots.batch;
   const std::int64_t l = solver.slots.problem[s];
   double standing = 1.0;
@@ -61,32 +61,9 @@ void work(Solver& solver, const Answer& answer, Queue& queue) {
   }
 }
 
-// Run one worker per thread; the first exception, such as no memory, comes back.
 template <class Worker>
 void in_threads(int threads, Worker worker) {
-  if (threads <= 1) {
-    worker();
-    return;
-  }
-  std::vector<std::thread> pool;
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(threads));
-  const auto guarded = [&](int i) {
-    try {
-      worker();
-    } catch (...) {
-      errors[static_cast<std::size_t>(i)] = std::current_exception();
-    }
-  };
-  pool.reserve(static_cast<std::size_t>(threads - 1));
-  try {
-    for (int i = 1; i < threads; ++i) pool.emplace_back(guarded, i);
-  } catch (const std::system_error&) {
-    // No more threads to be had: those that run share the work.
-  }
-  guarded(0);
-  for (std::thread& thread : pool) thread.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  ocfuse::in_threads(threads, [](void* what) { (*static_cast<Worker*>(what))(); }, &worker);
 }
 
 template <class L>

@@ -1,6 +1,13 @@
-// The kernel for x86-64 with AVX2 and FMA.
+// The kernel, for every machine and for x86-64 with AVX2 and FMA. One file, since the standard
+// headers take a while.
 #include "standard.hpp"
 #include "batch.hpp"
+
+namespace ocfuse {
+namespace baseline {
+#include "parts.hpp"
+}  // namespace baseline
+}  // namespace ocfuse
 
 #ifdef OCFUSE_HAS_AVX2_BUILD
 // After the standard headers: their functions stay fit for every machine.

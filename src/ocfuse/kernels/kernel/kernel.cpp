@@ -1,9 +1,15 @@
-// The kernel for x86-64 with AVX2.
-#include "search.hpp"
+// The kernel, for every machine and for x86-64 with AVX2. One file, since the standard
+// headers take a while.
 #include "standard.hpp"
+#include "search.hpp"
+
+namespace ocfuse {
+namespace baseline {
+#include "parts.hpp"
+}  // namespace baseline
+}  // namespace ocfuse
 
 #ifdef OCFUSE_HAS_AVX2_BUILD
-#include <immintrin.h>
 #define OCFUSE_AVX2 1
 // After the standard headers: their functions stay fit for every machine. Without FMA:
 // it would round distances otherwise than NumPy does.
