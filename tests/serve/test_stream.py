@@ -16,7 +16,7 @@ from ocfuse import load
 from ocfuse.serve.app import create_app
 from ocfuse.serve.database import Choice
 from ocfuse.serve.settings import Limits, Settings
-from ocfuse.serve.stream import RunFeed, Streams
+from ocfuse.serve.stream import MOST_WAITING, RunFeed, Streams
 from ocfuse.serve.telemetry import Metrics
 from tests.cli.cases import plant
 from tests.serve.asking import ASKED, connect
@@ -214,7 +214,7 @@ def test_a_client_that_does_not_read_is_slowed_down(running):
             while sent < 100_000_000:
                 sent += raw.send(frame)
         (service,) = running.service.streams._open.values()
-        assert len(service._waiting) <= 64
+        assert len(service._waiting) <= MOST_WAITING
         assert service._n_bytes <= 3 * LIMITS.message_bytes
         assert sent < 30_000_000
         raw.shutdown(socket.SHUT_RDWR)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+import anyio
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect
 
@@ -31,6 +32,10 @@ from ocfuse.streaming.events import leave_score
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
+
+#: Messages of a stream that wait to be answered together, at most: those that come while others
+#: are answered.
+MOST_WAITING = 256
 
 
 @dataclass(frozen=True)
@@ -299,7 +304,7 @@ class Stream:
             if reason:
                 await self._send({"type": "bye", "reason": reason})
                 await self.socket.close(code, reason)
-        except (WebSocketDisconnect, OSError, asyncio.TimeoutError):
+        except (WebSocketDisconnect, OSError, TimeoutError):
             pass  # the client is gone, or has not read for too long
         finally:
             if self._reader is not None:
@@ -318,7 +323,10 @@ class Stream:
     async def _read(self) -> None:
         """Take messages, as long as few wait: what is not taken slows the sender down."""
         while True:
-            while len(self._waiting) >= 64 or self._n_bytes > 2 * self.around.limits.message_bytes:
+            while (
+                len(self._waiting) >= MOST_WAITING
+                or self._n_bytes > 2 * self.around.limits.message_bytes
+            ):
                 self._room.clear()
                 await self._room.wait()
             message = await self.socket.receive()
@@ -350,17 +358,23 @@ class Stream:
         found, notes = await self._answers([item for m in messages for item in m.items])
         self._room.set()
         answers = iter(found)
+        contents = []
         for message in messages:
             results = [next(answers) for _ in message.items]
             content = {"type": "scores", "results": results} if message.is_list else results[0]
             if notes:
                 content, notes = content | {"notes": notes}, []
-            await self._send(content)
+            contents.append(content)
+        await self._send(*contents)
         return True
 
-    async def _send(self, content: dict[str, Any]) -> None:
-        text = to_json(content).decode("ascii")
-        await asyncio.wait_for(self.socket.send_text(text), self.around.limits.seconds)
+    async def _send(self, *contents: dict[str, Any]) -> None:
+        """Send answers; who does not read one in time is given up."""
+        seconds = self.around.limits.seconds
+        with anyio.fail_after(seconds) as patience:
+            for content in contents:
+                await self.socket.send_text(to_json(content).decode("ascii"))
+                patience.deadline = anyio.current_time() + seconds
 
     # -- what the client says -----------------------------------------------
 
