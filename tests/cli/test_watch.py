@@ -187,7 +187,7 @@ def test_few_bad_rows_do_not_cost_a_call_per_row(plant_folder, rows):
     calls = []
 
     class Counted:
-        kind, schema_ = model.kind, model.schema_
+        kind, schema_, detector_ = model.kind, model.schema_, model.detector_
 
         def score_rows(self, frame, **options):
             calls.append(len(frame))
@@ -196,10 +196,17 @@ def test_few_bad_rows_do_not_cost_a_call_per_row(plant_folder, rows):
         def judged_without(self, frame):
             return model.judged_without(frame)
 
+        def plain_reader(self, header):
+            return model.plain_reader(header)
+
+        def score_plain(self, rows):
+            calls.append(len(rows))
+            return model.score_plain(rows)
+
     bad = []
 
     class Silent(Reporter):
-        def report(self, scores):
+        def report(self, rows, without):
             pass
 
         def complain(self, number, error):

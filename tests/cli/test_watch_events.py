@@ -525,6 +525,7 @@ def test_silence_is_told_and_its_end(pump, rows, run_command, monkeypatch):
 
     def lines():
         yield rows[:40]
+        yield []  # that is all there is so far
         for _ in range(5):
             now[0] += 1.0
             yield []

@@ -15,8 +15,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from ocfuse import load
 from ocfuse.serve.app import create_app
 from ocfuse.serve.database import Choice
+from ocfuse.serve.scoring import RowScorer
 from ocfuse.serve.settings import Limits, Settings
-from ocfuse.serve.stream import RunFeed, Streams
+from ocfuse.serve.stream import MOST_WAITING, RunFeed, Streams
 from ocfuse.serve.telemetry import Metrics
 from tests.cli.cases import plant
 from tests.serve.asking import ASKED, connect
@@ -87,6 +88,33 @@ def test_scores_are_those_of_the_model(open_stream, model_files):
     np.testing.assert_allclose(
         [result["score"] for result in several["results"]], expected["score"], rtol=0, atol=1e-10
     )
+
+
+def test_what_lies_behind_the_alarms_of_a_message_is_computed_at_once(
+    running, open_stream, monkeypatch
+):
+    shares, sizes = RowScorer.shares, []
+
+    def counted(scorer, rows):
+        sizes.append(len(rows))
+        return shares(scorer, rows)
+
+    monkeypatch.setattr(RowScorer, "shares", counted)
+    stream = open_stream("stream=burst")
+    worse = ODD | {"temperature": 90.0}
+    rows = [NORMAL, ODD, worse, ODD, {"pressure": "high"}, NORMAL, NORMAL, ODD, NORMAL]
+    results = tell(stream, rows=rows)["results"]
+    alarms = [result.get("alarm") for result in results]
+    assert alarms == [None, "begin", None, None, None, "end", None, "begin", "end"]
+    assert sizes == [3]  # two that begin an event, and the lowest of the first
+    first, second = sorted(events_of(running, "burst"), key=lambda event: event.id)
+    assert first.lowest < second.lowest
+    alone = open_stream("stream=alone")
+    for row in rows:
+        tell(alone, row=row)
+    again = sorted(events_of(running, "alone"), key=lambda event: event.id)
+    assert [event.lowest for event in again] == pytest.approx([first.lowest, second.lowest])
+    assert sizes == [3, 1, 1, 1]
 
 
 def test_rows_of_a_run_depend_on_those_before(open_stream, model_files):
@@ -214,7 +242,7 @@ def test_a_client_that_does_not_read_is_slowed_down(running):
             while sent < 100_000_000:
                 sent += raw.send(frame)
         (service,) = running.service.streams._open.values()
-        assert len(service._waiting) <= 64
+        assert len(service._waiting) <= MOST_WAITING
         assert service._n_bytes <= 3 * LIMITS.message_bytes
         assert sent < 30_000_000
         raw.shutdown(socket.SHUT_RDWR)

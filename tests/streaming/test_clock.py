@@ -1,13 +1,16 @@
 """The clock, which no time silences for ever, and the slow mean, which finds a shift."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ocfuse.exceptions import DriftWarning
 from ocfuse.streaming.clock import LEFT_OUT, Clock, Rest, SlowMean
+from tests.streaming.cases import fitted, normal
 
 TIMES = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
@@ -162,3 +165,30 @@ def test_distance_is_above_one_where_a_channel_has_left():
     assert still.distance(constant) == 0
     still.follow(np.ones(1))
     assert still.distance(constant) == np.inf
+
+
+def test_a_log_tells_the_counts_after_every_sample():
+    stream = fitted(time=np.arange(400.0), half_life=20)
+    X, time = normal(120, 1), np.arange(120.0)
+    X[30:50, :2] = np.nan
+    X[80:] += np.linspace(0, 60, 40)[:, np.newaxis]
+    time[60:] += 50
+    time[70] = time[69]
+    time[75] = np.nan
+    one, drifted = [], {}
+    for i in range(len(X)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DriftWarning)
+            _, log = stream.follow(X[i : i + 1], time[i : i + 1])
+        one.append(dict(stream.state_.counts))
+        if log.drifted:
+            drifted[i] = log.drifted[0]
+    state = stream.state_
+    stream.reset()
+    with pytest.warns(DriftWarning):
+        _, log = stream.follow(X, time)
+    assert [log.counts_after(i, stream.state_.counts) for i in range(len(X))] == one
+    assert log.drifted == drifted != {}
+    assert stream.state_.drifted == state.drifted
+    assert np.array_equal(stream.state_.samples, state.samples, equal_nan=True)
+    assert np.array_equal(stream.state_.slow.mean, state.slow.mean)

@@ -241,6 +241,11 @@ def in_words(message: object) -> str:
 
 def _plain(value: Any) -> Any:
     """Return a value without NaN, arrays, dates and bytes, which JSON does not know."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:  # most of them
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
     if type(value).__name__ in ("NaTType", "NAType"):  # gaps of pandas, which is not imported here
         return None
     if isinstance(value, bytes):

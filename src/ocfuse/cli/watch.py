@@ -156,6 +156,9 @@ def watch_command(
 ) -> None:
     """Score rows or frames as they come, and tell the alarms at once.
 
+    Rows that wait, as they come faster than they are scored, are scored together, at most 256;
+    a row that comes alone waits for nothing.
+
     Rows of sensors, of which ocfuse fit --stream learns, raise events; so do pictures and
     recordings, with --video.
     """

@@ -3,7 +3,7 @@
 import datetime
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -19,14 +19,14 @@ from ocfuse.cli.output import (
     printable,
     warn,
 )
-from ocfuse.cli.score_files import to_json_lines
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.report.words import count
 from ocfuse.streaming import EventTracker, StreamTable
+from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.events import leave_score
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
-from ocfuse.tables.dataframes import Frame, free_name
+from ocfuse.tables.dataframes import free_name
 from ocfuse.tables.detector import RESULTS
 
 #: A row with its scores, or a record to print. Columns of the table, which may have any name, are
@@ -86,16 +86,20 @@ class Reporter:
     n_unknown: int = 0  # rows that could not be scored, and may be anomalies
     n_judged: int = 0  # rows that were judged without some of their columns
 
-    def report(self, scores: Frame) -> None:
-        """Print a line per alarm."""
-        without = str(scores.columns[-1])
-        self.n_alarms += int(scores["is_anomaly"].sum())
-        self.n_judged += int(scores[without].notna().sum())
-        shown = scores if self.flags.show_all else scores[scores["is_anomaly"]]
-        name = free_name("threshold", shown.columns)
-        shown = shown.assign(**{name: self.model.detector_.offset_})
-        lines = (_line(row, name, without) for row in shown.to_dict("records"))
-        print_at_once(to_json_lines(shown) if self.flags.json else printable("".join(lines)))
+    def report(self, rows: list[Row], without: str) -> None:
+        """Print a line per alarm; `without` is the field of columns a row is judged without."""
+        self.n_alarms += sum(bool(row["is_anomaly"]) for row in rows)
+        self.n_judged += sum(row[without] is not None for row in rows)
+        shown = rows if self.flags.show_all else [row for row in rows if row["is_anomaly"]]
+        if not shown:
+            return
+        name = free_name("threshold", shown[0])
+        offset = float(self.model.detector_.offset_)
+        shown = [row | {name: offset} for row in shown]
+        if self.flags.json:
+            print_at_once("".join(map(json_line, shown)))
+        else:
+            print_at_once(printable("".join(_line(row, name, without) for row in shown)))
 
     def begin(self) -> None:
         """Do nothing at a header: rows stand alone."""
@@ -156,7 +160,8 @@ class StreamReporter:
         usual = patience(model) if is_live else None
         self.timeout = usual if settings.timeout is None else settings.timeout
         self.file = None if settings.events is None else LineFile(settings.events)
-        self.n_stalls = self._n_drifted = self._n_refused = 0
+        self.n_stalls = self._n_refused = 0
+        self._kept: list[str] = []
         self._heard, self._is_silent = monotonic(), False
 
     @property
@@ -169,20 +174,17 @@ class StreamReporter:
         """Rows that may be anomalies: none, as stretches without scores are alarms."""
         return 0
 
-    def report(self, scores: Frame) -> None:
-        """Print what happens in the next rows."""
-        runs = self.model.runs_in(scores)
-        beside = [name for name in scores.columns[1:] if name not in RESULTS]
-        for i, values in enumerate(scores.to_dict("records")):
-            row = {"row": scores.index[i], "columns": {name: values[name] for name in beside}}
-            row |= {name: values[name] for name in RESULTS}
+    def report(self, rows: list[Row], runs: Sequence[Any] | None, log: ChunkLog) -> None:
+        """Print what happens in the next rows, whose runs may be known, and was counted there."""
+        for i, row in enumerate(rows):
             if self.flags.show_all:
-                self._print({"kind": "row", **row, "threshold": self.events.threshold})
-            self._say(self.events.take(row, None if runs is None else runs.iloc[i]))
-        gone = self.model.drifted[self._n_drifted :]
-        if gone:
-            self._n_drifted += len(gone)
-            self._say([{"kind": "drift", "channels": gone}])
+                self._put({"kind": "row", **row, "threshold": self.events.threshold})
+            records = self.events.take(row, None if runs is None else runs[i])
+            if records:
+                self._say(records, log.counts_after(i, self.model.counts))
+            if log.drifted.get(i):
+                self._say([{"kind": "drift", "channels": log.drifted[i]}])
+        self._print()
 
     def begin(self) -> None:
         """Begin another file at a header, which without times is another run."""
@@ -216,7 +218,7 @@ class StreamReporter:
             self.file.close()
         events, counts = self.events, self.model.counts
         if self.flags.json:
-            self._print(
+            self._put(
                 {
                     "kind": "summary",
                     "rows": n_rows,
@@ -228,24 +230,38 @@ class StreamReporter:
                     "counts": counts,
                 }
             )
+            self._print()
         if not self.flags.quiet:
             odd = [f"{events.n_unscored:,} without a score", *oddities(counts)]
             both = f"{count(n_rows, 'row')}, {count(events.n_events, 'event')}"
             warn(f"{both}, {n_bad:,} left out; {', '.join(odd)}")
 
-    def _say(self, records: Iterable[Row]) -> None:
+    def _say(self, records: Iterable[Row], counts: dict[str, int] | None = None) -> None:
+        """Print records at once; counts are those of the model, unless it is ahead of them."""
         for record in records:
             if record["kind"] == "blind":
-                record |= {"counts": self.model.counts | {"refused": self._n_refused}}
+                so_far = self.model.counts if counts is None else counts
+                record |= {"counts": so_far | {"refused": self._n_refused}}
             if record["kind"] in ("drift", "stall", "resumed"):
                 now = datetime.datetime.now().astimezone()
                 record |= {"at": now.isoformat(timespec="milliseconds")}
-            self._print(record)
+            self._put(record)
+            self._print()
             if self.file is not None:
                 self.file.write(json_line(record).encode())
 
-    def _print(self, record: Row) -> None:
-        print_at_once(json_line(record) if self.flags.json else printable(_words(record)) + "\n")
+    def _put(self, record: Row) -> None:
+        """Keep a record until `_print`: rows that came together are printed together."""
+        self._kept.append(
+            json_line(record) if self.flags.json else printable(_words(record)) + "\n"
+        )
+
+    def _print(self) -> None:
+        """Print what is kept."""
+        text = "".join(self._kept)
+        self._kept.clear()
+        if text:
+            print_at_once(text)
 
 
 def _words(record: Row) -> str:

@@ -1,24 +1,30 @@
-"""Rows as `ocfuse watch` has them: lines from stdin or a growing file, scored as they come."""
+"""Rows as `ocfuse watch` has them: lines from stdin or a growing file, scored as they come.
+
+Rows that wait, because input is faster than scores, are scored together, at most `MOST_ROWS` at
+a time. Nothing waits for others to come: a row that comes alone is scored at once, and one that
+comes while others are scored waits for those before it. What is printed is what would be
+printed row by row, but for the rounding of scores.
+"""
 
 import codecs
 import csv
 import io
+import math
 import os
 import queue
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 import pandas as pd
 
 from ocfuse.cli.output import warn
 from ocfuse.cli.runtime import Terminated
-from ocfuse.cli.score_files import scored
 from ocfuse.cli.watch_events import Reporter, StreamReporter
 from ocfuse.exceptions import (
     DriftWarning,
@@ -27,9 +33,13 @@ from ocfuse.exceptions import (
     TableError,
     TableWarning,
 )
+from ocfuse.scores.threshold import p_values_of
+from ocfuse.streaming import StreamTable
+from ocfuse.streaming.clock import ChunkLog
 from ocfuse.tables import TableDetector
+from ocfuse.tables.cells import PlainReader
 from ocfuse.tables.dataframes import free_name, require_distinct
-from ocfuse.tables.detector import ROWS
+from ocfuse.tables.detector import RESULTS
 from ocfuse.tables.text import (
     DELIMITERS,
     FALLBACK,
@@ -43,8 +53,10 @@ from ocfuse.tables.text import (
     with_point,
 )
 
-#: Bytes that are read at once.
-BLOCK = 65_536
+#: Rows that are scored at once, at most.
+MOST_ROWS = 256
+#: Bytes that are read at once, and blocks of stdin that are read ahead of the scores.
+BLOCK, MOST_BLOCKS = 65_536, 16
 #: Seconds between two looks at a file.
 PAUSE = 0.2
 #: Number and fields of a row.
@@ -56,7 +68,7 @@ def lines_of_stdin() -> Iterator[list[bytes]]:
 
     An empty list comes when there are none: who waits can look at the clock.
     """
-    blocks: queue.Queue[bytes] = queue.Queue(maxsize=1)
+    blocks: queue.Queue[bytes] = queue.Queue(maxsize=MOST_BLOCKS)
     read = _stdin_reader()
 
     def pass_on() -> None:
@@ -71,17 +83,19 @@ def lines_of_stdin() -> Iterator[list[bytes]]:
 
     # a thread waits: on no system can all kinds of input be asked whether there is more
     threading.Thread(target=pass_on, daemon=True).start()
-    rest = b""
+    rest, pause = b"", 0.0
     while True:
         try:
-            block = blocks.get(timeout=PAUSE)
+            block = blocks.get(timeout=pause)
         except queue.Empty:
             yield []
+            pause = PAUSE
             continue
         if not block:
             break
         lines, rest = _split_lines(rest + block)
         yield lines
+        pause = 0.0  # what waits belongs to these lines, see `batches`
     if rest:
         yield [rest]
 
@@ -153,6 +167,31 @@ def _is_other(path: Path, file: BinaryIO) -> bool:
         return False
 
 
+def batches(source: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+    """Yield lines that wait together, at most `MOST_ROWS` of them; an empty list for none.
+
+    An empty list of the source says that all that is there has been read.
+    """
+    waiting: list[bytes] = []
+    try:
+        for lines in source:
+            waiting += lines
+            while len(waiting) >= MOST_ROWS:
+                batch = waiting[:MOST_ROWS]
+                del waiting[:MOST_ROWS]
+                yield batch
+            if not lines:
+                if waiting:
+                    batch, waiting = waiting, []
+                    yield batch
+                yield []
+    except (InvalidInputError, OSError, KeyboardInterrupt, Terminated):
+        yield waiting  # came before what cannot be read, or before the end was asked for
+        raise
+    if waiting:
+        yield waiting
+
+
 def _split_lines(text: bytes, longest: int = 2**22) -> tuple[list[bytes], bytes]:
     """Return complete lines, and the beginning of the next one."""
     *lines, rest = text.split(b"\n")
@@ -161,6 +200,17 @@ def _split_lines(text: bytes, longest: int = 2**22) -> tuple[list[bytes], bytes]
             f"A line is longer than {longest:,} bytes. Expected a row of a table per line."
         )
     return lines, rest
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows that were scored together."""
+
+    beside: list[dict[str, Any]]  # run, file, id and time
+    results: list[dict[str, Any]]  # the columns `RESULTS`
+    without: list[str | None]  # names of columns that a row is judged without
+    runs: Sequence[str] | None = None  # of a stream that has several
+    log: ChunkLog | None = None  # what happened in a stream
 
 
 @dataclass
@@ -175,6 +225,8 @@ class Watch:
     delimiter: str | None = None  # None finds it out, as of the decimal separator
     decimal: str | None = None
     header: list[str] = field(default_factory=list)
+    wanted: frozenset[str] | None = None  # names that make a line a header
+    plain: tuple[list[str], PlainReader | None] | None = None  # for rows below a header
     is_utf8: bool = True  # all lines so far
     n_rows: int = 0
     n_bad: int = 0  # rows that could not be scored
@@ -195,24 +247,34 @@ class Watch:
             self.reporter.end(self.n_rows, self.n_bad)
 
     def _take_all(self, source: Iterator[list[bytes]], only_new: bool) -> None:
-        skip = only_new
+        skip, is_told = only_new, False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DriftWarning)  # the reporter prints it
-            for lines in source:
+            for lines in batches(source):
                 # an empty list: what was there has been read
                 skip = skip and bool(lines)
                 self.reporter.listen(bool(lines))
-                self.take(lines, skip=skip)
+                for part in self._parts(lines):
+                    self.take(part, skip=skip)
+                    if self.n_rows and not is_told:
+                        # warnings on the table have been printed; odd rows are alarms
+                        warnings.simplefilter("ignore", TableWarning)
+                        is_told = True
                 if lines:
                     self.reporter.listen(True)  # the time of scoring is no silence
-                if self.n_rows:
-                    # warnings on the table have been printed; odd rows are alarms
-                    warnings.simplefilter("ignore", TableWarning)
         if not self.header:
             raise TableError("There is no header line. Expected the names of the columns first.")
 
+    def _parts(self, lines: list[bytes]) -> Iterator[list[bytes]]:
+        """Yield lines, one by one up to the first row: warnings on the table are on that one."""
+        n = 0
+        while n < len(lines) and not self.n_rows:
+            yield lines[n : n + 1]
+            n += 1
+        yield lines[n:]
+
     def take(self, lines: Iterable[bytes], *, skip: bool = False) -> None:
-        """Score the next lines, or only count them."""
+        """Score the next lines at once, or only count them."""
         rows: list[Row] = []
         for line in lines:
             if not line.strip():
@@ -220,6 +282,9 @@ class Watch:
             if not self.header:
                 self._begin(line)
                 continue
+            if self.is_utf8 and not _is_utf8(line):
+                self._score(rows)  # what is told of them comes before the warning
+                rows.clear()
             try:
                 fields = _fields(self._text(line), str(self.delimiter))
                 if len(fields) != len(self.header):
@@ -227,18 +292,26 @@ class Watch:
                     raise TableError(f"It has {len(fields)} values, the header {n_names} names.")
             except TableError as error:
                 self._score(rows)  # in the order in which they came
-                rows = []
+                rows.clear()
                 if not skip:
                     self._refuse(self.n_rows, error)
+                self.n_rows += 1
+                continue
+            if self._names_columns(fields):
+                self._score(rows)
+                rows.clear()
+                self.header = _names(fields)
+                self.reporter.begin()
+            elif skip:
+                self.n_rows += 1
             else:
-                if self._names_columns(fields):
+                try:
+                    rows.append((self.n_rows + len(rows), self._with_point(fields)))
+                except TableError as error:
                     self._score(rows)
-                    self.header, rows = _names(fields), []
-                    self.reporter.begin()
-                    continue
-                if not skip:
-                    rows.append((self.n_rows, fields))
-            self.n_rows += 1
+                    rows.clear()
+                    self.n_rows += 1
+                    self._refuse(self.n_rows - 1, error)
         self._score(rows)
 
     def _begin(self, line: bytes) -> None:
@@ -260,18 +333,17 @@ class Watch:
     def _text(self, line: bytes) -> str:
         """Return a line without its end."""
         plain = line.removeprefix(codecs.BOM_UTF8).strip(b"\r\n")
-        try:
+        if _is_utf8(plain):
             return plain.decode()
-        except UnicodeDecodeError:
-            if self.is_utf8:
-                self.is_utf8 = False
-                warnings.warn(
-                    "The input is not in UTF-8 and is read as Windows-1252. If letters come out "
-                    "wrong, feed it in UTF-8.",
-                    OcfuseWarning,
-                    stacklevel=2,
-                )
-            return plain.decode(FALLBACK, errors="replace")
+        if self.is_utf8:
+            self.is_utf8 = False
+            warnings.warn(
+                "The input is not in UTF-8 and is read as Windows-1252. If letters come out "
+                "wrong, feed it in UTF-8.",
+                OcfuseWarning,
+                stacklevel=2,
+            )
+        return plain.decode(FALLBACK, errors="replace")
 
     def _find_delimiter(self, header: str) -> str:
         """Return the separator by which most names are columns of the model."""
@@ -285,37 +357,92 @@ class Watch:
 
     def _names_columns(self, fields: list[str]) -> bool:
         """Return whether this is a header."""
-        return set(self.model.schema_.features) <= set(_names(fields))
+        if self.wanted is None:
+            self.wanted = frozenset(self.model.schema_.features)
+        return self.wanted.issubset(_names(fields))
+
+    def _with_point(self, fields: list[str]) -> list[str]:
+        """Return the values of a row with decimal points; by the first comma all are read."""
+        may_be = self.decimal is None and self.delimiter != "," and any("," in f for f in fields)
+        if may_be and sniff_decimal([fields], str(self.delimiter), "The row") == ",":
+            self.decimal = ","  # for good: not every row shows it
+        return with_point(fields) if self.decimal == "," else fields
 
     def _score(self, rows: list[Row]) -> None:
         """Score rows at once; if that fails, find those that cannot be scored by halves."""
         if not rows:
             return
+        numbers, cells = [number for number, _ in rows], [fields for _, fields in rows]
         try:
-            scores = self._scored(rows)
+            judged = self._plainly(cells) or self._closely(numbers, cells)
         except InvalidInputError as error:
             if len(rows) == 1:
-                self._refuse(rows[0][0], error)
+                self.n_rows += 1
+                self._refuse(numbers[0], error)
                 return
             self._score(rows[: len(rows) // 2])
             self._score(rows[len(rows) // 2 :])
             return
-        self.reporter.report(scores)
+        self.n_rows += len(rows)
+        self._report(numbers, judged)
 
-    def _scored(self, rows: list[Row]) -> pd.DataFrame:
-        """Return scores, and in the last column which columns a row is judged without."""
-        numbers, cells = [number for number, _ in rows], [fields for _, fields in rows]
-        if self.decimal is None and sniff_decimal(cells, str(self.delimiter), "The row") == ",":
-            self.decimal = ","  # for good: not every row shows it
-        if self.decimal == ",":
-            cells = [with_point(fields) for fields in cells]
+    def _plainly(self, cells: list[list[str]]) -> "Judged | None":
+        """Score rows whose cells need no closer look; return None for others."""
+        if not self.n_rows:
+            return None  # warnings on the table are still to come
+        if self.plain is None or self.plain[0] is not self.header:
+            self.plain = self.header, self.model.plain_reader(self.header)
+        reader = self.plain[1]
+        rows = None if reader is None else reader.read(cells)
+        if reader is None or rows is None:
+            return None
+        log = None
+        if isinstance(self.model, StreamTable):
+            scores, log = self.model.follow_plain(rows)
+        else:
+            scores = self.model.score_plain(rows)
+        detector = self.model.detector_
+        p_values, offset = p_values_of(scores, detector.conformal_), float(detector.offset_)
+        results = [
+            dict(
+                zip(RESULTS, (score, p, None if math.isnan(score) else score < offset), strict=True)
+            )
+            for score, p in zip(scores.tolist(), p_values.tolist(), strict=True)
+        ]
+        beside = [dict(zip(reader.names, shown, strict=True)) for shown in rows.shown]
+        return Judged(beside, results, [None] * len(cells), rows.runs, log)
+
+    def _closely(self, numbers: list[int], cells: list[list[str]]) -> "Judged":
+        """Score any rows, or raise an error if some cannot be scored."""
         frame = pd.DataFrame(cells, columns=self.header, index=numbers, dtype="string")
-        scores = scored(self.model, frame)
-        if self.model.kind == ROWS:  # gaps of sensors are usual
+        if len(cells) > 1 and not self.model.schema_.reads_times(frame):
+            raise TableError("Times that are not written as in training are read one by one.")
+        without: list[str | None] = [None] * len(cells)
+        runs = log = None
+        if isinstance(self.model, StreamTable):
+            scores, log = self.model.follow(frame)
+            found = self.model.runs_in(scores)
+            runs = None if found is None else found.tolist()
+        else:
+            scores = self.model.score_rows(frame)
             without = [names or None for names in self.model.judged_without(frame)]
-            name = free_name("judged_without", scores)
-            scores[name] = pd.Series(without, scores.index, dtype=object)
-        return scores
+        records = scores.to_dict("records")
+        names = [name for name in scores.columns if name not in RESULTS]
+        beside = [{name: record[name] for name in names} for record in records]
+        results = [{name: record[name] for name in RESULTS} for record in records]
+        return Judged(beside, results, without, runs, log)
+
+    def _report(self, numbers: list[int], judged: "Judged") -> None:
+        pairs = zip(numbers, judged.beside, judged.results, strict=True)
+        if isinstance(self.reporter, StreamReporter) and judged.log is not None:
+            rows = [{"row": n, "columns": beside, **results} for n, beside, results in pairs]
+            self.reporter.report(rows, judged.runs, judged.log)
+        elif isinstance(self.reporter, Reporter):
+            taken = (*judged.beside[0], *RESULTS)
+            row, without = free_name("row", taken), free_name("judged_without", taken)
+            rows = [{row: n, **beside, **results} for n, beside, results in pairs]
+            lost = zip(rows, judged.without, strict=True)
+            self.reporter.report([one | {without: names} for one, names in lost], without)
 
     def _refuse(self, number: int, error: InvalidInputError) -> None:
         self.n_bad += 1
@@ -335,6 +462,16 @@ def _require_text(first: bytes) -> None:
             "The input is no text in UTF-8: it holds zero bytes, or begins as UTF-16 does. Convert "
             "it, for instance by iconv -f UTF-16 -t UTF-8, or use `ocfuse score`."
         )
+
+
+def _is_utf8(line: bytes) -> bool:
+    if line.isascii():
+        return True
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _fields(text: str, delimiter: str) -> list[str]:

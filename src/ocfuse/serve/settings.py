@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 
 from ocfuse.exceptions import InvalidInputError
@@ -171,6 +172,7 @@ class Settings:
         return self.tls_cert is not None
 
 
+@lru_cache(1000)  # asked for with every request
 def is_loopback(host: str) -> bool:
     """Return whether an address is of this machine alone."""
     if host == "localhost":

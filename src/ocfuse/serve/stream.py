@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+import anyio
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect
 
@@ -32,12 +33,17 @@ from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
 
+#: Messages of a stream that wait to be answered together, at most: those that come while others
+#: are answered.
+MOST_WAITING = 256
+
 
 @dataclass(frozen=True)
 class Scored:
     """The score of one row of a stream, as in `Scores`, and the run that it is of, if known.
 
-    `why` computes what lies behind the score; None where that is not known any more.
+    What lies behind the score is computed by `why`, or of the features `cells`; both are None
+    where that is not known any more.
     """
 
     score: float
@@ -45,6 +51,7 @@ class Scored:
     is_anomaly: bool | None
     run: str | None = None
     why: Callable[[], "Why"] | None = None
+    cells: Cells | None = None
 
 
 @dataclass(frozen=True)
@@ -121,11 +128,15 @@ class RowFeed:
             scores = await self._batcher.score(part)
             columns = zip(part, scores.score, scores.p_value, scores.is_anomaly, strict=True)
             for cells, score, p_value, flag in columns:
-                found.append(Scored(score, p_value, flag, why=partial(self._why, cells)))
+                found.append(Scored(score, p_value, flag, cells=cells))
         return found
 
-    def _why(self, cells: Cells) -> Why:
-        return _why(self._scorer.detector, *self._scorer.shares([cells]))
+    def whys(self, asked: Sequence[Scored]) -> list[Why | None]:
+        """Return what lies behind some scores, all at once."""
+        rows = [scored.cells for scored in asked if scored.cells is not None]
+        contributions, local_p = self._scorer.shares(rows)
+        names = self._scorer.detector.pool_.names_
+        return [_why(names, *both) for both in zip(contributions, local_p, strict=True)]
 
 
 class RunFeed:
@@ -160,6 +171,10 @@ class RunFeed:
         why = [None] * (len(rows) - 1) + [partial(self._why, features, context)]
         return [Scored(*values) for values in zip(*columns, names, why, strict=True)]
 
+    def whys(self, asked: Sequence[Scored]) -> list[Why | None]:
+        """Return what lies behind some scores, None where that is not known any more."""
+        return [None if scored.why is None else scored.why() for scored in asked]
+
     def _why(self, features: FloatArray | None, context: FloatArray | None) -> Why:
         view, state = self._model.stream_.view_, self._model.stream_.state_
         counted = view.is_watched & ~view.follows
@@ -169,7 +184,8 @@ class RunFeed:
         detector = self._scorer.detector
         scale = detector.context_scale_
         scaled = None if context is None or scale is None else scale.transform(context)
-        return _why(detector, *shares(detector, features, scaled), finite(drift))
+        contributions, local_p = shares(detector, features, scaled)
+        return _why(detector.pool_.names_, contributions[0], local_p[0], finite(drift))
 
 
 Feed: TypeAlias = RowFeed | RunFeed
@@ -202,10 +218,10 @@ async def _by_parts(
 
 
 def _why(
-    detector: Any, contributions: FloatArray, local_p: FloatArray, drift: float | None = None
+    names: Sequence[str], contributions: FloatArray, local_p: float, drift: float | None = None
 ) -> Why:
-    named = dict(zip(detector.pool_.names_, contributions[0].tolist(), strict=True))
-    return Why(named, finite(local_p[0]), drift)
+    named = dict(zip(names, contributions.tolist(), strict=True))
+    return Why(named, finite(local_p), drift)
 
 
 @dataclass(frozen=True)
@@ -299,7 +315,7 @@ class Stream:
             if reason:
                 await self._send({"type": "bye", "reason": reason})
                 await self.socket.close(code, reason)
-        except (WebSocketDisconnect, OSError, asyncio.TimeoutError):
+        except (WebSocketDisconnect, OSError, TimeoutError):
             pass  # the client is gone, or has not read for too long
         finally:
             if self._reader is not None:
@@ -318,7 +334,10 @@ class Stream:
     async def _read(self) -> None:
         """Take messages, as long as few wait: what is not taken slows the sender down."""
         while True:
-            while len(self._waiting) >= 64 or self._n_bytes > 2 * self.around.limits.message_bytes:
+            while (
+                len(self._waiting) >= MOST_WAITING
+                or self._n_bytes > 2 * self.around.limits.message_bytes
+            ):
                 self._room.clear()
                 await self._room.wait()
             message = await self.socket.receive()
@@ -350,17 +369,23 @@ class Stream:
         found, notes = await self._answers([item for m in messages for item in m.items])
         self._room.set()
         answers = iter(found)
+        contents = []
         for message in messages:
             results = [next(answers) for _ in message.items]
             content = {"type": "scores", "results": results} if message.is_list else results[0]
             if notes:
                 content, notes = content | {"notes": notes}, []
-            await self._send(content)
+            contents.append(content)
+        await self._send(*contents)
         return True
 
-    async def _send(self, content: dict[str, Any]) -> None:
-        text = to_json(content).decode("ascii")
-        await asyncio.wait_for(self.socket.send_text(text), self.around.limits.seconds)
+    async def _send(self, *contents: dict[str, Any]) -> None:
+        """Send answers; who does not read one in time is given up."""
+        seconds = self.around.limits.seconds
+        with anyio.fail_after(seconds) as patience:
+            for content in contents:
+                await self.socket.send_text(to_json(content).decode("ascii"))
+                patience.deadline = anyio.current_time() + seconds
 
     # -- what the client says -----------------------------------------------
 
@@ -418,21 +443,47 @@ class Stream:
         name = self.served.name
         self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
-        last = scored[-1] if scored else None
+        alarms = [self._alarm(outcome) for outcome in outcomes]
+        whys = await self._whys(outcomes, alarms)
         return [
-            await self._answer(item, outcome, is_last=outcome is last)
-            for item, outcome in zip(items, outcomes, strict=True)
+            await self._answer(item, outcome, alarm, whys.get(i))
+            for i, (item, outcome, alarm) in enumerate(zip(items, outcomes, alarms, strict=True))
         ], notes
 
-    async def _answer(self, item: Item, outcome: Outcome | None, is_last: bool) -> dict[str, Any]:
+    async def _whys(
+        self, outcomes: Sequence[Outcome | None], alarms: Sequence[str | None]
+    ) -> dict[int, Why | None]:
+        """Return by row what lies behind the scores that events and viewers ask for.
+
+        That are those that begin an event, those that are its lowest, and the last one if
+        somebody looks on.
+        """
+        asked: dict[int, Scored] = {}
+        is_on, last = self._event is not None, -1
+        for i, (outcome, alarm) in enumerate(zip(outcomes, alarms, strict=True)):
+            if not isinstance(outcome, Scored):
+                continue
+            last = i
+            if alarm == "begin" or (is_on and outcome.score < self._lowest):
+                self._lowest, asked[i] = outcome.score, outcome
+            is_on = alarm == "begin" or (is_on and alarm != "end")
+        if last >= 0 and self.around.live.has_viewers:
+            asked[last] = outcomes[last]  # type: ignore[assignment]
+        if not asked:
+            return {}
+        loop, scored = asyncio.get_running_loop(), list(asked.values())
+        whys = await loop.run_in_executor(self.around.workers.streams, self._feed.whys, scored)
+        return dict(zip(asked, whys, strict=True))
+
+    async def _answer(
+        self, item: Item, outcome: Outcome | None, alarm: str | None, why: Why | None
+    ) -> dict[str, Any]:
         about: dict[str, Any] = {"seq": item.seq}
         if item.id is not None:
             about["id"] = item.id
         if not isinstance(outcome, Scored):
-            self._tracker.update(math.nan)
             return {"type": "error", **about} | ({} if outcome is None else outcome.content)
-        alarm = self._alarm(outcome)
-        event = await self._publish(item, outcome, alarm, is_last)
+        event = await self._publish(item, outcome, alarm, why)
         return {
             "type": "score",
             **about,
@@ -443,8 +494,11 @@ class Stream:
             "event": event,
         }
 
-    def _alarm(self, scored: Scored) -> str | None:
+    def _alarm(self, scored: Outcome | None) -> str | None:
         """Return "begin" or "end" if the row begins or ends an event. No run shares one."""
+        if not isinstance(scored, Scored):
+            self._tracker.update(math.nan)
+            return None
         was_on = self._tracker.is_on
         if scored.run != self._run:
             self._tracker.finish()
@@ -456,18 +510,11 @@ class Stream:
         return "end" if was_on else None
 
     async def _publish(
-        self, item: Item, scored: Scored, alarm: str | None, is_last: bool
+        self, item: Item, scored: Scored, alarm: str | None, why: Why | None
     ) -> int | None:
         """Keep what the row means for events, then show it; return the event it is of."""
         around = self.around
         loop = asyncio.get_running_loop()
-        why = None
-        is_lowest = scored.score < (self._lowest if self._event is not None else -math.inf)
-        is_asked = alarm == "begin" or is_lowest or (is_last and around.live.has_viewers)
-        if alarm == "begin" or is_lowest:
-            self._lowest = scored.score
-        if is_asked and scored.why is not None:
-            why = await loop.run_in_executor(around.workers.streams, scored.why)
         sample = self._sample(item, scored, alarm, why)
         event = None
         if alarm is not None or self._event is not None:

@@ -1,6 +1,7 @@
 """Order and times of samples, the slow mean, and the state of a stream."""
 
 import math
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -168,33 +169,43 @@ class SlowMean:
 
     def follow(self, sample: FloatArray) -> FloatArray:
         """Take a sample in, NaN for gaps; return the mean before it, or itself if first."""
-        present = ~np.isnan(sample)
         n = self.n_behind
         before = np.where(n > 0, self.mean, sample)
         share = np.maximum(self.rate, 1.0 / (n + 1.0))
-        step = np.clip(sample - before, -self.reach, self.reach)
-        self.mean = np.where(present, before + share * step, self.mean)
+        step = np.minimum(np.maximum(sample - before, -self.reach), self.reach)
+        mean = before + share * step
         # the first value has share 1, whatever it is divided by
-        sure = 1.0 / ((1.0 - share) ** 2 / np.maximum(n, 1.0) + share**2)
-        self.n_behind = np.where(present, sure, n)
+        rest = 1.0 - share
+        sure = 1.0 / (rest * rest / np.maximum(n, 1.0) + share * share)
+        gap = np.isnan(sample)
+        if gap.any():
+            mean, sure = np.where(gap, self.mean, mean), np.where(gap, n, sure)
+        self.mean, self.n_behind = mean, sure
         return before
 
     def has_left(self, rest: Rest) -> BoolArray:
         """Return which channels are further from training than chance explains."""
-        away = np.abs(self.mean - rest.centre) > self._limit(rest)
-        return np.asarray(away & (self.n_behind >= self.half_life))
+        return self.had_left(rest, self.mean, self.n_behind)
+
+    def had_left(self, rest: Rest, mean: FloatArray, n_behind: FloatArray) -> BoolArray:
+        """Return the same of means of this stream, of shape (..., c), and what is behind them."""
+        is_old = n_behind >= self.half_life
+        if not is_old.any():
+            return is_old
+        return np.asarray(is_old & (np.abs(mean - rest.centre) > _limit(rest, n_behind)))
 
     def distance(self, rest: Rest) -> FloatArray:
         """Return how far channels are from training; above 1 is more than chance explains."""
-        away, limit = np.abs(self.mean - rest.centre), self._limit(rest)
+        away, limit = np.abs(self.mean - rest.centre), _limit(rest, self.n_behind)
         ratio: FloatArray = np.where(away > 0, np.inf, 0.0)
         np.divide(away, limit, out=ratio, where=limit > 0)
         return ratio
 
-    def _limit(self, rest: Rest) -> FloatArray:
-        """Return six standard deviations of the mean, and more than rounding."""
-        n = np.maximum(self.n_behind, 1.0)
-        return np.asarray(6.0 * np.sqrt(rest.unrest / n) + 1e-9 * np.abs(rest.centre))
+
+def _limit(rest: Rest, n_behind: FloatArray) -> FloatArray:
+    """Return six standard deviations of slow means, and more than rounding."""
+    n = np.maximum(n_behind, 1.0)
+    return np.asarray(6.0 * np.sqrt(rest.unrest / n) + 1e-9 * np.abs(rest.centre))
 
 
 def _block_means(samples: FloatArray, length: int) -> FloatArray:
@@ -204,6 +215,43 @@ def _block_means(samples: FloatArray, length: int) -> FloatArray:
     present = (~np.isnan(blocks)).sum(axis=1)
     means = np.nansum(blocks, axis=1) / np.maximum(present, 1)
     return np.where(2 * present >= length, means, np.nan)
+
+
+class ChunkLog:
+    """What happened at each of the n samples of a chunk.
+
+    Attributes
+    ----------
+    odd : dict of str to list of int
+        By what is counted, as in `StreamState.counts`, the samples that were counted.
+    drifted : dict of int to list of str
+        By sample, the channels whose slow mean left training there.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.odd: dict[str, list[int]] = {}
+        self.drifted: dict[int, list[str]] = {}
+
+    def add(self, what: str, samples: Iterable[int]) -> None:
+        """Count some samples."""
+        self.odd.setdefault(what, []).extend(samples)
+
+    def extend(self, other: "ChunkLog", but: Collection[str] = ()) -> None:
+        """Take the next samples in, but not that some channels left training."""
+        for what, samples in other.odd.items():
+            self.add(what, (self.n + i for i in samples))
+        for i, names in other.drifted.items():
+            self.drifted[self.n + i] = [name for name in names if name not in but]
+        self.n += other.n
+
+    def counts_after(self, sample: int, counts: dict[str, int]) -> dict[str, int]:
+        """Return the counts as they were after a sample, from those after the chunk."""
+        before = dict(counts)
+        before["seen"] -= self.n - 1 - sample
+        for what, samples in self.odd.items():
+            before[what] -= sum(i > sample for i in samples)
+        return before
 
 
 class StreamState:
@@ -263,18 +311,19 @@ class StreamState:
 
     def push(self, rows: FloatArray) -> FloatArray:
         """Append samples; return them behind those kept from before."""
-        joined = np.vstack([self.samples, rows])
+        joined = np.concatenate([self.samples, rows])
         self.samples = joined[len(rows) :]
         self.age += len(rows)
         return joined
 
     def note(self, scores: FloatArray, rows: FloatArray, context: FloatArray | None = None) -> None:
         """Keep the last score, what it was made of, and how long ago it was."""
-        known = np.flatnonzero(~np.isnan(scores))
-        if len(known):
-            self.score, self.silent = float(scores[known[-1]]), 0
-        self.silent += len(scores) - (int(known[-1]) + 1 if len(known) else 0)
-        if len(scores):
-            is_scored = not np.isnan(scores[-1])
+        known = np.flatnonzero(scores == scores)  # not NaN
+        n, last = len(scores), int(known[-1]) if len(known) else -1
+        if last >= 0:
+            self.score, self.silent = float(scores[last]), 0
+        self.silent += n - 1 - last
+        if n:
+            is_scored = last == n - 1
             self.features = rows[-1:].copy() if is_scored else None
             self.context = context[-1:] if is_scored and context is not None else None

@@ -23,7 +23,14 @@ from ocfuse.explain import Explanation
 from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
-from ocfuse.streaming.clock import LEFT_OUT, RESTARTS, StreamState, check_times, usual_step
+from ocfuse.streaming.clock import (
+    LEFT_OUT,
+    RESTARTS,
+    ChunkLog,
+    StreamState,
+    check_times,
+    usual_step,
+)
 from ocfuse.streaming.course import Course
 from ocfuse.streaming.fit import (
     StreamTraining,
@@ -388,7 +395,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         float
             Higher is more normal, below `offset_` is an alarm; NaN if there is no score.
         """
-        check_is_fitted(self, "state_")
+        self._require_fitted()
         times = None if time is None else [time]
         situation = None if context is None else np.reshape(np.asarray(context), (1, -1))
         if context is None and self.context_range_ is not None:
@@ -414,27 +421,46 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n,)
             Scores; NaN where there is none.
         """
-        check_is_fitted(self, "state_")
+        scores, _ = self.follow(X, time, context)
+        return scores
+
+    def follow(self, X: Any, time: Any = None, context: Any = None) -> tuple[FloatArray, ChunkLog]:
+        """Score the next samples of the stream, as `score_chunk`; tell what happened at each.
+
+        Parameters
+        ----------
+        X, time, context : array-like
+            As in `score_chunk`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            Scores; NaN where there is none.
+        log : ChunkLog
+            Which samples were counted as odd, and at which of them channels left training.
+        """
+        self._require_fitted()
         # all checks first: input that is refused must not have moved the stream
         samples = self._check(X)
         times = check_times(time, len(samples))
         situation = self._check_context(context, len(samples))
-        state = self.state_
+        state, log = self.state_, ChunkLog(len(samples))
         if not state.is_context_told:
-            state.is_context_told = self._warn_of_context(situation, 3)
-        n_drifted = len(state.drifted)
-        rows = self.view_.rows(state, self.view_.measured(samples, situation), times)
-        rows[unknown_context(situation, len(rows))] = np.nan
-        scores = self._scores(rows, situation, self.view_.fill_in(rows, state))
+            state.is_context_told = self._warn_of_context(situation, 4)
+        rows = self.view_.rows(state, self.view_.measured(samples, situation), times, log)
+        if situation is not None:
+            rows[unknown_context(situation, len(rows))] = np.nan
+        scores = self._scores(rows, situation, self.view_.fill_in(rows, state, log))
         state.note(scores, rows, situation)
-        if len(state.drifted) > n_drifted:
+        if log.drifted:
+            names = [name for names in log.drifted.values() for name in names]
             warnings.warn(
-                f"The level of {', '.join(state.drifted[n_drifted:])} has left what was learned: a "
+                f"The level of {', '.join(names)} has left what was learned: a "
                 "lasting fault, or drift. If it is drift, learn again from new runs.",
                 DriftWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return scores
+        return scores, log
 
     def status(self) -> str:
         """Return "alarm", "normal" or, without a score, "unscored": the last live sample."""
@@ -481,6 +507,11 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "state_")
         return save(self, path)
 
+    def _require_fitted(self) -> None:
+        """Refuse a detector that is not fitted; sklearn's own check takes longer than windows."""
+        if "state_" not in self.__dict__:
+            check_is_fitted(self, "state_")
+
     def _recorded(
         self, X: Any, runs: Any, time: Any, context: Any
     ) -> tuple[FloatArray, FloatArray | None]:
@@ -511,6 +542,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(
         self, rows: FloatArray, context: FloatArray | None, scored: BoolArray
     ) -> FloatArray:
+        if scored.all() and len(rows):
+            return self.detector_.score_samples(rows, context)
         scores = np.full(len(rows), np.nan)
         if scored.any():
             chosen = None if context is None else context[scored]

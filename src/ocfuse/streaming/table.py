@@ -23,10 +23,11 @@ from ocfuse.exceptions import (
 )
 from ocfuse.explain import Explanation
 from ocfuse.report import Report
+from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.view import MOST_MISSING
 from ocfuse.streaming.windows import run_slices
-from ocfuse.tables.cells import numbers
+from ocfuse.tables.cells import PlainRows, numbers
 from ocfuse.tables.columns import shown_rows
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
 from ocfuse.tables.detector import RESULTS, RUNS, TableDetector, make_card, results_of
@@ -40,19 +41,19 @@ class Samples:
 
     X: FloatArray  # values of the channels, NaN for gaps
     runs: list[str] | None
-    times: Series | None  # numbers or dates, as they are shown
+    times: Any  # numbers or dates, as they are shown, or as `as_times` gives them; None for none
     context: FloatArray | None  # NaN where it is not known
-    unreadable: int  # rows with cells that hold something, but no number
+    unreadable: BoolArray  # rows with cells that hold something, but no number
 
     @property
-    def counts(self) -> dict[str, int]:
+    def odd(self) -> dict[str, list[int]]:
         """Rows with cells that are no numbers, with most channels empty, without a context."""
         context = np.zeros(0) if self.context is None else self.context
         empty = np.isnan(self.X).sum(axis=1) > MOST_MISSING * self.X.shape[1]
         return {
-            "unreadable": self.unreadable,
-            "empty": int(np.sum(empty)),
-            "context": int(np.isnan(context).sum()),
+            "unreadable": np.flatnonzero(self.unreadable).tolist(),
+            "empty": np.flatnonzero(empty).tolist(),
+            "context": np.flatnonzero(np.isnan(context)).tolist(),
         }
 
     @property
@@ -61,10 +62,10 @@ class Samples:
         return self.runs, as_times(self.times), self.context
 
 
-def as_times(times: Series | None) -> Any:
+def as_times(times: Any) -> Any:
     """Return times as an array, dates in UTC; None if there are none."""
-    if times is None:
-        return None
+    if times is None or isinstance(times, np.ndarray):
+        return times
     is_tied = getattr(times.dtype, "tz", None) is not None
     return (times.dt.tz_convert(None) if is_tied else times).to_numpy()
 
@@ -80,7 +81,7 @@ def read_samples(
         runs_of(schema, table),
         schema.times_of(table),
         None if context is None else _context_of(table, context, to_learn),
-        int(is_strange.sum()),
+        is_strange,
     )
 
 
@@ -105,7 +106,10 @@ def _channels(schema: Schema, table: Frame) -> tuple[FloatArray, BoolArray]:
         schema.check(table.iloc[:0])  # says which are missing
     try:
         # at once: row by row, a column at a time would take longer than the score
-        X = table.to_numpy(object)[:, columns].astype(np.float64)
+        values = table.to_numpy(object)[:, columns]
+        X = values.astype(np.float64)
+        if any(isinstance(cell, str) and "_" in cell for cell in values.flat):
+            raise ValueError("Python reads 1_000, which is no number here")
         is_text = np.zeros(X.shape, dtype=bool)
     except (TypeError, ValueError):
         read = [numbers(table[name]) for name in schema.features]
@@ -324,28 +328,73 @@ class StreamTable(TableDetector):
         pandas.DataFrame
             As of `score`.
         """
-        check_is_fitted(self, "stream_")
         if why:
             raise InvalidInputError(
                 "Reasons are given for rows of a table, not of a stream, where a row has its score "
                 "by those before it. Use ocfuse explain --row or --worst."
             )
+        scores, _ = self.follow(frame)
+        return scores
+
+    def follow(self, frame: Any) -> tuple[Frame, ChunkLog]:
+        """Judge the next rows of the live stream, as `score_rows`; tell what happened at each.
+
+        Parameters
+        ----------
+        frame : data frame
+            The rows, as in `score_rows`.
+
+        Returns
+        -------
+        scores : pandas.DataFrame
+            As of `score`.
+        log : ChunkLog
+            Which rows are counted in `counts`, and at which of them channels left training
+            for the first time.
+        """
+        check_is_fitted(self, "stream_")
         table = as_frame(frame)
         samples = self._read(table)
+        scores, log = self._follow(samples)
+        result = self._shown(table, samples.times) | results_of(self.detector_, scores)
+        return pandas().DataFrame(result, index=table.index), log
+
+    def follow_plain(self, rows: PlainRows) -> tuple[FloatArray, ChunkLog]:
+        """Judge the next rows of the live stream, as `follow`, of rows that are read plainly.
+
+        Parameters
+        ----------
+        rows : PlainRows
+            What `plain_reader` gave.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            Scores; NaN where there is none.
+        log : ChunkLog
+            As of `follow`.
+        """
+        X = np.array(rows.X, dtype=np.float64)
+        none = np.zeros(len(X), dtype=bool)
+        return self._follow(Samples(X, rows.runs, rows.times, rows.context, none))
+
+    def _follow(self, samples: Samples) -> tuple[FloatArray, ChunkLog]:
         _, times, context = samples.beside
-        scores = np.full(len(table), np.nan)
-        for run, rows in _stretches(samples.runs, len(table)):
+        scores = np.full(len(samples.X), np.nan)
+        log = ChunkLog(0)
+        for run, rows in _stretches(samples.runs, len(samples.X)):
             if run != self.run_:
                 self.begin_run(run)
-            scores[rows] = self.stream_.score_chunk(
+            scores[rows], part = self.stream_.follow(
                 samples.X[rows],
                 None if times is None else times[rows],
                 None if context is None else context[rows],
             )
-        for name, n in samples.counts.items():
-            self.past_[name] = self.past_.get(name, 0) + n
-        result = self._shown(table, samples.times) | results_of(self.detector_, scores)
-        return pandas().DataFrame(result, index=table.index)
+            log.extend(part, but=self.past_drifted_)
+        for name, odd in samples.odd.items():
+            self.past_[name] = self.past_.get(name, 0) + len(odd)
+            log.add(name, odd)
+        return scores, log
 
     def restart(self) -> "StreamTable":
         """Forget the live stream and its counts: the next row is the first of a new one."""
@@ -575,6 +624,13 @@ class StreamTable(TableDetector):
             self.schema_.check(table.iloc[:0])
             self.columns_ = list(table.columns)
         return read_samples(self.schema_, self.context, table)
+
+    def _beside(self, table: Frame) -> dict[str, Series]:
+        return self._shown(table, self.schema_.times_of(table))
+
+    @property
+    def _context(self) -> str | None:
+        return self.context
 
     def _shown(self, table: Frame, times: Series | None) -> dict[str, Series]:
         """Return run, file, id and time, under names that are free."""

@@ -7,7 +7,15 @@ import numpy as np
 
 from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.streaming.clock import LEFT_OUT, RESTARTS, Clock, Rest, SlowMean, StreamState
+from ocfuse.streaming.clock import (
+    LEFT_OUT,
+    RESTARTS,
+    ChunkLog,
+    Clock,
+    Rest,
+    SlowMean,
+    StreamState,
+)
 from ocfuse.streaming.course import Course
 from ocfuse.streaming.windows import Windows
 
@@ -72,26 +80,39 @@ class StreamView:
         measured[known] = self.course.measured(samples[known], context[known, 0])
         return measured
 
-    def rows(self, state: StreamState, samples: FloatArray, times: FloatArray | None) -> FloatArray:
+    def rows(
+        self,
+        state: StreamState,
+        samples: FloatArray,
+        times: FloatArray | None,
+        log: ChunkLog | None = None,
+    ) -> FloatArray:
         """Return the features of the next samples, as `measured` gives them; update the state.
 
         Whole rows are NaN where there are none; so are features of channels that are missing.
         """
         rows = np.full((len(samples), len(self.names)), np.nan)
         came: list[int] = []
-        values: list[FloatArray] = []
+        # the slow mean at each sample: before it, after it, and what is behind it then
+        slow = np.full((3, *samples.shape), np.nan)
         for i, sample in enumerate(samples):
             verdict = state.read_clock(None if times is None else float(times[i]))
+            if verdict != "next" and log is not None:
+                log.add(verdict, [i])
             if verdict in RESTARTS:
-                self._slide(state, rows, came, values)
+                self._slide(state, rows, came, samples, slow[0])
                 state.restart()
             if verdict not in LEFT_OUT:
                 came.append(i)
-                values.append(self._followed(state, sample)[self.is_watched])
-        self._slide(state, rows, came, values)
+                slow[0, i] = state.slow.follow(sample)
+                slow[1, i], slow[2, i] = state.slow.mean, state.slow.n_behind
+        self._slide(state, rows, came, samples, slow[0])
+        self._note_drift(state, slow[1], slow[2], log)
         return rows
 
-    def fill_in(self, rows: FloatArray, state: StreamState | None = None) -> BoolArray:
+    def fill_in(
+        self, rows: FloatArray, state: StreamState | None = None, log: ChunkLog | None = None
+    ) -> BoolArray:
         """Put typical features for missing channels, in place; return which rows can be scored."""
         missing = np.isnan(rows)
         if not missing.any():
@@ -104,32 +125,56 @@ class StreamView:
         if state is not None:
             state.counts["missing"] += int(filled.sum())
             state.counts["unscored"] += int((~scored).sum())
+        if log is not None:
+            log.add("missing", np.flatnonzero(filled).tolist())
+            log.add("unscored", np.flatnonzero(~scored).tolist())
         return np.asarray(scored)
 
     def drifted(self, state: StreamState) -> BoolArray:
         """Return which channels have left training, of those whose level counts."""
         return state.slow.has_left(self.rest) & self.is_watched & ~self.follows
 
-    def _followed(self, state: StreamState, sample: FloatArray) -> FloatArray:
-        """Return a sample, less the slow mean where that is followed; this goes a step on."""
-        before = state.slow.follow(sample)
-        far = self.drifted(state)
-        if far.any():
-            state.drifted += [name for name in self.named(far) if name not in state.drifted]
-        return np.where(self.follows, sample - before, sample)
+    def _note_drift(
+        self, state: StreamState, means: FloatArray, behind: FloatArray, log: ChunkLog | None
+    ) -> None:
+        """Note channels that leave training, from their slow means at each of the samples."""
+        far = state.slow.had_left(self.rest, means, behind)
+        if not far.any():
+            return
+        far &= self.is_watched & ~self.follows
+        first = far.argmax(axis=0)
+        gone = [j for j in np.flatnonzero(far.any(axis=0)) if self.channels[j] not in state.drifted]
+        for j in sorted(gone, key=lambda j: first[j]):
+            state.drifted.append(self.channels[j])
+            if log is not None:
+                log.drifted.setdefault(int(first[j]), []).append(self.channels[j])
 
     def _slide(
-        self, state: StreamState, rows: FloatArray, came: list[int], values: list[FloatArray]
+        self,
+        state: StreamState,
+        rows: FloatArray,
+        came: list[int],
+        samples: FloatArray,
+        before: FloatArray,
     ) -> None:
-        """Let samples into the windows, and write their features into the rows."""
+        """Let the samples that came into the windows, and write their features into the rows.
+
+        Where the slow mean is followed, they are measured from what it was before them.
+        """
         if not came:
             return
         young = max(0, len(state.samples) - state.age)  # too young for the longest window
-        joined = state.push(np.array(values))
+        if len(came) < len(samples):
+            samples, before = samples[came], before[came]
+        if self.follows.any():
+            samples = np.where(self.follows, samples - before, samples)
+        joined = state.push(samples if self.is_watched.all() else samples[:, self.is_watched])
         features = joined if self.windows is None else self.windows.slide(joined)
-        rows[came[young:]] = features[young:]
+        if young == 0 and len(came) == len(rows):
+            rows[:] = features
+        else:
+            rows[came[young:]] = features[young:]
         came.clear()
-        values.clear()
 
 
 def typical(rows: FloatArray, names: list[str]) -> FloatArray:

@@ -1,10 +1,10 @@
 """Features of the last samples: level, slope and spread; folds as blocks of time."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from ocfuse.arrays import FloatArray
@@ -97,11 +97,13 @@ class Windows:
         n, c = len(samples) - self.longest + 1, samples.shape[1]
         features = np.empty((n, len(KINDS) * len(self.lengths) * c))
         step = max(1, max_values // (self.longest * c))
+        samples = np.ascontiguousarray(samples)
+        has_gaps = bool(np.isnan(samples).any())
         for start in range(0, n, step):
             stop = min(start + step, n)
             for h, columns in self._columns(c):
                 rows = samples[start + self.longest - h : stop + self.longest - 1]
-                features[start:stop, columns] = _window_features(rows, h)
+                _write_features(rows, h, has_gaps, features[start:stop, columns])
         return features
 
     def _columns(self, c: int) -> list[tuple[int, slice]]:
@@ -141,36 +143,48 @@ def run_slices(runs: Any, n: int) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(starts, [*starts[1:], n], strict=True)]
 
 
-def _window_features(samples: FloatArray, h: int) -> FloatArray:
-    """Return level, slope and spread of every window of h samples, gaps left out."""
-    x = np.moveaxis(sliding_window_view(samples, h, axis=0), -1, 0)
-    t = np.arange(h, dtype=np.float64)[:, np.newaxis, np.newaxis]
+def _write_features(samples: FloatArray, h: int, has_gaps: bool, out: FloatArray) -> None:
+    """Write level, slope and spread of every window of h samples, gaps left out.
+
+    Without gaps, it is the same to the bit as with them, in half of the time.
+    """
+    (n, c), (step, width) = samples.shape, samples.strides
+    # window by window along the second axis, as `sliding_window_view` has them, which is slow
+    x = np.ndarray((h, n - h + 1, c), np.float64, samples, strides=(step, step, width))
+    if not has_gaps:
+        t, steps = _centred(h)
+        level = _total(x) / h
+        x = x - level
+        out[:, :c] = level
+        out[:, c : 2 * c] = _total(t * x) / steps
+        out[:, 2 * c :] = np.sqrt(_total(x * x) / h)
+        return
     present = ~np.isnan(x)
-    if present.all():  # the same to the bit as below, in half of the time
-        t = t - (h - 1) / 2
-        return np.hstack(_level_slope_spread(x, t, float(h), _total(t * t), 1.0))
     x, w = np.where(present, x, 0.0), present.astype(np.float64)
     count = _total(w)
     enough = count >= 0.5 * h
     count = np.maximum(count, 1.0)
+    t = np.arange(h, dtype=np.float64)[:, np.newaxis, np.newaxis]
     t = w * (t - _total(w * t) / count)
     steps = _total(t * t)
-    parts = _level_slope_spread(x, t, count, np.where(steps > 0, steps, 1.0), w)
-    return np.hstack([np.where(enough, part, np.nan) for part in parts])
-
-
-def _level_slope_spread(
-    x: FloatArray, t: FloatArray, count: Any, steps: FloatArray, w: Any
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what is taken of windows, along the first axis; t is centred, w is 0 in gaps."""
     level = _total(x) / count
     x = w * (x - level)
-    return level, _total(t * x) / steps, np.sqrt(_total(x * x) / count)
+    slope = _total(t * x) / np.where(steps > 0, steps, 1.0)
+    spread = np.sqrt(_total(x * x) / count)
+    out[:] = np.hstack([np.where(enough, part, np.nan) for part in (level, slope, spread)])
+
+
+@cache
+def _centred(h: int) -> tuple[FloatArray, FloatArray]:
+    """Return the times of a window of h samples from its middle, and the sum of their squares."""
+    t = np.arange(h, dtype=np.float64)[:, np.newaxis, np.newaxis] - (h - 1) / 2
+    return t, _total(t * t)
 
 
 def _total(values: FloatArray) -> FloatArray:
     """Add along the first axis one after another: `sum` adds in an order that depends on n."""
-    return np.asarray(np.add.accumulate(values, axis=0)[-1])
+    total: FloatArray = np.add.accumulate(values, axis=0)[-1]
+    return total
 
 
 def blocks(runs: Any, n_blocks: int = 4, purge: int = 29) -> Groups:

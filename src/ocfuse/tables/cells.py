@@ -10,17 +10,19 @@ read by it.
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.column_kinds import UNITS, WRITTEN, category, cell_text
 from ocfuse.exceptions import TableError
 from ocfuse.system.packages import needed
-from ocfuse.tables.dataframes import Series, pandas
+from ocfuse.tables.dataframes import FILE, Series, pandas
 
 #: Words that mean "no number here", in small letters.
 GAP_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"})
@@ -351,3 +353,163 @@ def _plain(cell: str) -> str:
 def _is_format(cells: list[str], format: str) -> bool:
     """Return whether all cells are times of a format; the first 50 are tried first."""
     return bool(cells) and all(_parsed(part, format).notna().all() for part in (cells[:50], cells))
+
+
+class NotPlainError(Exception):
+    """A cell that needs a closer look."""
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    """Rows as a detector takes them, and their cells that are shown beside the scores."""
+
+    X: list[list[Any]]  # numbers, NaN for gaps of sensors, and categories
+    runs: list[str] | None
+    times: NDArray[Any] | None  # numbers, or dates in UTC
+    context: FloatArray | None
+    shown: list[list[Any]]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+class PlainReader:
+    """Read rows of text that need no closer look: a data frame of one takes longer than its score.
+
+    Plain is a number that Python reads and that is finite, a category that training has seen,
+    a date as in ISO 8601 with a time of day, any text that is only shown, and in a stream a gap.
+    They are read to the bit as `Schema` and `TableDetector` read them.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        What the columns of training hold.
+    header : list of str
+        The columns of the rows, which are all different and hold all features.
+    shown : dict of str to str
+        The columns that are shown, by the name that they are shown under.
+    is_stream : bool, default=False
+        Whether rows are samples of sensors, which may have gaps and are of runs.
+    context : str, default=None
+        Column with the context of the samples.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        header: Sequence[str],
+        shown: dict[str, str],
+        *,
+        is_stream: bool = False,
+        context: str | None = None,
+    ) -> None:
+        places = {name: j for j, name in enumerate(header)}
+        self.names = list(shown)
+        self._is_stream = is_stream
+        self._features = [(places[c.name], _reader(c, is_stream)) for c in columns if c.is_feature]
+        times = [c for c in columns if c.kind == "time" and c.name in places]
+        groups = [c.name for c in columns if c.kind == "group" and c.name in places]
+        groups += [FILE] if not groups and FILE in places else []
+        self._time = (places[times[0].name], _time_reader(times[0])) if times else None
+        self._run = places[groups[0]] if is_stream and groups else None
+        self._context = None if context is None else places[context]
+        self._shown = [places[name] for name in shown.values()]
+
+    def read(self, rows: Sequence[Sequence[str]]) -> PlainRows | None:
+        """Return rows as a detector takes them; None if any of them is not plain."""
+        try:
+            return self._read(rows)
+        except NotPlainError:
+            return None
+
+    def _read(self, rows: Sequence[Sequence[str]]) -> PlainRows:
+        X = [[read(row[j]) for j, read in self._features] for row in rows]
+        shown = [[row[j] for j in self._shown] for row in rows]
+        times = runs = context = None
+        if self._time is not None:
+            place, read = self._time
+            found = [read(row[place]) for row in rows]
+            for k, j in enumerate(self._shown):
+                if j == place:
+                    for cells, time in zip(shown, found, strict=True):
+                        cells[k] = time
+            times = _as_array(found) if self._is_stream else None
+        if self._run is not None:
+            runs = [_run(row[self._run]) for row in rows]
+        if self._context is not None:
+            context = np.array([_plain_number(row[self._context]) for row in rows])
+        return PlainRows(X, runs, times, context, shown)
+
+
+def _reader(column: Column, is_stream: bool) -> Callable[[str], Any]:
+    """Return what reads a cell of a feature."""
+    if column.kind == "number" and not column.format:
+        return _number_or_gap if is_stream else _plain_number
+    if column.kind == "category" and not is_stream:
+        known = frozenset(column.categories)
+
+        def read(cell: str) -> str:
+            text = category(cell)
+            if text not in known:
+                raise NotPlainError
+            return text
+
+        return read
+    return _refuse
+
+
+def _plain_number(cell: str) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        raise NotPlainError from None
+    if not math.isfinite(number) or "_" in cell:  # Python would read 1_000
+        raise NotPlainError
+    return number
+
+
+def _number_or_gap(cell: str) -> float:
+    try:
+        return _plain_number(cell)
+    except NotPlainError:
+        if cell.strip().lower() in GAP_WORDS:
+            return math.nan
+        raise
+
+
+def _time_reader(column: Column) -> Callable[[str], Any]:
+    """Return what reads a time."""
+    if column.format == "number":
+        return _plain_number
+    if column.format != "ISO8601":
+        return _refuse
+    date = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(Z|[+-]\d\d:\d\d)?"
+
+    def read(cell: str) -> datetime:
+        found = re.fullmatch(date, cell, re.ASCII)
+        if found is None or (found[1] is not None) != column.utc:
+            raise NotPlainError
+        try:
+            time = datetime.fromisoformat(cell.replace("Z", "+00:00"))
+        except ValueError:
+            raise NotPlainError from None
+        return time.astimezone(timezone.utc) if column.utc else time
+
+    return read
+
+
+def _run(cell: str) -> str:
+    text = cell_text(cell)
+    if text is None:
+        raise NotPlainError
+    return text
+
+
+def _refuse(cell: str) -> Any:
+    raise NotPlainError
+
+
+def _as_array(times: list[Any]) -> NDArray[Any]:
+    if isinstance(times[0], datetime):
+        return np.array([time.replace(tzinfo=None) for time in times], dtype="datetime64[us]")
+    return np.array(times)

@@ -365,6 +365,12 @@ def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[
     return found, lost, news
 
 
+def unread_times(values: Series, column: Column) -> BoolArray:
+    """Return which cells hold something that is no time as in training."""
+    said = np.array([word is not None for word in cells.words(values)], dtype=bool)
+    return np.asarray(said & cells.times(values, column.format, column.utc).isna().to_numpy())
+
+
 def mismatch(
     missing: list[str], extra: list[str], wrong: list[str], n_columns: int
 ) -> ColumnMismatchError:

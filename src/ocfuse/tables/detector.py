@@ -4,7 +4,7 @@ import hashlib
 import os
 import platform
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +19,7 @@ from ocfuse.arrays import BoolArray, FloatArray, Int64Array
 from ocfuse.encoder import cell_warnings_off, make_encoder
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.plan import require_memory
-from ocfuse.ensemble.score import Trace, score_in_blocks
+from ocfuse.ensemble.score import ScoreChain, Trace, score_in_blocks
 from ocfuse.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
@@ -33,6 +33,7 @@ from ocfuse.report import Report
 from ocfuse.report.words import count
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.tables import cells
+from ocfuse.tables.cells import PlainReader, PlainRows
 from ocfuse.tables.dataframes import Frame, Series, as_frame, free_name, pandas
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.schema import Schema
@@ -369,6 +370,57 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Frame:
         """Judge the next rows of a table or of a live stream; see `score`."""
         return self.score(frame, keep_going=keep_going, why=why, most_explained=most_explained)
+
+    def plain_reader(self, header: Sequence[str]) -> PlainReader | None:
+        """Return what reads plain rows of text of some columns; None if there may be none.
+
+        Parameters
+        ----------
+        header : sequence of str
+            The columns.
+
+        Returns
+        -------
+        PlainReader or None
+            What reads them.
+        """
+        check_is_fitted(self, "detector_")
+        wanted = {*self.schema_.features, *([self._context] if self._context else [])}
+        if len(set(header)) < len(header) or not wanted <= set(header):
+            return None
+        empty = pandas().DataFrame(columns=list(header), dtype="string")
+        shown = {name: str(column.name) for name, column in self._beside(empty).items()}
+        return PlainReader(
+            self.schema_.columns, header, shown, is_stream=self.kind == RUNS, context=self._context
+        )
+
+    @property
+    def _context(self) -> str | None:
+        """Column with the context of the rows, which only streams have."""
+        return None
+
+    def score_plain(self, rows: PlainRows) -> FloatArray:
+        """Return the scores of rows that `plain_reader` gave.
+
+        Parameters
+        ----------
+        rows : PlainRows
+            The rows; they have no gaps, and no categories that are new.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Scores, as in `score`.
+        """
+        detector, names = self.detector_, self.schema_.features
+        with cell_warnings_off():
+            if detector.encoder_.categorical_.any() or detector.encoder_.ignored_.any():
+                cells = zip(*rows.X, strict=True)
+                columns = {name: list(column) for name, column in zip(names, cells, strict=True)}
+                return score_in_blocks(detector, pandas().DataFrame(columns))
+            # numbers have no names that must be compared, which takes longer than a score
+            codes = detector.encoder_.read(np.array(rows.X, dtype=np.float64))
+            return ScoreChain.of(detector).score(codes)
 
     def in_order(self, chunks: Iterable[Frame]) -> Iterator[Frame]:
         """Yield chunks of a recorded table, unless their rows do not follow each other."""

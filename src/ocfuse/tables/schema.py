@@ -26,6 +26,7 @@ from ocfuse.tables.columns import (
     read_times,
     shown_rows,
     time_column,
+    unread_times,
     unusable,
 )
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, listed, pandas
@@ -246,6 +247,14 @@ class Schema:
         """Return the times of the rows (NaT for what is no time), or None if there are none."""
         found = self._times(as_frame(frame))
         return None if found is None else found[0]
+
+    def reads_times(self, frame: Any) -> bool:
+        """Return whether the times, if there are any, are all written as in training.
+
+        Other times are read by what the rows around them look like.
+        """
+        column = self._column_of(as_frame(frame), "time")
+        return column is None or not unread_times(column, self._of_kind("time")[0]).any()
 
     def shown_times_of(self, frame: Any) -> Series | None:
         """Return the times to show: where some cannot be read, as text, and these as they are."""
