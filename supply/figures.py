@@ -90,7 +90,7 @@ def figures(modules: list[Module]) -> list[Figure]:
         # the aim: 230
         Figure("files", len(modules), 237),
         # the aim: 50,000, of which a quarter are docstrings of public names
-        Figure("source lines", sum(len(m.text.splitlines()) for m in modules), 57_000),
+        Figure("source lines", sum(len(m.text.splitlines()) for m in modules), 57_800),
         Figure("modules with a single importer, a sibling", len(importers), 30, importers),
         Figure("module names used twice", len(files), 14, files),
         Figure("class names used twice", len(classes), 6, classes),

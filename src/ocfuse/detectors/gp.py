@@ -96,7 +96,8 @@ class OneClassGP(KernelDetector):
         if self.landmarks is None or not self.needs_landmarks(shape.rows):
             return self._exact_cost(shape)
         size = min(shape.rows, self.landmarks)
-        cost = landmarks_cost(shape, size, self.width, self._n_outputs(shape.rows, size), n_blocks=3)
+        n_outputs = self._n_outputs(shape.rows, size)
+        cost = landmarks_cost(shape, size, self.width, n_outputs, n_blocks=3)
         return cost + blocks_cost(shape, size) if self.in_blocks else cost
 
     def _n_outputs(self, n: int, size: int) -> float:

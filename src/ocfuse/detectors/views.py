@@ -19,8 +19,6 @@ from ocfuse.system.threads import few_threads, one_thread
 
 #: Error of an eigenvalue, relative to the largest, per column.
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-#: Up to so many rows a whitening is learned in every fold: it is cheap.
-FOLDED_ROWS = 500
 #: A mean variance below this is taken as none.
 SMALLEST_VARIANCE = 1e-290
 
@@ -341,6 +339,8 @@ class Whitened(Viewed):
     """
 
     view: ClassVar[type[View]] = Whitening
+    #: Up to so many rows a whitening is learned in every fold: it is cheap.
+    folded_rows: ClassVar[int] = 500
 
     def is_closed(self, n: int, m: int) -> bool:
         """Return whether rows can be taken out of the whitening one by one."""
@@ -349,7 +349,7 @@ class Whitened(Viewed):
             by_distance = inner.needs_landmarks(n) and not inner.in_blocks
         else:
             by_distance = isinstance(inner, KNN | LOF)
-        return by_distance and n > FOLDED_ROWS and n >= 10 * m
+        return by_distance and n > self.folded_rows and n >= 10 * m
 
     def _view_cost(self, shape: Shape) -> Cost:
         return super()._view_cost(shape) + whitening_cost(shape)

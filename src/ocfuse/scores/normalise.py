@@ -44,7 +44,7 @@ class Normaliser(BaseEstimator, ABC):  # type: ignore[misc]
 
     def transform(self, S: ArrayLike) -> FloatArray:
         """Return the normalised scores, shape (q, d); higher stays more normal."""
-        if not hasattr(self, "n_features_in_"):  # to ask scikit-learn takes longer than to map a row
+        if not hasattr(self, "n_features_in_"):  # to ask scikit-learn takes longer than a row
             check_is_fitted(self)
         return self._transform(score_matrix(S, self.n_features_in_))
 
