@@ -30,7 +30,7 @@ ifneq ($(wildcard .venv/.unfinished),)
 ANEW := .anew
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-speed bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -152,6 +152,9 @@ bench-robots: $(STAMP) .venv/.torch  ## the simulated robot cell, and the Toyota
 
 bench-scale: $(STAMP)  ## time, memory and accuracy as rows grow, and the constants of the plans (resumes)
 	$(RUN) -m benchmarks.scale
+
+bench-speed: $(STAMP)  ## fits of small tables, single rows, threads, bursts, a million rows (an hour)
+	$(RUN) -m benchmarks.speed
 
 bench-serve: $(STAMP)  ## throughput of the service beside a plain handler, and ten minutes under load
 	$(RUN) -m benchmarks.serve

@@ -22,7 +22,7 @@ Folds: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 
 #: Folds of the scores that a detector gives to rows it has not seen.
 N_FOLDS = 4
-#: More rows than this are many: kernels then go by landmarks, and "default" means the pool "large".
+#: More rows than this are many: "default" means the pool "large", and kernels go by landmarks.
 MANY_ROWS = 2000
 
 
