@@ -34,6 +34,7 @@ from ocfuse.detectors.pool import POOLS
 from ocfuse.detectors.views import Compression, Whitening
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, MemberError, MemberWarning
 from ocfuse.scores import MinMax, TailProbability
+from ocfuse.system.threads import few_threads
 
 
 def small_forest(pool):
@@ -869,3 +870,41 @@ def test_a_fit_that_failed_leaves_no_fitted_pool(X):
         pool.fit(X)
     with pytest.raises(NotFittedError):
         pool.score_samples(X)
+
+
+def test_members_of_a_view_learn_in_a_thread_of_their_own(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(400, 4))
+    meeting = None
+
+    class Noted(KNN):
+        def _fit(self, gram):
+            if meeting is not None:
+                meeting.wait(60)  # breaks if one of the two waits alone
+            super()._fit(gram)
+
+    members = [("raw", Noted(3)), ("compressed", Compressed(Noted(4))), ("kernel", KPCA())]
+    monkeypatch.setattr("ocfuse.detectors.training.MANY_ROWS", 300)
+    found = []
+    for n_threads in (1, 2):
+        monkeypatch.setattr("ocfuse.detectors.training.allowed_threads", lambda n=n_threads: n)
+        meeting = threading.Barrier(2) if n_threads == 2 else None
+        with few_threads(0):
+            pool = Pool(members).fit(X, random_state=0)
+        found.append((pool.out_of_fold_scores_, pool.score_samples(X[:9])))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_failure_in_a_thread_names_the_member(monkeypatch):
+    class Broken(KNN):
+        def _fit(self, gram):
+            raise RuntimeError("no luck")
+
+    X = np.random.default_rng(0).normal(size=(400, 4))
+    monkeypatch.setattr("ocfuse.detectors.training.MANY_ROWS", 300)
+    monkeypatch.setattr("ocfuse.detectors.training.allowed_threads", lambda: 2)
+    members = [("raw", KNN(3)), ("broken", Compressed(Broken(4)))]
+    with few_threads(0), pytest.raises(MemberError, match="'broken' failed"):
+        Pool(members).fit(X)
+    with few_threads(0), pytest.warns(MemberWarning, match="'broken'"):
+        assert Pool(members, on_error="drop").fit(X).names_ == ["raw"]

@@ -3,14 +3,15 @@
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from copy import copy
 from itertools import chain, islice, takewhile
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from joblib.parallel import get_active_backend
+from joblib.parallel import effective_n_jobs, get_active_backend
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -251,7 +252,8 @@ class Training:
     def _run_core(self, core: Core, members: Members) -> None:
         """Fit and score members that learn from the same rows, on one Gram."""
         closed = [name for name, member in members if self._is_closed(member)]
-        is_spread = jobs_apart() is None and len(core.rows) > MANY_ROWS
+        is_elsewhere = _run.get() is not None or effective_n_jobs(jobs_apart()) > 1
+        is_spread = is_elsewhere and len(core.rows) > MANY_ROWS
         parts = families(members) if is_spread else []
         # Elsewhere all begins at once; here each fold when its scores are asked for.
         with self._tasks(core, parts, members, closed) as results:
@@ -403,8 +405,9 @@ def _learned_here(core: Core, X: FloatArray, members: Members, closed: list[str]
         with one_of_many():
             return list(_learned(core, X, some, closed))
 
-    run = Parallel(n_jobs=n_threads, require="sharedmem", return_as="generator")
-    return chain.from_iterable(run(delayed(learn)(some) for some in found.values()))
+    with ThreadPoolExecutor(n_threads) as run:
+        begun = [run.submit(copy_context().run, learn, some) for some in found.values()]
+        return [step for done in begun for step in done.result()]
 
 
 def _learned_apart(
