@@ -102,7 +102,7 @@ def targets(size: int, found: list[Found]) -> list[Target]:
         Target(
             f"up to {size:,} rows: mean change of the AUC at most {MEAN}, {len(found)} tasks",
             f"{changes.mean():+.3f} (over families {family_mean(found):+.3f})",
-            abs(changes.mean()) <= MEAN,
+            bool(abs(changes.mean()) <= MEAN),
         ),
         Target(
             f"up to {size:,} rows: no task loses more than {-WORST:g}",
