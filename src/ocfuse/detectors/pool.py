@@ -434,8 +434,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
             # Of more than 4,000 training rows a new row is compared with some.
             for block in blocks(len(X), min(reference.n_rows, 4000)):
                 query = reference.query(X[block])
-                # A distance leads to some 1,024 multiplications.
-                with few_threads(query.n_rows * reference.n_rows * 1024):
+                with few_threads(0):  # as chunks of many rows are scored: the same bits
                     for name, member in members:
                         columns[name][block] = _attempt(name, member.score_query, query)
         return columns
