@@ -8,6 +8,8 @@ import warnings
 from statistics import median
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from benchmarks.report import Report, Table, Target, spread
 from benchmarks.scale.child import KEEPING, THREADS, run_child
 from benchmarks.scale.data import features_and_fresh
@@ -92,7 +94,8 @@ def main(name: str, n: int, m: int) -> None:
     from ocfuse import FusedDetector  # noqa: PLC0415
 
     warnings.simplefilter("ignore")
-    X, fresh = features_and_fresh(n, 100, m)
+    with threadpool_limits(1):  # the same rows to the bit
+        X, fresh = features_and_fresh(n, 100, m)
     np.ones(2 * 10**9 // 8)
     with open("/proc/loadavg") as file:
         load = int(file.read().split()[3].split("/")[0])
