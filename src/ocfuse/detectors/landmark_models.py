@@ -317,8 +317,9 @@ class LandmarkSpectrum(AskedOfBlocks):
         grow = n / (n - 1)
         size = min(size, n - 2)
         if size <= 0:
-            blocks = ((block, block.times(self.projection(0)[0])) for block in self._blocks())
-            return np.concatenate([grow**2 * self._distances(parts) for _, parts in blocks])
+            centre, _ = self.projection(0)
+            far = (self._distances(block.times(centre)) for block in self._blocks())
+            return np.concatenate([grow**2 * distances for distances in far])
         known = min(len(self.values), size + SPARE)
         poles, weights = self._poles(size, known)
         landmarks = self._sums.basis.factor - self._centre

@@ -428,13 +428,13 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     def _score_shared(self, X: FloatArray) -> dict[str, FloatArray]:
         """Score rows by our own members: one Query per set of training rows."""
         columns: dict[str, FloatArray] = {}
-        for members in self._families:
-            reference = members[0][1].reference_
-            columns.update({name: np.empty(len(X)) for name, _ in members})
-            # Of more than 4,000 training rows a new row is compared with some.
-            for block in blocks(len(X), min(reference.n_rows, 4000)):
-                query = reference.query(X[block])
-                with few_threads(0):  # as chunks of many rows are scored: the same bits
+        with few_threads(0):  # as chunks of many rows are scored: the same bits
+            for members in self._families:
+                reference = members[0][1].reference_
+                columns.update({name: np.empty(len(X)) for name, _ in members})
+                # Of more than 4,000 training rows a new row is compared with some.
+                for block in blocks(len(X), min(reference.n_rows, 4000)):
+                    query = reference.query(X[block])
                     for name, member in members:
                         columns[name][block] = _attempt(name, member.score_query, query)
         return columns

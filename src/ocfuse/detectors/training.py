@@ -40,7 +40,7 @@ from ocfuse.detectors.members import (
 )
 from ocfuse.detectors.views import Viewed
 from ocfuse.exceptions import InvalidInputError, MemberError, MemberWarning
-from ocfuse.system.threads import allowed_threads, blas_is_single, one_of_many
+from ocfuse.system.threads import allowed_threads, is_single, one_of_many
 
 #: Called with the stage, the member, and how many of how many steps are done.
 Progress: TypeAlias = Callable[[str, str, int, int], None]
@@ -393,11 +393,9 @@ def _learned_here(core: Core, X: FloatArray, members: Members, closed: list[str]
 
     What views have in common, the rows, is there before. BLAS has one thread for all of them.
     """
-    found: defaultdict[Any, Members] = defaultdict(list)
-    for name, member in members:
-        found[getattr(member, "view", None)].append((name, member))
-    n_threads = min(allowed_threads(), len(found))
-    if n_threads == 1 or len(core.rows) <= MANY_ROWS or not blas_is_single():
+    views = families(members, kernels_apart=False)
+    n_threads = min(allowed_threads(), len(views))
+    if n_threads == 1 or len(core.rows) <= MANY_ROWS or not is_single():
         return _learned(core, X, members, closed)
     core.gram(X)
 
@@ -406,7 +404,7 @@ def _learned_here(core: Core, X: FloatArray, members: Members, closed: list[str]
             return list(_learned(core, X, some, closed))
 
     with ThreadPoolExecutor(n_threads) as run:
-        begun = [run.submit(copy_context().run, learn, some) for some in found.values()]
+        begun = [run.submit(copy_context().run, learn, some) for some in views]
         return [step for done in begun for step in done.result()]
 
 
@@ -526,11 +524,15 @@ def jobs_apart() -> int | None:
     return 1 if is_here and _run.get() is None else None
 
 
-def families(members: Members) -> list[Members]:
-    """Part members so that those which compute the same things stay together."""
+def families(members: Members, *, kernels_apart: bool = True) -> list[Members]:
+    """Part members so that those which compute the same things stay together.
+
+    Kernels on the rows as they are share only these with the others, and may stand apart.
+    """
     found: defaultdict[Any, Members] = defaultdict(list)
     for name, member in members:
-        kind = member.view if isinstance(member, Viewed) else isinstance(member, KernelDetector)
+        is_apart = kernels_apart and isinstance(member, KernelDetector)
+        kind = member.view if isinstance(member, Viewed) else is_apart
         found[kind].append((name, member))
     return list(found.values())
 

@@ -15,7 +15,7 @@ import numpy as np
 from ocfuse.arrays import FloatArray
 from ocfuse.encoder import cell_warnings_off
 from ocfuse.ensemble import FusedDetector
-from ocfuse.ensemble.score import ScoreChain, blocks, score_in_blocks
+from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, takes_numbers
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
@@ -70,9 +70,8 @@ class RowScorer:
         ]
         texts = {j for j, _ in self._categories}
         numbers = [j for j in range(len(self.names)) if j not in texts]
-        encoder = detector.encoder_
         #: Whether rows are numbers that the detector takes as they are.
-        self._is_plain = not (texts or encoder.categorical_.any() or encoder.ignored_.any())
+        self._is_plain = not texts and takes_numbers(detector)
         self._cells = _getter(self.names)
         self._numbers = _getter(numbers) if texts else tuple
 
@@ -139,11 +138,8 @@ class RowScorer:
         numbers = np.array(rows, dtype=np.float64) if self._is_plain and rows else None
         if numbers is None or not np.isfinite(numbers).all():
             return self._score(self._table_of(rows))
-        # without names, which must be compared and take longer than the score of a row
-        chain, encoder = ScoreChain.of(self.detector), self.detector.encoder_
         with cell_warnings_off():
-            parts = [chain.score(encoder.read(numbers[part])) for part in blocks(0, len(rows))]
-        return self._judged(np.concatenate(parts))
+            return self._judged(score_numbers(self.detector, numbers))
 
     def score(self, features: Frame) -> Scores:
         """Score the features that `read` gave."""

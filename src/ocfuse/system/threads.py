@@ -93,18 +93,16 @@ def few_threads(work: int) -> Iterator[None]:
         yield
 
 
-def blas_is_single() -> bool:
-    """Return whether BLAS works in the thread that calls it, and starts no others."""
-    pools = _thread_pools("blas")
-    return all(library.num_threads == 1 for library in pools.lib_controllers)
+def is_single(kind: str | None = "blas") -> bool:
+    """Return whether a kind of library, or all, work in the thread that calls them alone."""
+    return all(library.num_threads == 1 for library in _thread_pools(kind).lib_controllers)
 
 
 def _limit(kind: str | None = None) -> AbstractContextManager[Any]:
     """Return what keeps the libraries to one thread, if they have more: it takes time to ask."""
-    pools = _thread_pools(kind)
-    if all(library.num_threads == 1 for library in pools.lib_controllers):
+    if is_single(kind):
         return nullcontext()
-    return cast(AbstractContextManager[Any], pools.limit(limits=1))
+    return cast(AbstractContextManager[Any], _thread_pools(kind).limit(limits=1))
 
 
 @cache

@@ -19,7 +19,7 @@ from ocfuse.arrays import BoolArray, FloatArray, Int64Array
 from ocfuse.encoder import cell_warnings_off, make_encoder
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.plan import require_memory
-from ocfuse.ensemble.score import ScoreChain, Trace, score_in_blocks
+from ocfuse.ensemble.score import Trace, score_in_blocks, score_numbers, takes_numbers
 from ocfuse.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
@@ -414,13 +414,11 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         """
         detector, names = self.detector_, self.schema_.features
         with cell_warnings_off():
-            if detector.encoder_.categorical_.any() or detector.encoder_.ignored_.any():
-                cells = zip(*rows.X, strict=True)
-                columns = {name: list(column) for name, column in zip(names, cells, strict=True)}
-                return score_in_blocks(detector, pandas().DataFrame(columns))
-            # numbers have no names that must be compared, which takes longer than a score
-            codes = detector.encoder_.read(np.array(rows.X, dtype=np.float64))
-            return ScoreChain.of(detector).score(codes)
+            if takes_numbers(detector):
+                return score_numbers(detector, np.array(rows.X, dtype=np.float64))
+            cells = zip(*rows.X, strict=True)
+            columns = {name: list(column) for name, column in zip(names, cells, strict=True)}
+            return score_in_blocks(detector, pandas().DataFrame(columns))
 
     def in_order(self, chunks: Iterable[Frame]) -> Iterator[Frame]:
         """Yield chunks of a recorded table, unless their rows do not follow each other."""
