@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.arrays import FloatArray, Int64Array
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, not_one_of
+from ocfuse.system.packages import slow
 
 NORMAL, UNKNOWN, ANOMALY = 1, 0, -1
 
@@ -24,6 +25,15 @@ class GroupsLike(Protocol):
 
     def same_group(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return which rows are of the group of each chosen one, or too near, shape (q, n)."""
+
+
+def require_fitted(estimator: Any, attribute: str) -> None:
+    """Refuse an estimator without a fitted attribute, as `check_is_fitted` does.
+
+    That asks for more first, which takes a tenth of the time of scoring a row.
+    """
+    if not hasattr(estimator, attribute):
+        slow("sklearn.utils.validation").check_is_fitted(estimator, attribute)
 
 
 def check_table(values: ArrayLike, name: str, columns: str) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from ocfuse.arrays import FloatArray
 from ocfuse.detectors.base import MANY_ROWS, require_count
@@ -34,6 +34,7 @@ from ocfuse.detectors.views import Compressed, Mahalanobis, Whitened
 from ocfuse.exceptions import InvalidInputError, MemberError, did_you_mean
 from ocfuse.groups import Groups, group_folds
 from ocfuse.system.threads import few_threads
+from ocfuse.validation import require_fitted
 
 #: Widths of the paper, as multiples of the mean squared distance.
 WIDTHS = (0.25, 0.5, 1.0)
@@ -323,8 +324,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (q, d)
             Higher is more normal; columns as in `names_`.
         """
-        if not hasattr(self, "members_"):
-            check_is_fitted(self, "members_")
+        require_fitted(self, "members_")
         # Of one row the full check takes longer than a member: what is plainly right passes.
         table: FloatArray = (
             X if self._is_plain(X) else validate_data(self, X, dtype=np.float64, reset=False)

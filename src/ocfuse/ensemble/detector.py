@@ -32,7 +32,7 @@ from ocfuse.system.packages import slow
 from ocfuse.system.progress import current_progress
 from ocfuse.system.threads import few_threads
 from ocfuse.tuning.search import Search, make_search
-from ocfuse.validation import ANOMALY, NORMAL, check_training_labels
+from ocfuse.validation import ANOMALY, NORMAL, check_training_labels, require_fitted
 
 if TYPE_CHECKING:
     from ocfuse.report import Report
@@ -652,8 +652,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
     def _checked(self, X: Any) -> Any:
         """Return the rows as a table of as many columns as in fit."""
-        if not hasattr(self, "pool_"):  # to ask scikit-learn takes a tenth of the time of one row
-            check_is_fitted(self)
+        require_fitted(self, "pool_")
         checked = check_table(X)
         # The full check takes a tenth of the time of one row; an array has no names to compare.
         is_plain = type(X) is np.ndarray and not hasattr(self, "feature_names_in_")

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, not_one_of
 from ocfuse.scores.distribution import SmoothTail, WeightedSample
 from ocfuse.validation import (
     percent_below_half,
+    require_fitted,
     require_rows,
     score_matrix,
     score_vector,
@@ -44,8 +44,7 @@ class Normaliser(BaseEstimator, ABC):  # type: ignore[misc]
 
     def transform(self, S: ArrayLike) -> FloatArray:
         """Return the normalised scores, shape (q, d); higher stays more normal."""
-        if not hasattr(self, "n_features_in_"):  # to ask scikit-learn takes longer than a row
-            check_is_fitted(self)
+        require_fitted(self, "n_features_in_")
         return self._transform(score_matrix(S, self.n_features_in_))
 
     @abstractmethod

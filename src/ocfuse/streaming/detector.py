@@ -51,6 +51,7 @@ from ocfuse.validation import (
     check_number,
     check_training_labels,
     require_context,
+    require_fitted,
 )
 
 
@@ -395,7 +396,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         float
             Higher is more normal, below `offset_` is an alarm; NaN if there is no score.
         """
-        self._require_fitted()
+        require_fitted(self, "state_")
         times = None if time is None else [time]
         situation = None if context is None else np.reshape(np.asarray(context), (1, -1))
         if context is None and self.context_range_ is not None:
@@ -439,7 +440,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         log : ChunkLog
             Which samples were counted as odd, and at which of them channels left training.
         """
-        self._require_fitted()
+        require_fitted(self, "state_")
         # all checks first: input that is refused must not have moved the stream
         samples = self._check(X)
         times = check_times(time, len(samples))
@@ -506,11 +507,6 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         """Write detector and stream to one file that `ocfuse.load` reads."""
         check_is_fitted(self, "state_")
         return save(self, path)
-
-    def _require_fitted(self) -> None:
-        """Refuse a detector that is not fitted; sklearn's own check takes longer than windows."""
-        if "state_" not in self.__dict__:
-            check_is_fitted(self, "state_")
 
     def _recorded(
         self, X: Any, runs: Any, time: Any, context: Any
