@@ -20,6 +20,7 @@ from ocfuse.serve.errors import ServeError, answer, internal
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.middleware import Guard, Observed, refuse_stream
 from ocfuse.serve.models import ModelRegistry
+from ocfuse.serve.overview import Overview, StreamGauges
 from ocfuse.serve.routes import RequestHandler, api_router
 from ocfuse.serve.samples import Live
 from ocfuse.serve.settings import MODEL_NAME, Settings
@@ -58,6 +59,8 @@ class Service:
         Samples for those who look on.
     events : EventStore
         Events of streams.
+    overview : Overview
+        States of streams.
     metrics : Metrics
         Counters.
     workers : Workers
@@ -72,6 +75,8 @@ class Service:
         )
         self.registry.load()
         self.live, self.events = Live(), EventStore(settings.events, settings.keep)
+        self.overview = Overview(self.events, settings.silence_seconds)
+        StreamGauges(self.overview, self.metrics.registry)
         self.metrics.unwritten_events.set_function(lambda: self.events.n_unwritten)
         self.streams = Streams()
         self.app = self._build()
@@ -118,18 +123,25 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
-        watching = None
+        tasks = [asyncio.create_task(self._tick())]
         if self.settings.reload_seconds:
-            watching = asyncio.create_task(self.registry.watch())
+            tasks.append(asyncio.create_task(self.registry.watch()))
         try:
             yield
         finally:
-            if watching is not None:
-                watching.cancel()
+            for task in tasks:
+                task.cancel()
                 with suppress(asyncio.CancelledError):
-                    await watching
+                    await task
             await self.drain()
             self.close()
+
+    async def _tick(self, seconds: float = 0.5) -> None:
+        """Look again and again which streams have fallen silent."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(seconds)
+            await loop.run_in_executor(self.workers.events, self.overview.tick)
 
     def _build(self) -> FastAPI:
         app = FastAPI(
@@ -149,9 +161,11 @@ class Service:
             self.workers,
             self.metrics,
             self.live if settings.publish_scores else None,
+            self.overview,
         )
         app.include_router(api_router(self.handler, self.events))
-        app.include_router(dashboard_router(self.live, self.events, token=settings.token))
+        page = dashboard_router(self.live, self.events, self.overview, token=settings.token)
+        app.include_router(page)
         self._add_stream(app)
         return app
 
@@ -159,7 +173,13 @@ class Service:
         settings = self.settings
         batchers = Batchers(self.workers.streams, settings.batch_rows, settings.batch_seconds)
         around = StreamServices(
-            self.live, self.events, self.metrics, settings.limits, self.workers, batchers
+            self.live,
+            self.events,
+            self.overview,
+            self.metrics,
+            settings.limits,
+            self.workers,
+            batchers,
         )
         names = iter(range(1, 2**63))
 

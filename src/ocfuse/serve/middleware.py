@@ -19,9 +19,9 @@ from ocfuse.serve.errors import CloseCode, ServeError, answer, internal
 from ocfuse.serve.settings import Settings, is_loopback
 from ocfuse.serve.telemetry import Metrics, fault, log_event
 
-#: Where no token is asked for, besides static files: probes have none and get no data, the page
-#: holds none, and a socket that looks on shows its token in its first message.
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/", "/v1/live"})
+#: Where no token is asked for, besides static files: probes have none and get no data, pages
+#: hold none, and a socket that looks on shows its token in its first message.
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/", "/docs", "/v1/live"})
 #: What is answered however busy the service is, and comes too often to be logged.
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 #: Headers of every answer that does not say otherwise.

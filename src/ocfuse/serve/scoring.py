@@ -60,7 +60,7 @@ class RowScorer:
     def __init__(self, detector: FusedDetector, schema: Schema, is_named: bool = True) -> None:
         self.detector, self.schema, self.is_named = detector, schema, is_named
         self.names = schema.features
-        self.offset = float(detector.offset_)
+        self.threshold = float(detector.offset_)
         columns = {column.name: column for column in schema.columns}
         self._known = frozenset(columns)
         self._needed = [name for name in self.names if columns[name].kind != "empty"]
@@ -155,13 +155,13 @@ class RowScorer:
         return Scores(
             scores.tolist(),
             self.detector.conformal_.p_values(scores).tolist() if len(scores) else [],
-            (scores < self.offset).tolist(),
+            (scores < self.threshold).tolist(),
         )
 
     def tracker(self, min_rows: int | None) -> EventTracker:
         """Return what makes events of scores: by default of each row below the threshold."""
-        end = leave_score(self.offset, self.detector.normal_scores_)
-        return EventTracker(self.offset, end, 1 if min_rows is None else min_rows)
+        end = leave_score(self.threshold, self.detector.normal_scores_)
+        return EventTracker(self.threshold, end, 1 if min_rows is None else min_rows)
 
     def explain(self, features: Frame) -> Explanation:
         """Return what lies behind the scores of the features that `read` gave."""
@@ -206,7 +206,7 @@ class RunScorer:
     def __init__(self, model: StreamTable) -> None:
         self.model, self.detector, self.schema = model, model.detector_, model.schema_
         self.names = self.schema.features
-        self.offset = float(self.detector.offset_)
+        self.threshold = float(self.detector.offset_)
 
     def live(self) -> StreamTable:
         """Return a model for one live stream, at its beginning."""
