@@ -383,12 +383,15 @@ class Batcher:
             self._task = None
 
     async def _let_in(self) -> None:
-        """Let in who is at the door: it takes two turns of the loop from there to waiting."""
-        n, n_quiet = len(self._waiting), 0
-        while n_quiet < 2 and n < self.most_rows:
+        """Let in who is at the door, unless many rows wait: it takes two turns of the loop."""
+        n, n_quiet = self._n_rows(), 0
+        while n_quiet < 2 and n < self.most_rows // 4:
             await asyncio.sleep(0)
-            n_quiet = n_quiet + 1 if len(self._waiting) == n else 0
-            n = len(self._waiting)
+            before, n = n, self._n_rows()
+            n_quiet = n_quiet + 1 if n == before else 0
+
+    def _n_rows(self) -> int:
+        return sum(len(waiting.rows) for waiting in self._waiting)
 
     def _take(self) -> list[Waiting]:
         """Return who is next; requests that were given up are passed over."""
