@@ -349,7 +349,8 @@ class Batcher:
 
     While a block of rows is scored, those that come wait for each other, and are the next
     block. So rows wait only when there is something to wait for, and blocks grow with the
-    load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others.
+    load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others,
+    and in any case for those that have come but not been read yet.
     `report` is called with the numbers of rows and of requests of every block.
     """
 
@@ -382,13 +383,25 @@ class Batcher:
     async def _work(self) -> None:
         """Score until nobody waits."""
         try:
-            await asyncio.sleep(self.seconds)  # even 0 lets those in who are at the door
+            await asyncio.sleep(self.seconds)
             while self._waiting:
+                await self._let_in()
                 block = self._take()
                 if block:
                     await self._answer(block)
         finally:
             self._task = None
+
+    async def _let_in(self) -> None:
+        """Let in who is at the door, unless many rows wait: it takes two turns of the loop."""
+        n, n_quiet = self._n_rows(), 0
+        while n_quiet < 2 and n < self.most_rows // 4:
+            await asyncio.sleep(0)
+            before, n = n, self._n_rows()
+            n_quiet = n_quiet + 1 if n == before else 0
+
+    def _n_rows(self) -> int:
+        return sum(len(waiting.rows) for waiting in self._waiting)
 
     def _take(self) -> list[Waiting]:
         """Return who is next; requests that were given up are passed over."""
