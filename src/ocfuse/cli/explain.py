@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ocfuse.cli.options import (
+    Columns,
     Config,
     Data,
     Decimal,
@@ -18,6 +19,7 @@ from ocfuse.cli.options import (
     Quiet,
     Threads,
     Threshold,
+    split_names,
 )
 from ocfuse.cli.output import collected, oddities, print_json, print_line, warn_of
 from ocfuse.exceptions import InvalidInputError
@@ -48,6 +50,7 @@ def explain_command(
     false_alarms: FalseAlarms = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -63,7 +66,9 @@ def explain_command(
     from ocfuse.tables.detector import RUNS  # noqa: PLC0415
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    opened = partial(tables.open_source, data, delimiter, decimal=decimal)
+    opened = partial(
+        tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+    )
     find = _of_stream if detector.kind == RUNS else _of_table
     names, explanation = find(detector, opened, row or [], worst or 1)
     channels = _channels(detector, explanation)
