@@ -216,7 +216,9 @@ def watch_command(
     settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events)
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
-    reporter = watch_events.make_reporter(detector, settings, flags, is_live)
+    stream = source or ("stdin" if data == "-" else Path(data).name)
+    names = {"model": model.stem, "stream": stream}
+    reporter = watch_events.make_reporter(detector, settings, flags, is_live, names)
     watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns))
     watch.run(source or data, follow=follow, only_new=new, quiet=quiet)
     if fail_on_anomaly and reporter.n_alarms + reporter.n_unknown:
