@@ -15,6 +15,7 @@ from ocfuse.cli.options import (
     Json,
     Model,
     Quiet,
+    Single,
     Threads,
     Threshold,
     Topic,
@@ -37,7 +38,15 @@ class WatchCommand(KindCommand):
         Heading.TABLES: ("follow", "new", "strict", "gaps", "delimiter", "decimal"),
         Heading.STREAM_MODELS: ("min_rows",),
         Heading.EVENTS: ("leave", "timeout", "events"),
-        Heading.PICTURES: ("video", "topic", "progress", "min_frames", "annotated", "thumbnails"),
+        Heading.PICTURES: (
+            "video",
+            "single",
+            "topic",
+            "progress",
+            "min_frames",
+            "annotated",
+            "thumbnails",
+        ),
     }
 
 
@@ -47,11 +56,13 @@ def _check_events(ctx: typer.Context, path: Path | None) -> Path | None:
 
 @app.command("watch", cls=WatchCommand)
 def watch_command(
+    ctx: typer.Context,
     model: Model,
     data: Annotated[
         str | None,
         typer.Argument(
-            help="CSV file with a header line; - for stdin, which is the default.",
+            help="CSV file with a header line; - for stdin, which is the default. Pictures and "
+            "recordings are the same as --video.",
             show_default=False,
         ),
     ] = None,
@@ -124,6 +135,7 @@ def watch_command(
             is_eager=True,
         ),
     ] = None,
+    single: Single = None,
     topic: Topic = None,
     progress: Annotated[
         str | None,
@@ -162,6 +174,8 @@ def watch_command(
     Rows of sensors, of which ocfuse fit --stream learns, raise events; so do pictures and
     recordings, with --video.
     """
+    if data is not None and is_of(ctx, Kind.PICTURES):
+        video = data
     if video is not None:
         from ocfuse.cli import watch_video  # noqa: PLC0415
 
@@ -173,6 +187,7 @@ def watch_command(
             leave=leave,
             min_frames=min_frames,
             timeout=timeout,
+            single=single,
             threads=threads,
             fail_on_anomaly=fail_on_anomaly,
             show_all=show_all,
