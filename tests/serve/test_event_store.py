@@ -34,8 +34,8 @@ def store(tmp_path):
     store.close()
 
 
-def sample(model, stream, time, score, offset=0.0, **more):
-    return Sample(model, stream, 0, time, score, offset, **more)
+def sample(model, stream, time, score, threshold=0.0, **more):
+    return Sample(model, stream, 0, time, score, threshold, **more)
 
 
 def fill(store, n, model="pump", **more):
@@ -52,7 +52,7 @@ def ids_of(events):
 
 def test_an_event_from_begin_to_end(store, monkeypatch):
     first = sample(
-        "pump", "line", 10.0, -1.0, offset=0.1, p_value=0.01, local_p=2.0,
+        "pump", "line", 10.0, -1.0, threshold=0.1, p_value=0.01, local_p=2.0,
         contributions={"knn": 0.5, "gmm": -1.5}, thumbnail=PNG,
     )  # fmt: skip
     event = store.begin(first)
@@ -240,7 +240,7 @@ def test_listeners_hear_of_changes(store):
 
 
 def test_csv_is_the_store(store):
-    ids = fill(store, 3, contributions={"knn": -1.5}, offset=0.5, p_value=0.01)
+    ids = fill(store, 3, contributions={"knn": -1.5}, threshold=0.5, p_value=0.01)
     store.acknowledge(ids[0], "Ada")
     store.comment(ids[0], '=HYPERLINK("http://x"),\n"quoted"', "+Bo")
     fill(store, 1, model="@SUM(A1)")

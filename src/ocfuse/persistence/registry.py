@@ -27,6 +27,7 @@ CLASSES: dict[str, str] = {
     "ConformalCalibrator": "ocfuse.scores.conformal.ConformalCalibrator",
     "ContextScale": "ocfuse.ensemble.score.ContextScale",
     "Course": "ocfuse.streaming.course.Course",
+    "EventRule": "ocfuse.streaming.events.EventRule",
     "Evidence": "ocfuse.fusion.base.Evidence",
     "Family": "ocfuse.vision.fit.Family",
     "FamilyFusion": "ocfuse.vision.fit.FamilyFusion",

@@ -19,6 +19,7 @@ from ocfuse.serve.decoding import Rows, decode
 from ocfuse.serve.errors import JSONAnswer, ServeError, finite, unusable
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import ModelRegistry, Served, batcher_of
+from ocfuse.serve.overview import Overview
 from ocfuse.serve.samples import Live, Sample
 from ocfuse.serve.schemas import refusals
 from ocfuse.serve.scoring import Scores, features_of
@@ -28,6 +29,9 @@ from ocfuse.serve.workers import Workers
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
+
+#: Name of the stream that rows of requests are shown as.
+REQUESTS = "requests"
 
 Name = Annotated[
     str | None,
@@ -60,8 +64,10 @@ class RequestHandler:
         workers: Workers,
         metrics: Metrics,
         live: Live | None = None,
+        overview: Overview | None = None,
     ) -> None:
         self.registry, self.limits, self.metrics, self.live = registry, limits, metrics, live
+        self._overview = overview
         self._workers = workers
         self._n_shown = 0
 
@@ -161,16 +167,22 @@ class RequestHandler:
             live.publish(
                 Sample(
                     model=served.name,
-                    stream="requests",
+                    stream=REQUESTS,
                     seq=self._n_shown,
                     time=time.time(),
                     score=finite(score),
-                    offset=served.scorer.offset,
+                    threshold=served.scorer.threshold,
                     p_value=finite(p_value),
                     is_anomaly=flag,
                 )
             )
             self._n_shown += 1
+        if self._overview is not None and len(scores):
+            source, low = (served.name, REQUESTS), min(scores.score)
+            if self._n_shown == len(scores):
+                self._overview.connect(source, is_expected=False)
+            last = scores.score[-1]
+            self._overview.sample(source, time.time(), last, served.scorer.threshold, low)
 
     def _explanations(
         self, served: Served, rows: Rows, at: Sequence[int] | None, is_given_up: threading.Event
@@ -331,7 +343,7 @@ def _explained(found: Explanation, row: int) -> dict[str, Any]:
 
 
 def _about(served: Served) -> dict[str, Any]:
-    return {"model": served.name, "version": served.version, "offset": served.scorer.offset}
+    return {"model": served.name, "version": served.version, "threshold": served.scorer.threshold}
 
 
 def _described(registry: ModelRegistry, served: Served) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, ta
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
-from ocfuse.streaming import StreamTable
+from ocfuse.streaming import EventTracker, StreamTable
+from ocfuse.streaming.events import leave_score
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
 from ocfuse.tables.detector import ROWS, RUNS
@@ -59,7 +60,7 @@ class RowScorer:
     def __init__(self, detector: FusedDetector, schema: Schema, is_named: bool = True) -> None:
         self.detector, self.schema, self.is_named = detector, schema, is_named
         self.names = schema.features
-        self.offset = float(detector.offset_)
+        self.threshold = float(detector.offset_)
         columns = {column.name: column for column in schema.columns}
         self._known = frozenset(columns)
         self._needed = [name for name in self.names if columns[name].kind != "empty"]
@@ -154,8 +155,13 @@ class RowScorer:
         return Scores(
             scores.tolist(),
             self.detector.conformal_.p_values(scores).tolist() if len(scores) else [],
-            (scores < self.offset).tolist(),
+            (scores < self.threshold).tolist(),
         )
+
+    def tracker(self, min_rows: int | None) -> EventTracker:
+        """Return what makes events of scores: by default of each row below the threshold."""
+        end = leave_score(self.threshold, self.detector.normal_scores_)
+        return EventTracker(self.threshold, end, 1 if min_rows is None else min_rows)
 
     def explain(self, features: Frame) -> Explanation:
         """Return what lies behind the scores of the features that `read` gave."""
@@ -200,13 +206,17 @@ class RunScorer:
     def __init__(self, model: StreamTable) -> None:
         self.model, self.detector, self.schema = model, model.detector_, model.schema_
         self.names = self.schema.features
-        self.offset = float(self.detector.offset_)
+        self.threshold = float(self.detector.offset_)
 
     def live(self) -> StreamTable:
         """Return a model for one live stream, at its beginning."""
         fresh = copy(self.model)
         fresh.stream_ = copy(self.model.stream_)
         return fresh.restart()
+
+    def tracker(self, min_rows: int | None) -> EventTracker:
+        """Return what makes events of scores: by default as the model says."""
+        return self.model.stream_.tracker(min_rows)
 
     def frame(self, rows: Rows) -> Frame:
         """Return rows as a data frame."""

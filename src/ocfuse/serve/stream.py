@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import anyio
 from fastapi import WebSocket
@@ -22,13 +22,12 @@ from ocfuse.serve.decoding import JSONRow, check_rows, parse_json
 from ocfuse.serve.errors import CloseCode, ServeError, finite, to_json, unusable
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import Served, batcher_of
-from ocfuse.serve.samples import Live, Sample
+from ocfuse.serve.overview import Overview
+from ocfuse.serve.samples import Live, Sample, Source
 from ocfuse.serve.scoring import Batcher, Cells, RowScorer, RunScorer, Scorer, scores_of, shares
 from ocfuse.serve.settings import Limits
 from ocfuse.serve.telemetry import MOST_NOTES, Metrics, log_event, with_notes
 from ocfuse.serve.workers import Workers
-from ocfuse.streaming import EventTracker
-from ocfuse.streaming.events import leave_score
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
@@ -36,6 +35,8 @@ T = TypeVar("T")
 #: Messages of a stream that wait to be answered together, at most: those that come while others
 #: are answered.
 MOST_WAITING = 256
+#: Channels whose course a page can show.
+MOST_CHANNELS = 32
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,21 @@ class Scored:
     run: str | None = None
     why: Callable[[], "Why"] | None = None
     cells: Cells | None = None
+    severity: float | None = None
 
 
 @dataclass(frozen=True)
 class Why:
-    """What each member adds to a score, the norm of the fusion there, and the drift.
+    """What each member adds to a score, the norm of the fusion there, the drift, and channels.
 
-    Drift is how far the stream is from training; above 1 is more than chance explains.
+    Drift is how far the stream is from training; above 1 is more than chance explains. The
+    channels are those that are most unusual, as `ChannelReading.as_dict` has them.
     """
 
     contributions: Mapping[str, float]
     local_p: float | None
     drift: float | None = None
+    readings: Sequence[Mapping[str, Any]] = ()
 
 
 #: What becomes of a row: its score, or why it has none.
@@ -230,6 +234,7 @@ class StreamServices:
 
     live: Live
     events: EventStore
+    overview: Overview
     metrics: Metrics
     limits: Limits
     workers: Workers
@@ -260,7 +265,8 @@ class Stream:
     """Score what a client sends, in order, and send back scores and alarms.
 
     It keeps its version of the model to its end. An event begins after `min_rows` rows in a row
-    below the threshold; by default 3 of a model of runs, and 1 of a model of rows.
+    below the threshold; by default those of the
+    model of runs, and 1 of a model of rows.
     """
 
     def __init__(
@@ -273,13 +279,7 @@ class Stream:
     ) -> None:
         self.socket, self.served, self.name, self.around = socket, served, name, around
         self._feed = feed_of(served, around.workers.streams, around.batchers)
-        detector = served.scorer.detector
-        usual = 3 if served.scorer.kind == RUNS else 1
-        self._tracker = EventTracker(
-            served.scorer.offset,
-            leave_score(detector.offset_, detector.normal_scores_),
-            usual if min_rows is None else min_rows,
-        )
+        self._tracker = served.scorer.tracker(min_rows)
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None
@@ -289,6 +289,8 @@ class Stream:
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
         self._goodbye: tuple[int, str] | None = None
+        self._how_left: Literal["closed", "lost"] = "lost"
+        self._explained_at = -math.inf
         self._reader: asyncio.Task[None] | None = None
         self.is_over = asyncio.Event()
 
@@ -298,13 +300,16 @@ class Stream:
         """Serve the stream until the client leaves or `stop` is called."""
         try:
             await self.socket.accept()
+            self.around.overview.connect(self.source)
+            names = self.served.scorer.names[:MOST_CHANNELS]
+            self.around.live.introduce(self.source, [{"name": name} for name in names])
             await self._send(
                 {
                     "type": "ready",
                     "model": self.served.name,
                     "version": self.served.version,
                     "stream": self.name,
-                    "offset": self.served.scorer.offset,
+                    "threshold": self.served.scorer.threshold,
                     "columns": self.served.scorer.names,
                 }
             )
@@ -321,7 +326,13 @@ class Stream:
             if self._reader is not None:
                 self._reader.cancel()
             await self._give_up_event()
+            self.around.overview.leave(self.source, self._how_left)
             self.is_over.set()
+
+    @property
+    def source(self) -> Source:
+        """Model and name."""
+        return self.served.name, self.name
 
     def stop(self, code: int, reason: str) -> None:
         """Take nothing more; what has come is still answered."""
@@ -342,6 +353,8 @@ class Stream:
                 await self._room.wait()
             message = await self.socket.receive()
             if message["type"] != "websocket.receive":
+                if message.get("code") == CloseCode.NORMAL:
+                    self._how_left = "closed"
                 self.stop(CloseCode.NORMAL, "")
                 return
             text = message.get("text")
@@ -445,10 +458,31 @@ class Stream:
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
         alarms = [self._alarm(outcome) for outcome in outcomes]
         whys = await self._whys(outcomes, alarms)
-        return [
+        answers = [
             await self._answer(item, outcome, alarm, whys.get(i))
             for i, (item, outcome, alarm) in enumerate(zip(items, outcomes, alarms, strict=True))
-        ], notes
+        ]
+        self._tell_overview(items, outcomes, whys)
+        return answers, notes
+
+    def _tell_overview(
+        self,
+        items: Sequence[Item],
+        outcomes: Sequence[Outcome | None],
+        whys: Mapping[int, Why | None],
+    ) -> None:
+        """Tell the state of the stream after some rows; it is that of the last one."""
+        last = outcomes[-1]
+        scores = [one.score for one in outcomes if isinstance(one, Scored) and one.score < math.inf]
+        known = [why.readings[0] for why in whys.values() if why is not None and why.readings]
+        self.around.overview.sample(
+            self.source,
+            items[-1].time,
+            last.score if isinstance(last, Scored) else None,
+            self.served.scorer.threshold,
+            min(scores, default=None),
+            known[-1] if known else None,
+        )
 
     async def _whys(
         self, outcomes: Sequence[Outcome | None], alarms: Sequence[str | None]
@@ -523,7 +557,8 @@ class Stream:
         if alarm == "begin":
             around.metrics.events.labels(self.served.name).inc()
         if alarm is not None:
-            log_event(f"alarm_{alarm}", model=self.served.name, number=event, seq=item.seq)
+            name, stream = self.source
+            log_event(f"alarm_{alarm}", model=name, stream=stream, number=event, seq=item.seq)
         around.live.publish(sample)
         return event
 
@@ -534,15 +569,27 @@ class Stream:
             seq=item.seq,
             time=item.time,
             score=finite(scored.score),
-            offset=self.served.scorer.offset,
+            threshold=self.served.scorer.threshold,
             p_value=finite(scored.p_value),
             is_anomaly=scored.is_anomaly,
             local_p=None if why is None else why.local_p,
             contributions=None if why is None else why.contributions,
             drift=None if why is None else why.drift,
             alarm=alarm,
+            severity=scored.severity,
+            readings=() if why is None else why.readings,
+            values=self._values(item.row),
             thumbnail=item.thumbnail,
         )
+
+    def _values(self, row: JSONRow | None) -> list[float | None]:
+        """Return the values of the channels that a page can show; None for what is no number."""
+        names = self.served.scorer.names[:MOST_CHANNELS]
+        cells = [row.get(name) for name in names] if isinstance(row, dict) else (row or [])
+        return [
+            finite(cell) if isinstance(cell, int | float) and abs(cell) < 1e300 else None
+            for cell in cells[:MOST_CHANNELS]
+        ]
 
     async def _give_up_event(self) -> None:
         """End the event that lasts when the stream is over: nobody sees its end."""

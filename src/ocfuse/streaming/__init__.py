@@ -10,6 +10,7 @@ from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.events import (
     Cusum,
     Event,
+    EventRule,
     EventTracker,
     cusum,
     events,
@@ -23,6 +24,7 @@ __all__ = [
     "Course",
     "Cusum",
     "Event",
+    "EventRule",
     "EventTracker",
     "StreamDetector",
     "StreamTable",

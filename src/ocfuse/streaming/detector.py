@@ -32,6 +32,7 @@ from ocfuse.streaming.clock import (
     usual_step,
 )
 from ocfuse.streaming.course import Course
+from ocfuse.streaming.events import EventRule, EventTracker, leave_score
 from ocfuse.streaming.fit import (
     StreamTraining,
     choose,
@@ -111,6 +112,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Names of the columns of `features`.
     offset_ : float
         Threshold: scores below it raise an alarm.
+    event_rule_ : EventRule
+        When scores below the threshold are an event, see `tracker`.
     training_scores_ : ndarray of shape (n_samples,)
         Held-out scores of the training samples; NaN where a sample has none or was not
         taken (`max_rows`).
@@ -141,6 +144,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     channels_: list[str]
     feature_names_: list[str]
     state_: StreamState
+    event_rule_: EventRule = EventRule()  # also of models that were written without one
 
     def __init__(
         self,
@@ -265,6 +269,38 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             run[scored] if len(slices) > 1 else None,
         )
         return self
+
+    # -- events -----------------------------------------------------------
+
+    def tracker(
+        self,
+        min_duration: int | None = None,
+        hold: int | None = None,
+        leave: float | None = None,
+    ) -> EventTracker:
+        """Return what makes events of scores of this detector, as every command makes them.
+
+        Parameters
+        ----------
+        min_duration, hold : int, optional
+            Samples as in `EventTracker`; by default those of `event_rule_`.
+        leave : float, optional
+            Score that ends an alarm; by default a quarter of the way from the threshold to the
+            median of normal scores.
+
+        Returns
+        -------
+        EventTracker
+            At the beginning of a run.
+        """
+        rule, detector = self.event_rule_, self.detector_
+        usual = leave_score(detector.offset_, detector.normal_scores_)
+        return EventTracker(
+            self.offset_,
+            usual if leave is None else leave,
+            rule.min_duration if min_duration is None else min_duration,
+            hold=rule.hold if hold is None else hold,
+        )
 
     # -- recorded runs ----------------------------------------------------
 
