@@ -1,6 +1,7 @@
 """Pictures that stand alone: learned, scored, explained and watched by the names of their files."""
 
 import csv
+import html
 import io
 import json
 import os
@@ -187,7 +188,7 @@ def test_overlays_are_of_alarms_below_the_same_names(scored):
 
 
 def test_the_report_shows_the_worst_first_and_loads_nothing(scored):
-    page = (scored / "report.html").read_text()
+    page = html.unescape((scored / "report.html").read_text())
     assert page.index("=stain.png") < page.index("part0.png")
     assert page.count('src="data:image/jpeg;base64,') == 5
     assert "default-src 'none'" in page
@@ -200,9 +201,7 @@ def test_names_of_pictures_are_text_in_a_report_and_no_formula_in_a_table(parts,
     folder.mkdir(exist_ok=True)
     for name in ("=1+1.png", "<img onerror=x>.png"):
         Image.fromarray(picture(5)).save(folder / name)
-    code, said, _ = run_command(
-        "score", parts / "part.ocf", folder, "--report", parts / "odd.html"
-    )
+    code, said, _ = run_command("score", parts / "part.ocf", folder, "--report", parts / "odd.html")
     assert code == 0
     assert "\n'=1+1.png," in said
     assert "<img onerror" not in (parts / "odd.html").read_text()

@@ -69,7 +69,7 @@ def test_an_overlay_has_the_shape_of_its_picture_and_changes_marked_pixels_only(
     assert drawn.shape == picture.shape
     changed = (drawn != picture).any(axis=2)
     left, top, width, height = explained(unusual).spot(0, picture.shape).box
-    assert changed[top : top + height, left : left + width].mean() > 0.5
+    assert changed[top : top + height, left : left + width].mean() > 0.4
     assert changed.sum() <= width * height
     assert (picture == 120).all()
 

@@ -287,14 +287,30 @@ def picture_array(path: Path, name: str | None) -> PictureArray:
         raise InvalidInputError(f"{path.name} cannot be read: {error}.") from error
 
 
-def decode_picture(content: bytes) -> Picture:
-    """Return the picture that a JPEG, PNG or other file holds."""
+def decode_picture(
+    content: bytes, formats: Sequence[str] | None = None, most_pixels: int | None = None
+) -> Picture:
+    """Return the picture that a JPEG, PNG or other file holds.
+
+    Of files of strangers only some formats are read, and no more than so many pixels: their
+    number is in the header, which is read before anything is decoded.
+    """
     image = needed("PIL.Image", "to read pictures", "video")
     try:
-        file = image.open(io.BytesIO(content))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", image.DecompressionBombWarning)
+            file = image.open(io.BytesIO(content), formats=formats)
     except image.UnidentifiedImageError:
-        raise CorruptFrameError("it is no picture, or a damaged one") from None
+        expected = "" if formats is None else f"; expected is {' or '.join(formats)}"
+        raise CorruptFrameError(f"it is no picture, or a damaged one{expected}") from None
+    except (image.DecompressionBombError, image.DecompressionBombWarning):
+        raise CorruptFrameError("the picture has too many pixels to be decoded") from None
     with file as opened:
+        width, height = opened.size
+        if most_pixels is not None and width * height > most_pixels:
+            raise CorruptFrameError(
+                f"the picture has {width} x {height} pixels, and {most_pixels:,} are allowed"
+            )
         if opened.mode.startswith("I"):  # 16 bits, which Pillow would clip
             return to_picture(np.asarray(opened).astype(np.uint16))
         return np.asarray(opened.convert("RGB"))
