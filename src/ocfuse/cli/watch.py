@@ -16,6 +16,7 @@ from ocfuse.cli.options import (
     Json,
     Model,
     Quiet,
+    Single,
     Threads,
     Threshold,
     Topic,
@@ -42,7 +43,15 @@ class WatchCommand(KindCommand):
         ),
         Heading.STREAM_MODELS: ("min_rows", "hold"),
         Heading.EVENTS: ("leave", "timeout", "events"),
-        Heading.PICTURES: ("video", "topic", "progress", "min_frames", "annotated", "thumbnails"),
+        Heading.PICTURES: (
+            "video",
+            "single",
+            "topic",
+            "progress",
+            "min_frames",
+            "annotated",
+            "thumbnails",
+        ),
     }
 
 
@@ -52,12 +61,14 @@ def _check_events(ctx: typer.Context, path: Path | None) -> Path | None:
 
 @app.command("watch", cls=WatchCommand)
 def watch_command(
+    ctx: typer.Context,
     model: Model,
     data: Annotated[
         str | None,
         typer.Argument(
             help="CSV or JSON lines; - for stdin, which is the default. A Parquet, Feather, NPY or "
-            "NPZ file, or a folder of tables, is played through.",
+            "NPZ file, or a folder of tables, is played through; pictures and recordings are the "
+            "same as --video.",
             show_default=False,
         ),
     ] = None,
@@ -148,6 +159,7 @@ def watch_command(
             is_eager=True,
         ),
     ] = None,
+    single: Single = None,
     topic: Topic = None,
     progress: Annotated[
         str | None,
@@ -186,6 +198,8 @@ def watch_command(
     Rows of sensors, of which ocfuse fit --stream learns, raise events; so do pictures and
     recordings, with --video.
     """
+    if data is not None and is_of(ctx, Kind.PICTURES):
+        video = data
     if video is not None:
         from ocfuse.cli import watch_video  # noqa: PLC0415
 
@@ -197,6 +211,7 @@ def watch_command(
             leave=leave,
             min_frames=min_frames,
             timeout=timeout,
+            single=single,
             threads=threads,
             fail_on_anomaly=fail_on_anomaly,
             show_all=show_all,

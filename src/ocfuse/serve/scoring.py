@@ -19,11 +19,13 @@ from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, ta
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
+from ocfuse.serve.pictures import PictureScorer
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
 from ocfuse.tables.detector import ROWS, RUNS
+from ocfuse.vision import PictureDetector
 
 #: The features of one row, in the order of the model: numbers, NaN for gaps, or text.
 Cells: TypeAlias = tuple[Any, ...]
@@ -168,6 +170,11 @@ class RowScorer:
         with cell_warnings_off():
             return self.detector.explain(self._table(features))
 
+    @property
+    def members(self) -> list[str]:
+        """Names of the members."""
+        return list(self.detector.pool_.names_)
+
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all columns."""
         self.score_cells([tuple(row.values())])
@@ -236,6 +243,11 @@ class RunScorer:
             return Scores([], [], [])
         return scores_of(self.model.score(self.frame(rows)))
 
+    @property
+    def members(self) -> list[str]:
+        """Names of the members."""
+        return list(self.detector.pool_.names_)
+
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all channels."""
         context = self.model.context
@@ -248,7 +260,7 @@ class RunScorer:
 
 
 #: Scores by a model, of the kind `kind`.
-Scorer: TypeAlias = RowScorer | RunScorer
+Scorer: TypeAlias = RowScorer | RunScorer | PictureScorer
 
 
 def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Frame:
@@ -274,16 +286,18 @@ def scores_of(frame: Frame) -> Scores:
 
 
 def scorer_of(model: object) -> Scorer:
-    """Return the scorer of a model, or refuse a model that is not for rows."""
+    """Return the scorer of a model, or refuse what is none."""
     if isinstance(model, StreamTable):
         return RunScorer(model)
     if isinstance(model, TableDetector):
         return RowScorer(model.detector_, model.schema_)
     if isinstance(model, FusedDetector):
         return _array_scorer(model)
+    if isinstance(model, PictureDetector):
+        return PictureScorer(model)
     raise ModelFileError(
-        f"A {type(model).__name__} cannot be served. Expected a model of rows that `ocfuse fit`, "
-        "TableDetector.save, StreamTable.save or FusedDetector.save wrote."
+        f"A {type(model).__name__} cannot be served. Expected a model of rows or pictures that "
+        "`ocfuse fit` wrote, or the method save of such a detector."
     )
 
 
