@@ -176,7 +176,7 @@ class Overview:
         self.change += 1
 
     def _note(self, source: Source) -> None:
-        """Number a change; if it is one of the state, log and tell it."""
+        """Give a change a number; log and tell it if it is one of the state."""
         known = self._known[source]
         self.change += 1
         known.renewed = self.change
