@@ -35,7 +35,7 @@ class WatchCommand(KindCommand):
 
     panels: ClassVar[Panels] = {
         Heading.TABLES: ("follow", "new", "strict", "gaps", "delimiter", "decimal"),
-        Heading.STREAM_MODELS: ("min_rows",),
+        Heading.STREAM_MODELS: ("min_rows", "hold"),
         Heading.EVENTS: ("leave", "timeout", "events"),
         Heading.PICTURES: ("video", "topic", "progress", "min_frames", "annotated", "thumbnails"),
     }
@@ -84,7 +84,16 @@ def watch_command(
         int | None,
         typer.Option(
             min=1,
-            help="Rows in a row below the threshold that raise an event; by default 3.",
+            help="Rows in a row below the threshold that raise an event; by default the model's.",
+            show_default=False,
+        ),
+    ] = None,
+    hold: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Rows after the end of an alarm in which another one goes on with the same "
+            "event; by default the model's.",
             show_default=False,
         ),
     ] = None,
@@ -187,7 +196,7 @@ def watch_command(
     from ocfuse.cli import model_card, watch_events, watch_rows  # noqa: PLC0415
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    settings = watch_events.EventSettings(leave, min_rows, timeout, events)
+    settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events)
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
     reporter = watch_events.make_reporter(detector, settings, flags, is_live)

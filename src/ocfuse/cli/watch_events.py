@@ -23,7 +23,6 @@ from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.report.words import count
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.clock import ChunkLog
-from ocfuse.streaming.events import leave_score
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
@@ -57,6 +56,7 @@ class EventSettings:
 
     leave: float | None = None
     min_rows: int | None = None
+    hold: int | None = None
     timeout: float | None = None
     #: File that lines of JSON are appended to, but not those of single rows.
     events: Path | None = None
@@ -70,8 +70,8 @@ def make_reporter(
         return StreamReporter(model, settings, flags, is_live)
     if settings != EventSettings():
         raise typer.BadParameter(
-            "--leave, --min-rows, --timeout and --events are for streams of sensors. The model "
-            "knows rows that stand alone; learn one with ocfuse fit --stream."
+            "--leave, --min-rows, --hold, --timeout and --events are for streams of sensors. The "
+            "model knows rows that stand alone; learn one with ocfuse fit --stream."
         )
     return Reporter(model, flags)
 
@@ -148,12 +148,8 @@ class StreamReporter:
         self, model: StreamTable, settings: EventSettings, flags: Flags, is_live: bool
     ) -> None:
         self.model, self.flags = model, flags
-        detector = model.detector_
-        end = leave_score(detector.offset_, detector.normal_scores_)
         self.events = RowEvents(
-            float(detector.offset_),
-            end if settings.leave is None else settings.leave,
-            settings.min_rows or 3,
+            model.stream_.tracker(settings.min_rows, settings.hold, settings.leave),
             # from two longest windows without a score on nothing is watched any more
             most_unscored=2 * max((*model.stream_.windows, 1)),
         )
@@ -307,19 +303,18 @@ def _scores(row: Row) -> str:
 
 
 class RowEvents:
-    """Join alarms of rows to events.
+    """Join alarms of rows to events, as a tracker does.
 
-    `min_rows` scores in a row below `threshold` raise an event, a score from `leave` on ends it.
-    More than `most_unscored` rows in a row without a score are a blind stretch: some have none,
-    as windows must be full first.
+    More than `most_unscored` rows in a row without a score are a blind stretch: some have none, as
+    windows must be full first.
     """
 
-    def __init__(self, threshold: float, leave: float, min_rows: int, most_unscored: int) -> None:
-        self.threshold = threshold
-        self.tracker = EventTracker(threshold, leave, min_rows)
+    def __init__(self, tracker: EventTracker, most_unscored: int) -> None:
+        self.threshold = tracker.enter
+        self.tracker = tracker
         self.most_unscored = most_unscored
         self.n_events = self.n_blind = self.n_unscored = 0
-        self._recent: deque[Row] = deque(maxlen=min_rows)
+        self._recent: deque[Row] = deque(maxlen=tracker.min_duration)
         self._event: Row | None = None
         self._run: Any = None
         self._blind_rows = 0
@@ -341,6 +336,8 @@ class RowEvents:
             return records + self._ended()
         if self._event is None:
             return [*records, self._raised(row)]
+        if self.tracker.is_held:
+            return records
         worst = min(self._event["worst"], row, key=lambda seen: seen["score"])
         self._event |= {"last": row, "worst": worst}
         return records

@@ -19,7 +19,8 @@ from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, ta
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
-from ocfuse.streaming import StreamTable
+from ocfuse.streaming import EventTracker, StreamTable
+from ocfuse.streaming.events import leave_score
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
 from ocfuse.tables.detector import ROWS, RUNS
@@ -157,6 +158,11 @@ class RowScorer:
             (scores < self.threshold).tolist(),
         )
 
+    def tracker(self, min_rows: int | None) -> EventTracker:
+        """Return what makes events of scores: by default of each row below the threshold."""
+        end = leave_score(self.threshold, self.detector.normal_scores_)
+        return EventTracker(self.threshold, end, 1 if min_rows is None else min_rows)
+
     def explain(self, features: Frame) -> Explanation:
         """Return what lies behind the scores of the features that `read` gave."""
         with cell_warnings_off():
@@ -207,6 +213,10 @@ class RunScorer:
         fresh = copy(self.model)
         fresh.stream_ = copy(self.model.stream_)
         return fresh.restart()
+
+    def tracker(self, min_rows: int | None) -> EventTracker:
+        """Return what makes events of scores: by default as the model says."""
+        return self.model.stream_.tracker(min_rows)
 
     def frame(self, rows: Rows) -> Frame:
         """Return rows as a data frame."""

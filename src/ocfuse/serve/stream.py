@@ -28,8 +28,6 @@ from ocfuse.serve.scoring import Batcher, Cells, RowScorer, RunScorer, Scorer, s
 from ocfuse.serve.settings import Limits
 from ocfuse.serve.telemetry import MOST_NOTES, Metrics, log_event, with_notes
 from ocfuse.serve.workers import Workers
-from ocfuse.streaming import EventTracker
-from ocfuse.streaming.events import leave_score
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
@@ -267,7 +265,8 @@ class Stream:
     """Score what a client sends, in order, and send back scores and alarms.
 
     It keeps its version of the model to its end. An event begins after `min_rows` rows in a row
-    below the threshold; by default 3 of a model of runs, and 1 of a model of rows.
+    below the threshold; by default those of the
+    model of runs, and 1 of a model of rows.
     """
 
     def __init__(
@@ -280,13 +279,7 @@ class Stream:
     ) -> None:
         self.socket, self.served, self.name, self.around = socket, served, name, around
         self._feed = feed_of(served, around.workers.streams, around.batchers)
-        detector = served.scorer.detector
-        usual = 3 if served.scorer.kind == RUNS else 1
-        self._tracker = EventTracker(
-            served.scorer.threshold,
-            leave_score(detector.offset_, detector.normal_scores_),
-            usual if min_rows is None else min_rows,
-        )
+        self._tracker = served.scorer.tracker(min_rows)
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None

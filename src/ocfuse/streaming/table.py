@@ -23,6 +23,7 @@ from ocfuse.exceptions import (
 )
 from ocfuse.explain import Explanation
 from ocfuse.report import Report
+from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.view import MOST_MISSING
@@ -419,9 +420,19 @@ class StreamTable(TableDetector):
         """
         check_is_fitted(self, "stream_")
         self.past_, self.past_drifted_ = self.counts, self.drifted
+        monitor = self.stream_.state_.monitor
         self.stream_.reset()
+        if monitor is not None:  # the sensors are the same, and so is what has become of them
+            self.stream_.state_.monitor = monitor.begin_run()
         self.run_ = run
         return self
+
+    def readings(
+        self, log: ChunkLog | None = None, sample: int = -1, count: int = 3
+    ) -> list[ChannelReading]:
+        """Return the channels behind a score of the live stream; see `StreamDetector.readings`."""
+        check_is_fitted(self, "stream_")
+        return self.stream_.readings(log, sample, count)
 
     def explain(self, frame: Any, rows: Any = None) -> Explanation:
         """Return what lies behind the scores of some rows of whole runs.
