@@ -19,6 +19,7 @@ from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, ta
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
+from ocfuse.serve.errors import finite
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
 from ocfuse.tables import Column, Schema, TableDetector
@@ -168,6 +169,15 @@ class RowScorer:
         with cell_warnings_off():
             return self.detector.explain(self._table(features))
 
+    def explain_cells(self, rows: Sequence[Cells]) -> Explanation:
+        """Return what lies behind the scores of rows."""
+        with cell_warnings_off():
+            return self.detector.explain(self._table_of(rows))
+
+    def channels(self, most: int) -> list[dict[str, Any]]:
+        """Return the names of the first columns."""
+        return [{"name": name} for name in self.names[:most]]
+
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all columns."""
         self.score_cells([tuple(row.values())])
@@ -229,6 +239,15 @@ class RunScorer:
             )
         context = [] if self.model.context is None else [self.model.context]
         return named_frame(rows, [*self.names, *context], self.schema)
+
+    def channels(self, most: int) -> list[dict[str, Any]]:
+        """Return names of the first channels, and between what they usually are."""
+        low, high = self.model.stream_.sensor_limits.band()
+        columns = zip(self.names, low[0].tolist(), high[0].tolist(), strict=True)
+        return [
+            {"name": name, "low": finite(least), "high": finite(most_usual)}
+            for name, least, most_usual in list(columns)[:most]
+        ]
 
     def score(self, rows: Rows) -> Scores:
         """Score whole runs, from their beginning."""
