@@ -394,7 +394,8 @@ def squared_distances(X: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
     D: NDArray[Any] = X @ (-2.0 * Y).T
     columns, rows = np.einsum("nd,nd->n", Y, Y), np.einsum("nd,nd->n", X, X)
     if D.dtype == np.float64:
-        return complete(D, columns, rows)
+        completed: FloatArray = complete(D, columns, rows)
+        return completed
     D += columns
     D += rows[:, None]
     return np.maximum(D, 0.0, out=D)

@@ -19,6 +19,7 @@ from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, ta
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
+from ocfuse.serve.errors import finite
 from ocfuse.serve.pictures import PictureScorer
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
@@ -175,6 +176,15 @@ class RowScorer:
         """Names of the members."""
         return list(self.detector.pool_.names_)
 
+    def explain_cells(self, rows: Sequence[Cells]) -> Explanation:
+        """Return what lies behind the scores of rows."""
+        with cell_warnings_off():
+            return self.detector.explain(self._table_of(rows))
+
+    def channels(self, most: int) -> list[dict[str, Any]]:
+        """Return the names of the first columns."""
+        return [{"name": name} for name in self.names[:most]]
+
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all columns."""
         self.score_cells([tuple(row.values())])
@@ -236,6 +246,15 @@ class RunScorer:
             )
         context = [] if self.model.context is None else [self.model.context]
         return named_frame(rows, [*self.names, *context], self.schema)
+
+    def channels(self, most: int) -> list[dict[str, Any]]:
+        """Return names of the first channels, and between what they usually are."""
+        low, high = self.model.stream_.sensor_limits.band()
+        columns = zip(self.names, low[0].tolist(), high[0].tolist(), strict=True)
+        return [
+            {"name": name, "low": finite(least), "high": finite(most_usual)}
+            for name, least, most_usual in list(columns)[:most]
+        ]
 
     def score(self, rows: Rows) -> Scores:
         """Score whole runs, from their beginning."""
