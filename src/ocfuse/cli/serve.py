@@ -58,6 +58,14 @@ def serve_command(
         float,
         typer.Option(min=0.001, help="Megabytes of their pictures.", rich_help_panel=Panel.EVENTS),
     ] = 256.0,
+    keep_rows: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="Megabytes of the rows around them; 0 keeps none.",
+            rich_help_panel=Panel.EVENTS,
+        ),
+    ] = 64.0,
     silence: Annotated[
         float | None,
         typer.Option(
@@ -166,7 +174,9 @@ def serve_command(
         reload_seconds=reload,
         drain_seconds=drain,
         events=events,
-        keep=serve.Retention(keep_days, keep_events, round(keep_pictures * 2**20)),
+        keep=serve.Retention(
+            *(keep_days, keep_events, round(keep_pictures * 2**20), round(keep_rows * 2**20))
+        ),
         publish_scores=show_requests,
         silence_seconds=silence,
     )

@@ -164,7 +164,11 @@ class Service:
             self.overview,
         )
         app.include_router(api_router(self.handler, self.events))
-        page = dashboard_router(self.live, self.events, self.overview, token=settings.token)
+        page = dashboard_router(
+            *(self.live, self.events, self.overview),
+            token=settings.token,
+            columns_of=self.registry.columns,
+        )
         app.include_router(page)
         self._add_stream(app)
         return app

@@ -84,16 +84,21 @@ class Retention:
         Events.
     picture_bytes : int, default=268_435_456
         Bytes of all thumbnails.
+    row_bytes : int, default=67_108_864
+        Bytes of the rows around events, compressed; those of events with a verdict stay first. 0
+        keeps none.
     """
 
     days: float | None = None
     events: int = 100_000
     picture_bytes: int = 256 * 1024**2
+    row_bytes: int = 64 * 1024**2
 
     def __post_init__(self) -> None:
         for bound in fields(self):
             value = getattr(self, bound.name)
-            if value is not None and not value > 0:
+            is_none = bound.name == "row_bytes" and value == 0
+            if value is not None and not value > 0 and not is_none:
                 raise InvalidInputError(
                     f"What is kept, {bound.name}, must be above 0. Got {value!r}."
                 )

@@ -21,6 +21,7 @@ from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.decoding import JSONRow, check_rows, parse_json
 from ocfuse.serve.errors import CloseCode, ServeError, finite, to_json, unusable
+from ocfuse.serve.event_rows import EventRows, kept_row, packed
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.overview import Overview
@@ -365,6 +366,7 @@ class Stream:
         self._event: int | None = None
         self._sensors: dict[tuple[str, str], int] = {}
         self._lowest = math.inf
+        self._rows = EventRows(len(served.scorer.names), served.scorer.n_reach)
         self._waiting: deque[str | bytes] = deque()
         self._n_bytes = 0
         self._changed = asyncio.Event()
@@ -697,7 +699,39 @@ class Stream:
             name, stream = self.source
             log_event(f"alarm_{alarm}", model=name, stream=stream, number=event, seq=item.seq)
         around.live.publish(sample)
+        if isinstance(item.row, dict | list):
+            await self._keep(item, item.row, scored, alarm, event)
         return event
+
+    async def _keep(
+        self, item: Item, row: JSONRow, scored: Scored, alarm: str | None, event: int | None
+    ) -> None:
+        """Keep a row that is near an event."""
+        if alarm == "begin" and event is not None:
+            await self._write_rows()  # of the event before
+            self._rows.begin(event)
+        elif alarm == "end":
+            self._rows.end()
+        in_event = event is not None and alarm != "end"
+        is_complete = self._rows.add(
+            kept_row(item.seq, item.time, scored.score, row), is_event=in_event
+        )
+        if is_complete or alarm is not None:
+            await self._write_rows()
+        if is_complete and not in_event:
+            self._rows.forget()
+
+    async def _write_rows(self) -> None:
+        """Write the rows around an event to its file."""
+        kept, store = self._rows.kept(), self.around.events
+        if kept is None or not store.keep.row_bytes:
+            return
+        event, rows = kept
+
+        def write() -> None:
+            store.keep_rows(event, packed(rows), len(rows))
+
+        await asyncio.get_running_loop().run_in_executor(self.around.workers.events, write)
 
     def _sample(self, item: Item, scored: Scored, alarm: Any, why: Why | None) -> Sample:
         return Sample(
@@ -730,6 +764,7 @@ class Stream:
 
     async def _give_up_event(self) -> None:
         """End the events that last when the stream is over: nobody sees their end."""
+        await self._write_rows()
         last = [*self._sensors.values(), *([] if self._event is None else [self._event])]
         self._event, self._sensors = None, {}
         loop, store = asyncio.get_running_loop(), self.around.events
