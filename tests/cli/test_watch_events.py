@@ -622,7 +622,7 @@ def with_faults(rows):
 
 
 def test_sensors_that_fail_are_told_when_it_happens(watch, rows):
-    code, text, err = watch(with_faults(rows))
+    _, text, err = watch(with_faults(rows))
     told = [line for line in text.splitlines() if line.startswith("channel")]
     assert told[0].startswith("channel flow missing since row 60  row 6")
     assert told[1].startswith("channel current stands still since row 99: at ")

@@ -1,5 +1,7 @@
 """StreamTable: runs by file or column, whole or as they come, and cells that hold no number."""
 
+import json
+import re
 import warnings
 
 import numpy as np
@@ -248,6 +250,19 @@ def test_report(model, faulty):
     assert f"{LONGEST - 1} rows without a score left out" in page
     with pytest.raises(TableError, match="needs 12 rows of its run"):
         model.report(faulty[:5])
+
+
+def test_a_report_shows_the_course_of_channels_and_what_they_read_in_events(model, faulty):
+    faulty.loc[40:44, "flow"] = np.nan
+    page = model.report(faulty).html
+    drawn = json.loads(page.split('id="data">')[1].split("</script>")[0])["timeline"]["channels"]
+    assert drawn[0]["name"] == "current"
+    scored = faulty["current"][LONGEST - 1 :]
+    np.testing.assert_allclose(drawn[0]["value"], scored, rtol=1e-5)
+    assert drawn[1]["value"].count(None) == 5
+    inside = (scored > drawn[0]["low"]) & (scored < drawn[0]["high"])
+    assert inside[:60].mean() > 0.8 > 0.2 > inside[80:].mean()
+    assert re.search(r"<span>current [-\d.]+ \(usual [-\d.]+ \+- [\d.]+\)", page)
 
 
 @pytest.mark.slow

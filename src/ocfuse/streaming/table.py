@@ -22,20 +22,24 @@ from ocfuse.exceptions import (
     TableWarning,
 )
 from ocfuse.explain import Explanation
-from ocfuse.report import Report
-from ocfuse.streaming.channels import ChannelReading
+from ocfuse.report import ChannelCourse, Report, ReportData, make_report
+from ocfuse.streaming.channels import ChannelReading, reading_line, readings_of
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.course import DRIFTING
 from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.fit import drift_limit
 from ocfuse.streaming.view import MOST_MISSING
 from ocfuse.streaming.windows import run_slices
+from ocfuse.system.packages import slow
 from ocfuse.tables.cells import PlainRows, numbers
 from ocfuse.tables.columns import shown_rows
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
 from ocfuse.tables.detector import RESULTS, RUNS, TableDetector, make_card, results_of
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.schema import Schema, require_known
+
+#: Channels whose course a report shows.
+MOST_DRAWN = 4
 
 
 @dataclass(frozen=True)
@@ -511,19 +515,25 @@ class StreamTable(TableDetector):
         """
         check_is_fitted(self, "stream_")
         schema, table = self.schema_, as_frame(frame)
-        if trace is None:
+        with warnings.catch_warnings():
+            if trace is not None:  # what is odd was told when the rows were scored
+                warnings.simplefilter("ignore", TableWarning)
             samples = self._read(table)
+        _, times, context = samples.beside
+        if trace is None:
             features = self.stream_.features(samples.X, *samples.beside)
             chosen = ~np.isnan(features).any(axis=1)
-            X, (_, times, context) = features[chosen], samples.beside
+            X = features[chosen]
         else:
             chosen = np.ones(len(table), dtype=bool) if has_score is None else has_score
-            X, context, times = trace.X, None, as_times(schema.times_of(table))
+            X = trace.X
         if not chosen.any():
             raise TableError(f"No row of {name} has a score. {self.needed}")
         labels, ids = schema.labels_of(table), schema.ids_of(table)
         unscored = int((~chosen).sum())
-        return self.detector_.report(
+        context = None if context is None else context[chosen]
+        data = slow("ocfuse.ensemble.report").report_data(
+            self.detector_,
             X,
             None if labels is None else with_unknown(labels[chosen]),
             # runs that all begin at 0 have no common time
@@ -538,8 +548,36 @@ class StreamTable(TableDetector):
                 "SHA-256 of the training columns, as they were read": self.card_["sha256"],
                 "Columns not learned from": schema.left_out or "none",
             },
-            context=None if context is None else context[chosen],
+            context=None if trace is not None else context,
             trace=trace,
+        )
+        return make_report(self._with_channels(data, X, samples.X[chosen], context))
+
+    def _with_channels(
+        self, data: ReportData, features: FloatArray, values: FloatArray, context: FloatArray | None
+    ) -> ReportData:
+        """Return the data of a report with the channels that matter and what they read."""
+        stream, why = self.stream_, data.explanation
+        # those of the alarms or, if there are none, of the lowest scores
+        costs = np.maximum(self.channel_costs(why), 0.0)[why.is_anomaly | ~why.is_anomaly.any()]
+        total = costs.sum(axis=0)
+        most = [j for j in np.argsort(-total, kind="stable")[:MOST_DRAWN].tolist() if total[j] > 0]
+        low, high = stream.sensor_limits.band(context)
+        place = np.flatnonzero(stream.view_.is_watched)
+        rows = data.rows
+        readings = readings_of(
+            *(why, self.detector_, stream.view_, features[rows]),
+            None if context is None else context[rows],
+        )
+        return replace(
+            data,
+            channels=tuple(
+                ChannelCourse(self.channels[j], *(x[:, place[j]] for x in (values, low, high)))
+                for j in most
+            ),
+            channel_readings={
+                int(row): reading_line(found) for row, found in zip(rows, readings, strict=True)
+            },
         )
 
     def calibrate(self, frame: Any) -> "StreamTable":
