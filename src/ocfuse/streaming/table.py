@@ -469,6 +469,28 @@ class StreamTable(TableDetector):
             rows = ~np.isnan(self.stream_.score_samples(samples.X, *samples.beside))
         return self.stream_.explain(samples.X, rows, *samples.beside)
 
+    def explained(self, frame: Any, rows: Any) -> tuple[Explanation, list[list[ChannelReading]]]:
+        """Return what `explain` does, and what the channels of these rows read.
+
+        Parameters
+        ----------
+        frame : data frame
+            Whole runs, as in `score`.
+        rows : sequence of int
+            Positions of the rows, each with a score.
+
+        Returns
+        -------
+        explanation : Explanation
+            One entry per row.
+        readings : list of list of ChannelReading
+            The channels behind each score, what costs most first.
+        """
+        why, samples = self.explain(frame, rows), self._read(as_frame(frame))
+        features = self.stream_.features(samples.X, *samples.beside)[rows]
+        context = None if samples.context is None else samples.context[rows][:, np.newaxis]
+        return why, readings_of(why, self.detector_, self.stream_.view_, features, context)
+
     def channel_costs(self, explanation: Explanation) -> FloatArray:
         """Return what each channel costs the explained rows: the sum over its windows.
 
