@@ -599,12 +599,12 @@ def test_rows_without_a_score_are_told_once_and_again_later():
     assert events.n_unscored == 13
 
 
-def test_reasons_in_scores_are_for_tables(pump, tmp_path, run_command):
+def test_scores_of_a_stream_name_the_channels_behind_alarms(pump, tmp_path, run_command):
     given = ("score", pump / "pump.ocf", pump / "new.csv", "-o", tmp_path / "s.csv", "--why")
-    code, _, err = run_command(*given)
-    assert code == 3
-    assert "ocfuse explain --row" in err
-    assert not (tmp_path / "s.csv").exists()
+    assert run_command(*given)[0] == 0
+    scores = pd.read_csv(tmp_path / "s.csv")
+    assert scores["why"][FAULT + 5].startswith("current ")
+    assert scores["why"][:LONGEST].isna().all()
 
 
 def test_gaps_of_a_stream_are_no_matter_of_a_flag(pump, run_command):

@@ -292,9 +292,15 @@ def test_wrong_detectors():
             StreamTable(wrong).fit(runs())
 
 
-def test_reasons_are_not_given_beside_rows_of_a_stream(model, faulty):
-    with pytest.raises(InvalidInputError, match="ocfuse explain"):
-        model.restart().score_rows(faulty[:20], why=True)
+def test_reasons_beside_rows_of_a_stream_are_readings_of_channels(model, faulty):
+    scores = model.restart().score_rows(faulty, why=True)
+    told = scores["why"].notna()
+    assert told.equals(scores["is_anomaly"].eq(True).fillna(False).astype(bool))
+    assert scores["why"][100].startswith("current ")
+    assert model.restart().score_rows(faulty, why="all")["why"].notna().sum() == N - LONGEST + 1
+    with pytest.warns(RowsWarning, match="without a reason"):
+        few = model.restart().score_rows(faulty, why=True, most_explained=2)
+    assert few["why"].notna().sum() == 2
 
 
 def test_rows_without_a_score_are_unknown_if_all_are(model):

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import Trace, blocks
 from ocfuse.exceptions import (
@@ -82,7 +82,11 @@ def read_samples(
 ) -> Samples:
     """Return the rows of a table; a cell that holds no number counts as missing."""
     X, is_strange = _channels(schema, table)
-    _warn_of("Rows with cells that are no numbers, which count as missing", table, is_strange)
+    _warn_of(
+        "Rows with cells that are no numbers, which count as missing",
+        table,
+        np.flatnonzero(is_strange),
+    )
     return Samples(
         X,
         runs_of(schema, table),
@@ -92,10 +96,9 @@ def read_samples(
     )
 
 
-def _warn_of(what: str, table: Frame, chosen: BoolArray) -> None:
-    if chosen.any():
-        first = f"row {table.index[int(np.flatnonzero(chosen)[0])]}"
-        warnings.warn(RowsWarning(what, int(chosen.sum()), first), stacklevel=4)
+def _warn_of(what: str, table: Frame, rows: IntArray) -> None:
+    if len(rows):
+        warnings.warn(RowsWarning(what, len(rows), f"row {table.index[rows[0]]}"), stacklevel=4)
 
 
 def runs_of(schema: Schema, table: Frame) -> list[str] | None:
@@ -142,7 +145,7 @@ def _context_of(table: Frame, name: str, to_learn: bool) -> FloatArray:
             f"Column {name!r} is the context of the rows, but holds no number in "
             f"{shown_rows(table[name], gone)}. Every row that is learned from needs one."
         )
-    _warn_of("Rows without a context, which have no score", table, gone)
+    _warn_of("Rows without a context, which have no score", table, np.flatnonzero(gone))
     return np.where(gone, np.nan, values)
 
 
@@ -325,22 +328,28 @@ class StreamTable(TableDetector):
             group column, if there is one, begins a new run.
         keep_going : bool, default=True
             Not used: a stream always goes on.
-        why : bool, default=False
-            Not for streams: `explain` gives reasons.
+        why : bool or "all", default=False
+            Add a column "why": for every alarm, or every row that has a score, the channels
+            behind it with what is usual of them.
         most_explained : int, default=None
-            Not used.
+            Rows that get one, at most; None is `most_explained` of the model.
 
         Returns
         -------
         pandas.DataFrame
             As of `score`.
         """
+        scores, log = self.follow(frame)
         if why:
-            raise InvalidInputError(
-                "Reasons are given for rows of a table, not of a stream, where a row has its score "
-                "by those before it. Use ocfuse explain --row or --worst."
-            )
-        scores, _ = self.follow(frame)
+            known = scores["score"].notna()
+            wanted = known if why == "all" else known & (scores["score"] < self.offset_)
+            rows = np.flatnonzero(wanted)
+            most = self.most_explained if most_explained is None else most_explained
+            _warn_of("Rows without a reason, as so many are not explained", scores, rows[most:])
+            texts = pandas().Series(None, index=scores.index, dtype="string")
+            for i in rows[:most].tolist():
+                texts.iloc[i] = reading_line(self.readings(log, i)) or "no single channel"
+            scores[free_name("why", scores.columns)] = texts
         return scores
 
     def follow(self, frame: Any) -> tuple[Frame, ChunkLog]:
