@@ -93,6 +93,7 @@ CLASSES: dict[str, str] = {
     "SmoothTail": "ocfuse.scores.distribution.SmoothTail",
     "Stability": "ocfuse.tuning.criteria.Stability",
     "StackedFusion": "ocfuse.fusion.stacking.StackedFusion",
+    "Stillness": "ocfuse.vision.fit.Stillness",
     "StreamDetector": "ocfuse.streaming.detector.StreamDetector",
     "StreamState": "ocfuse.streaming.clock.StreamState",
     "StreamTable": "ocfuse.streaming.table.StreamTable",
