@@ -22,8 +22,8 @@ from ocfuse.vision import (
     PictureDetector,
     open_frames,
 )
-from ocfuse.vision.live import FrameQueue
 from ocfuse.vision.fit import Stillness
+from ocfuse.vision.live import FrameQueue
 from ocfuse.vision.watch import FrameWatch, RepeatMonitor, Seen
 from tests.vision.cases import Blocks, runs
 from tests.vision.framecases import Scripted, numbered
