@@ -420,7 +420,8 @@ class RowEvents:
             return [*records, self._raised(row)]
         if self.tracker.is_held:
             return records
-        worst = min(self._event["worst"], row, key=lambda seen: seen["score"])
+        # of an alarm that goes on with the event, some rows have come before it was raised
+        worst = min(self._event["worst"], *self._recent, key=lambda seen: seen["score"])
         self._event |= {"last": row, "worst": worst}
         return records
 
