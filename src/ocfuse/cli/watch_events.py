@@ -24,8 +24,8 @@ from ocfuse.cli.output import (
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.report.words import count
 from ocfuse.streaming import EventTracker, StreamTable
-from ocfuse.streaming.channels import SENSOR_KINDS
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.sensors import SENSOR_KINDS
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name

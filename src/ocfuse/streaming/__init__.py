@@ -6,10 +6,7 @@ commands hand it arrays and times.
 """
 
 from ocfuse.streaming.channels import (
-    ChannelMonitor,
     ChannelReading,
-    SensorEvent,
-    SensorLimits,
     channel_readings,
     row_readings,
 )
@@ -25,6 +22,7 @@ from ocfuse.streaming.events import (
     run_score,
     time_to_detection,
 )
+from ocfuse.streaming.sensors import ChannelMonitor, SensorEvent, SensorLimits
 from ocfuse.streaming.table import StreamTable
 from ocfuse.streaming.windows import Windows, blocks
 

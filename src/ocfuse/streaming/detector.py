@@ -23,12 +23,7 @@ from ocfuse.explain import Explanation
 from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
-from ocfuse.streaming.channels import (
-    ChannelMonitor,
-    ChannelReading,
-    SensorLimits,
-    readings_of,
-)
+from ocfuse.streaming.channels import ChannelReading, readings_of
 from ocfuse.streaming.clock import (
     LEFT_OUT,
     RESTARTS,
@@ -49,6 +44,7 @@ from ocfuse.streaming.fit import (
     warn_of_clock,
     warn_of_few_runs,
 )
+from ocfuse.streaming.sensors import ChannelMonitor, SensorLimits
 from ocfuse.streaming.view import StreamView, typical
 from ocfuse.streaming.windows import LARGEST, check_samples, run_slices
 from ocfuse.validation import (
