@@ -30,10 +30,18 @@ def test_sensors_that_fail_are_told_with_the_row_since_when():
     begun = [(e.kind, e.channel, e.since) for e in found if e.state == "begin"]
     assert begun == [("missing", "flow", 40), ("stuck", "force", 100), ("range", "heat", 200)]
     ended = [(e.kind, e.row, e.since) for e in found if e.state == "end"]
-    assert ended == [("missing", 70, 40), ("stuck", 140, 100), ("range", 220, 200)]
+    assert ended == [("missing", 80, 70), ("stuck", 150, 140), ("range", 230, 220)]
     assert found[0].text == "channel flow missing since row 40"
     assert found[0].at(1045).text == "channel flow missing since row 1040"
     assert found[0].row - found[0].since < 10
+
+
+def test_a_sensor_that_comes_and_goes_is_one_event():
+    live = normal(300, 1)
+    live[40:240, 0] += 50
+    live[40:240:9, 0] -= 50
+    found = [e for e in ChannelMonitor(limits()).update(live) if e.kind == "range"]
+    assert [(e.state, e.since) for e in found] == [("begin", 41), ("end", 240)]
 
 
 def test_what_happens_as_often_in_training_is_no_event():

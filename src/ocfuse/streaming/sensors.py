@@ -19,6 +19,8 @@ from ocfuse.streaming.view import StreamView
 
 #: Steps in time whose median is the rate of rows.
 N_STEPS = 21
+#: Rows in which a sensor must be well before what was wrong is over: it may come and go.
+N_WELL = 10
 #: Kinds of sensor events.
 SENSOR_KINDS = ("missing", "stuck", "range", "rate")
 
@@ -273,7 +275,7 @@ class SensorEvent:
     time : float or None
         Time of this row.
     since : int
-        Row since which it has been so.
+        Row since which it has been so, or, at its end, not been so.
     detail : str, default=""
         Value and limits in words.
     """
@@ -294,7 +296,7 @@ class SensorEvent:
         if self.state == "end":
             again = {"missing": "has values again", "stuck": "moves again"}
             what = again.get(self.kind, "is back in its range of training")
-            return f"channel {self.channel} {what} from row {self.row}"
+            return f"channel {self.channel} {what} since row {self.since}"
         begun = {"missing": "missing", "stuck": "stands still", "range": "is out of its range"}
         detail = f": {self.detail}" if self.detail else ""
         return f"channel {self.channel} {begun[self.kind]} since row {self.since}{detail}"
@@ -336,7 +338,7 @@ class ChannelMonitor:
     >>> for event in ChannelMonitor(limits).update(live):
     ...     print(event.text)
     channel current missing since row 40
-    channel current has values again from row 60
+    channel current has values again since row 60
     """
 
     def __init__(self, limits: SensorLimits) -> None:
@@ -344,9 +346,11 @@ class ChannelMonitor:
         c = len(limits.names)
         self.n_seen = 0
         self.last: FloatArray = np.full(c, np.nan)  # known values
-        #: of "missing", "stuck", "range": for how many rows it has been so, and the first row
-        self.lengths = np.zeros((3, c), dtype=np.int64)
-        self.first = np.zeros((3, c), dtype=np.int64)
+        #: of "missing", "stuck", "range": for how many rows it has been so, and for how many not;
+        #: the first row of these; and whether it lasts
+        self.lengths = np.zeros((3, 2, c), dtype=np.int64)
+        self.first = np.zeros((3, 2, c), dtype=np.int64)
+        self.is_on = np.zeros((3, c), dtype=bool)
         self.time = math.nan
         self.steps: FloatArray = np.zeros(0)  # the last ones
         self.off_since: int | None = None  # row since which rows come at another rate
@@ -355,9 +359,8 @@ class ChannelMonitor:
         """Return kind, channel and first row of what lasts."""
         names = self.limits.names
         found = [] if self.off_since is None else [("rate", "", self.off_since)]
-        for k, limit in enumerate(self._limits()):
-            on = np.flatnonzero(self.lengths[k] > limit).tolist()
-            found += [(SENSOR_KINDS[k], names[j], int(self.first[k, j])) for j in on]
+        for k, j in np.argwhere(self.is_on).tolist():
+            found.append((SENSOR_KINDS[k], names[j], int(self.first[k, 0, j])))
         return found
 
     def begin_run(self) -> "ChannelMonitor":
@@ -411,24 +414,30 @@ class ChannelMonitor:
         times: FloatArray | None,
     ) -> list[SensorEvent]:
         """Follow one kind; return the events of all channels."""
-        before = self.lengths[k].copy()
-        lengths = _run_lengths(is_so, counts, before)
         limit = self._limits()[k]
-        self.lengths[k] = lengths[-1]
         rows = self.n_seen + np.arange(len(samples))[:, np.newaxis]
         # a value that is repeated stood since it came; others are so since the row after
-        broken = np.where(counts & ~is_so, rows + (SENSOR_KINDS[k] != "stuck"), -1)
-        first = np.maximum(np.maximum.accumulate(broken, axis=0), self.first[k])
-        since = np.where(lengths == 0, np.vstack([self.first[k], first[:-1]]), first)
-        self.first[k] = first[-1]
-        past = np.vstack([before, lengths[:-1]])
-        if not (lengths > limit).any() and not (past > limit).any():
+        after = np.array([SENSOR_KINDS[k] != "stuck", True])
+        past, first = [], []
+        for side, so in enumerate((is_so, ~is_so)):
+            lengths = _run_lengths(so, counts, self.lengths[k, side])
+            broken = np.where(counts & ~so, rows + after[side], -1)
+            since = np.maximum(np.maximum.accumulate(broken, axis=0), self.first[k, side])
+            past.append(lengths > (N_WELL if side else limit))
+            first.append(since)
+            self.lengths[k, side], self.first[k, side] = lengths[-1], since[-1]
+        if not past[0].any() and not self.is_on[k].any():
             return []
-        begins = (lengths > limit) & (past <= limit)
-        ends = (lengths == 0) & (past > limit)
+        # what of both came last holds
+        known = np.where(past[0], 1.0, np.where(past[1], 0.0, np.nan))
+        on = _last_known(np.vstack([self.is_on[k], known])) > 0
+        self.is_on[k] = on[-1]
         return [
-            self._event(k, j, i, int(since[i, j]), bool(begins[i, j]), float(samples[i, j]), times)
-            for i, j in np.argwhere(begins | ends).tolist()
+            self._event(
+                *(k, j, i, int(first[0 if on[i + 1, j] else 1][i, j])),
+                *(bool(on[i + 1, j]), float(samples[i, j]), times),
+            )
+            for i, j in np.argwhere(on[1:] != on[:-1]).tolist()
         ]
 
     def _event(
