@@ -22,7 +22,7 @@ from ocfuse.cli.watch_events import (
     last_event,
     patience,
 )
-from ocfuse.streaming import StreamTable
+from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.tables import open_source
 from tests.faults.cases import run_fed
 from tests.forks import process
@@ -566,8 +566,7 @@ def test_patience_comes_from_the_dates_of_training(pump, tmp_path):
 
 
 def told_of(scores, runs=None, **settings):
-    settings = {"threshold": 0.0, "leave": 0.5, "min_rows": 2, "most_unscored": 3} | settings
-    events = RowEvents(**settings)
+    events = RowEvents(EventTracker(0.0, 0.5, 2, **settings), most_unscored=3)
     found = []
     for i, score in enumerate(scores):
         row = {"row": i, "columns": {}, "score": score, "p_value": 0.5, "is_anomaly": score < 0}
@@ -580,6 +579,13 @@ def test_hysteresis_and_least_duration():
     assert [r["kind"] for r in found] == ["alarm", "event"]
     assert (found[0]["row"], found[1]["start"]["row"], found[1]["last"]["row"]) == (4, 3, 6)
     assert found[1]["worst"]["row"] == 4
+    assert events.n_events == 1
+
+
+def test_alarms_within_the_hold_are_told_as_one_event():
+    found, events = told_of([-1, -2, 1, 1, -3, -1, 1, 1, 1, 1], hold=3)
+    assert [(r["kind"], r["event"]) for r in found] == [("alarm", 1), ("event", 1)]
+    assert (found[0]["row"], found[1]["last"]["row"], found[1]["worst"]["row"]) == (1, 5, 4)
     assert events.n_events == 1
 
 

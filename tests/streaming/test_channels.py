@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ocfuse import FusedDetector
 from ocfuse.exceptions import DriftWarning
-from ocfuse.streaming import ChannelReading, Course, row_readings
+from ocfuse.streaming import ChannelReading, Course
+from ocfuse.streaming.channels import row_readings
 from tests.streaming.cases import fitted, learned, normal, quick
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import ocfuse
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.streaming import ChannelMonitor, SensorLimits
+from ocfuse.streaming import ChannelMonitor
+from ocfuse.streaming.sensors import SensorLimits
 from tests.streaming.cases import fitted, normal
 
 

@@ -5,11 +5,7 @@ of each stream and reports events. It must not know where samples come from: fil
 commands hand it arrays and times.
 """
 
-from ocfuse.streaming.channels import (
-    ChannelReading,
-    channel_readings,
-    row_readings,
-)
+from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.course import Course, drift_ratio
 from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.events import (
@@ -22,7 +18,7 @@ from ocfuse.streaming.events import (
     run_score,
     time_to_detection,
 )
-from ocfuse.streaming.sensors import ChannelMonitor, SensorEvent, SensorLimits
+from ocfuse.streaming.sensors import ChannelMonitor, SensorEvent
 from ocfuse.streaming.table import StreamTable
 from ocfuse.streaming.windows import Windows, blocks
 
@@ -35,16 +31,13 @@ __all__ = [
     "EventRule",
     "EventTracker",
     "SensorEvent",
-    "SensorLimits",
     "StreamDetector",
     "StreamTable",
     "Windows",
     "blocks",
-    "channel_readings",
     "cusum",
     "drift_ratio",
     "events",
-    "row_readings",
     "run_score",
     "time_to_detection",
 ]

@@ -148,11 +148,11 @@ def readings_of(
     """Return the channels behind the scores of explained samples; see `channel_readings`."""
     n, where = len(view.watched), None if context is None else detector.context_scale_
     scaled = None if where is None or context is None else where.transform(context)
-    encoded = detector.encoder_.transform(features)
     found = []
     for i, row in enumerate(features):
         costs = explanation.attributions[i].reshape(-1, n)
-        usual = _Usual(detector, encoded[i], None if scaled is None else scaled[i])
+        encoded = _encoded_again(detector, explanation, i)
+        usual = _Usual(detector, encoded, None if scaled is None else scaled[i])
         place = None if context is None else context[i : i + 1]
         shares = _shares(costs.sum(axis=0), _are_missing(row, view))
         found.append(

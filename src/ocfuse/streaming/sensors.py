@@ -330,7 +330,8 @@ class ChannelMonitor:
     Examples
     --------
     >>> import numpy as np
-    >>> from ocfuse.streaming import ChannelMonitor, SensorLimits
+    >>> from ocfuse.streaming import ChannelMonitor
+    >>> from ocfuse.streaming.sensors import SensorLimits
     >>> rng = np.random.default_rng(0)
     >>> limits = SensorLimits.learn(rng.normal(size=(500, 2)), ["flow", "current"], [slice(500)])
     >>> live = rng.normal(size=(100, 2))
