@@ -114,8 +114,31 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
         ("windows", f"{windows} rows; the first {first} of a run have no score"),
         ("context", stream["context"]),
         ("odd rows", ", ".join(oddities(stream["counts"]))),
+        ("an event is", _event_words(stream["events"])),
+        ("held out", _held_out_words(stream["events"])),
         ("drift ratios", f"{', '.join(channels)}; above {DRIFTING:g} a channel drifts"),
     ]
+
+
+def _event_words(events: dict[str, Any]) -> str:
+    first = count(events["min_rows"], "row")
+    return f"{first} in a row below the threshold, with alarms up to {events['hold']:,} rows later"
+
+
+def _held_out_words(events: dict[str, Any]) -> str:
+    """Return the events of held-out runs, and what they promise of others."""
+    if "events" not in events:
+        return ""
+    n_runs, hours, per = events["runs"], events["hours"], events["per"]
+    size = count(n_runs, "run") + ("" if hours is None else f", {hours:.2g} hours")
+    found = f"{count(events['events'], 'event')} in {size}, by fits that have not seen them"
+    if events["promised"] is None:
+        return f"{found}; of other runs nothing is known from {count(n_runs, 'run')}"
+    asked = "" if events["asked"] is None else f" ({events['asked']:g} asked for)"
+    return (
+        f"{found}: of others expect {events['promised']:.2g} per {per}{asked}, at most "
+        f"{events['likely_at_most']:.2g} with 95 % confidence"
+    )
 
 
 def _rows(known: dict[str, Any]) -> str:
@@ -144,8 +167,8 @@ def _rates(known: dict[str, Any]) -> str:
         return text + "rows"
     if known["groups"]:
         return text + "runs"
-    rest = "this run" if known["stream"]["runs"] == 1 else "these runs"
-    return f"{stated:.2%} stated, {reachable:.2%} reachable for the rest of {rest}, not for others"
+    runs = known["stream"]["runs"]
+    return f"{stated:.2%} of rows stated, not known from {count(runs, 'run')}"
 
 
 def load_model(

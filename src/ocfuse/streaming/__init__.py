@@ -5,6 +5,7 @@ of each stream and reports events. It must not know where samples come from: fil
 commands hand it arrays and times.
 """
 
+from ocfuse.streaming.alarm_rate import AlarmRate
 from ocfuse.streaming.course import Course, drift_ratio
 from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.events import (
@@ -21,6 +22,7 @@ from ocfuse.streaming.table import StreamTable
 from ocfuse.streaming.windows import Windows, blocks
 
 __all__ = [
+    "AlarmRate",
     "Course",
     "Cusum",
     "Event",

@@ -57,12 +57,12 @@ class EventRule:
     ----------
     min_duration : int, default=3
         Scores in a row below the threshold that raise an alarm.
-    hold : int, default=60
+    hold : int, default=120
         Samples after the end of an alarm in which another one goes on with the same event.
     """
 
     min_duration: int = 3
-    hold: int = 60
+    hold: int = 120
 
 
 class EventTracker:

@@ -272,7 +272,16 @@ class StreamTable(TableDetector):
         self.card_ = make_card(channels, labels, stream.detector_)
         self.card_["runs"] = len(run_slices(samples.runs, len(table)))
         known = stream.get_params(deep=False)
-        settings = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
+        settings = (
+            "windows",
+            "n_blocks",
+            "drift",
+            "half_life",
+            "max_gap",
+            "course",
+            "max_rows",
+            "alarm_rate",
+        )
         self.card_["settings"] |= {name: repr(known[name]) for name in settings}
         return self.restart()
 
@@ -566,6 +575,7 @@ class StreamTable(TableDetector):
                 "context": self.context,
                 "drift": stream.drift,
                 "counts": stream.training_counts_,
+                "events": stream.alarm_facts(),
                 "channels": [
                     {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
                     for name, ratio in ratios
