@@ -221,7 +221,7 @@ def fit_command(
         typer.Option(
             min=2,
             help="How many rows to take and learn from: with --engine dask 20,000, with --stream "
-            "2,000.",
+            "4,000.",
         ),
     ] = None,
     json: Json = False,

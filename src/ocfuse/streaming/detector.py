@@ -103,10 +103,10 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     course : Course, optional
         Measure samples from what is usual at their context, before windows are taken of
         them: for tasks with phases. It needs at least 2 runs and a context of one column.
-    max_rows : int or None, default=800
+    max_rows : int or None, default=4000
         Most samples that the detector learns from: of more, one is taken at random out of
-        every 2, 3, ... neighbours, as their windows are nearly alike. The time of a score
-        grows with it.
+        every 2, 3, ... neighbours, as their windows are nearly alike. The time of a fit grows
+        with it; that of a score hardly does.
     alarm_rate : AlarmRate, optional
         How often normal runs may raise an event. Given, events of training runs are counted, each
         scored by a fit that has not seen it, which takes as long as four fits more; with a rate,
@@ -176,7 +176,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         half_life: int | None = None,
         max_gap: float = 5.0,
         course: Course | None = None,
-        max_rows: int | None = 800,
+        max_rows: int | None = 4000,
         alarm_rate: AlarmRate | None = None,
     ) -> None:
         self.detector = detector
