@@ -6,6 +6,14 @@ commands hand it arrays and times.
 """
 
 from ocfuse.streaming.alarm_rate import AlarmRate
+from ocfuse.streaming.channels import (
+    ChannelMonitor,
+    ChannelReading,
+    SensorEvent,
+    SensorLimits,
+    channel_readings,
+    row_readings,
+)
 from ocfuse.streaming.course import Course, drift_ratio
 from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.events import (
@@ -23,18 +31,24 @@ from ocfuse.streaming.windows import Windows, blocks
 
 __all__ = [
     "AlarmRate",
+    "ChannelMonitor",
+    "ChannelReading",
     "Course",
     "Cusum",
     "Event",
     "EventRule",
     "EventTracker",
+    "SensorEvent",
+    "SensorLimits",
     "StreamDetector",
     "StreamTable",
     "Windows",
     "blocks",
+    "channel_readings",
     "cusum",
     "drift_ratio",
     "events",
+    "row_readings",
     "run_score",
     "time_to_detection",
 ]
