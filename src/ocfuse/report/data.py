@@ -81,6 +81,9 @@ class ReportData:
         Numbers, or milliseconds since 1970 if `is_date`; NaN for rows without one.
     is_date : bool
         Whether the times are dates.
+    events : list of ndarray or None
+        Rows of each event, if they were made as a stream makes them; None joins alarms that follow
+        each other in time.
     """
 
     title: str
@@ -100,6 +103,7 @@ class ReportData:
     labels: NDArray[np.int64] | None = None
     times: FloatArray | None = None
     is_date: bool = False
+    events: list[IntArray] | None = None
 
     @property
     def normal_scores(self) -> FloatArray:

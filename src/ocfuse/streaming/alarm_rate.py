@@ -328,7 +328,7 @@ class HeldOutRuns:
         least, likely = self.expected(0, per), self.highest_likely(0, per)
         return (
             f"{wanted.rate:g} alarms per {per} cannot be promised: from {self.n_runs} runs{size}, "
-            f"no less than {least:.2g} can, on average, and {likely:.2g} with 95 % confidence. "
+            f"no less than {least:.2g} can, on average, or {likely:.2g} with 95 % confidence. "
             f"That is what is set. Learn from {self._needed(wanted)} such runs, or ask for more."
         )
 

@@ -280,10 +280,10 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.training_scores_[taken] = self.detector_.training_scores_
         self.event_rule_ = EventRule(hold=HOLDS[0] * max((*self.windows, 1)))
         self.held_out_, self.alarm_rate_ = None, self.alarm_rate
+        self.reset()
         if self.alarm_rate is not None:
             self._hold_out(rows, y, groups, data)
             self._settle_alarms()
-        self.reset()
 
     def _hold_out(self, rows: FloatArray, y: Any, groups: Groups, data: StreamTraining) -> None:
         """Score whole runs by detectors that have not learned from them."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import Trace, blocks
 from ocfuse.exceptions import (
@@ -523,13 +523,17 @@ class StreamTable(TableDetector):
         if trace is None:
             samples = self._read(table)
             features = self.stream_.features(samples.X, *samples.beside)
-            chosen = ~np.isnan(features).any(axis=1)
+            chosen = np.asarray(~np.isnan(features).any(axis=1))
             X, (_, times, context) = features[chosen], samples.beside
         else:
             chosen = np.ones(len(table), dtype=bool) if has_score is None else has_score
             X, context, times = trace.X, None, as_times(schema.times_of(table))
         if not chosen.any():
             raise TableError(f"No row of {name} has a score. {self.needed}")
+        if trace is None:
+            situation = None if context is None else context[chosen]
+            trace = self.detector_._trace(X, situation)
+        events = self._events_of(trace.score, chosen, runs_of(schema, table))
         labels, ids = schema.labels_of(table), schema.ids_of(table)
         unscored = int((~chosen).sum())
         return self.detector_.report(
@@ -549,7 +553,22 @@ class StreamTable(TableDetector):
             },
             context=None if context is None else context[chosen],
             trace=trace,
+            events=events,
         )
+
+    def _events_of(
+        self, scores: FloatArray, has_score: BoolArray, runs: list[str] | None
+    ) -> list[IntArray]:
+        """Return the scored rows of every event, counted among those that have a score."""
+        whole = np.full(len(has_score), np.nan)
+        whole[has_score] = scores
+        before: IntArray = np.cumsum(has_score) - has_score  # scored rows before each
+        found: list[IntArray] = []
+        for part in run_slices(runs, len(whole)):
+            for event in self.stream_.tracker().run(whole[part]):
+                rows = np.arange(part.start + event.start, part.start + event.stop)
+                found.append(before[rows[has_score[rows]]])
+        return found
 
     def calibrate(self, frame: Any) -> "StreamTable":
         """Set the threshold from fresh normal runs (see `StreamDetector.calibrate`)."""
