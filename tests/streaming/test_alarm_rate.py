@@ -153,7 +153,7 @@ def test_a_report_has_the_events_of_the_tracker(model):
     scores = model.score(odd)["score"].to_numpy()
     found = model.stream_.tracker().run(scores)
     assert len([event for event in found if 195 < event.start < 300]) == 1  # by the hold
-    assert f"{len(found)} events" in str(model.report(odd))
+    assert f"{len(found)} events" in model.report(odd).html
 
 
 def test_one_run_states_nothing_of_others():
