@@ -175,6 +175,13 @@ def test_without_a_rate_nothing_is_held_out_again():
         stream.set_alarm_rate(1.0)
 
 
+def test_a_plan_is_that_of_the_rows_that_are_taken():
+    many, few = (quick(max_rows=rows).plan((35_000, 6), runs=24) for rows in (4000, 400))
+    assert many.seconds > few.seconds
+    assert quick(max_rows=400).plan((400, 6), runs=24).seconds == few.seconds
+    assert quick().plan(np.zeros((300, 3)), runs=np.arange(300) // 50).seconds > 0
+
+
 def test_fresh_runs_set_the_rate_anew(model):
     before = model.stream_.offset_
     with warnings.catch_warnings(action="ignore"):

@@ -151,7 +151,7 @@ def _rows(known: dict[str, Any]) -> str:
     n_copies = known["rows"] - known["rows_learned"] - n_held_out - n_trimmed - n_anomalies
     text = f"{known['rows']:,}"
     if "stream" in known:  # many rows of a stream say the same
-        text = f"{known['card']['rows']:,}, of which {text} were taken"
+        text = f"{known['card']['rows']:,}, of which {text} were taken (--rows), as neighbours are alike"
     text += f": {known['rows_learned']:,} learned from as normal"
     text += f", {n_held_out:,} held out for choices and threshold" if n_held_out else ""
     text += f", {count(n_copies, 'copy', 'copies')} of others" if n_copies else ""

@@ -194,6 +194,16 @@ def events(data: ReportData) -> list[TimelineEvent]:
     return sorted(found, key=lambda event: float(data.scores[event.row]))
 
 
+def joined(data: ReportData) -> str:
+    """Say which alarms are one event."""
+    if data.events is not None:
+        return "Events are made as `ocfuse watch` and the service make them."
+    return (
+        "Alarms with at most three quiet rows, and no pause of the recording, between them are one "
+        "event, at the detector's own threshold."
+    )
+
+
 def _event_of(times: FloatArray, data: ReportData, rows: IntArray) -> TimelineEvent:
     lowest = int(rows[np.argmin(data.scores[rows])])
     n_alarms = int(data.is_alarm[rows].sum())

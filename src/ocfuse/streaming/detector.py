@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.detectors.base import require_count
 from ocfuse.ensemble.detector import FusedDetector
+from ocfuse.ensemble.plan import Plan
 from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
 from ocfuse.explain import Explanation
 from ocfuse.fusion.local_scale import warn_if_far
@@ -58,7 +59,7 @@ from ocfuse.streaming.fit import (
     warn_of_few_runs,
 )
 from ocfuse.streaming.view import StreamView, typical
-from ocfuse.streaming.windows import LARGEST, check_samples, run_slices
+from ocfuse.streaming.windows import LARGEST, Windows, check_samples, run_slices
 from ocfuse.validation import (
     ANOMALY,
     NORMAL,
@@ -200,6 +201,31 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.alarm_rate = alarm_rate
 
     # -- learning ---------------------------------------------------------
+
+    def plan(self, X: Any, runs: Any = None) -> Plan:
+        """Return what the detector of a fit would take, without learning anything.
+
+        With `alarm_rate` there are four fits more, to three quarters of the runs each.
+
+        Parameters
+        ----------
+        X : array-like, data frame or tuple of int
+            Samples as in `fit`, or their number and that of the channels.
+        runs : array-like of shape (n,) or int, optional
+            Runs as in `fit`, or their number.
+
+        Returns
+        -------
+        Plan
+            Memory and time: ``print(stream.plan((35_000, 6), runs=24))``.
+        """
+        self._check_parameters()
+        n, c = X if isinstance(X, tuple) else check_samples(X).shape
+        n_runs = len(run_slices(runs, n)) if np.ndim(runs) else 1 if runs is None else int(runs)
+        n_features = c * (len(Windows(self.windows).names(["x"])) if len(self.windows) else 1)
+        taken = n if self.max_rows is None else min(n, self.max_rows)
+        detector = FusedDetector(random_state=0) if self.detector is None else self.detector
+        return detector.plan((taken, n_features), groups=max(n_runs, self.n_blocks))
 
     def fit(
         self, X: Any, y: Any = None, runs: Any = None, time: Any = None, context: Any = None
