@@ -151,7 +151,8 @@ def _rows(known: dict[str, Any]) -> str:
     n_copies = known["rows"] - known["rows_learned"] - n_held_out - n_trimmed - n_anomalies
     text = f"{known['rows']:,}"
     if "stream" in known:  # many rows of a stream say the same
-        text = f"{known['card']['rows']:,}, of which {text} were taken (--rows), as neighbours are alike"
+        whole = f"{known['card']['rows']:,}"
+        text = f"{whole}, of which {text} were taken (--rows): neighbours are alike"
     text += f": {known['rows_learned']:,} learned from as normal"
     text += f", {n_held_out:,} held out for choices and threshold" if n_held_out else ""
     text += f", {count(n_copies, 'copy', 'copies')} of others" if n_copies else ""
@@ -168,6 +169,8 @@ def _rates(known: dict[str, Any]) -> str:
     text = f"{stated:.2%} stated, {reachable:.2%} reachable with these "
     if "stream" not in known:
         return text + "rows"
+    if known["stream"]["events"].get("asked") is not None:
+        return f"counted as events: {reachable:.2%} of held-out rows are below the threshold"
     if known["groups"]:
         return text + "runs"
     runs = known["stream"]["runs"]
