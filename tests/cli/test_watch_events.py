@@ -676,3 +676,55 @@ def test_events_of_files_of_other_programs_count_from_one(tmp_path):
     assert last_event(path) == 0
     path.write_bytes(b'{"event": 7}\n{"event": 3}\n')
     assert last_event(path) == 7
+
+
+# -- alarms per hour -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def careful(pump):
+    """Return a model that was asked for a rate of events."""
+    options = ["--false-alarms-per-hour", "8", "--rows", "300", "--json", "-o"]
+    with redirect_stdout(io.StringIO()) as told, pytest.raises(SystemExit) as caught:
+        main(["fit", str(pump / "runs"), *FIT, *options, str(pump / "careful.ocf")])
+    assert caught.value.code == 0
+    (pump / "careful.json").write_text(told.getvalue())
+    return pump / "careful.ocf"
+
+
+def test_fit_says_what_its_held_out_runs_raised_and_promise(pump, careful, run_command):
+    known = json.loads((pump / "careful.json").read_text())
+    events = known["stream"]["events"]
+    assert (events["runs"], events["per"], events["asked"]) == (10, "hour", 8.0)
+    assert known["rows"] <= 300
+    assert events["promised"] <= 8.0 or "cannot be promised" in str(known["warnings"])
+    code, out, _ = run_command("inspect", careful)
+    assert code == 0
+    assert "by fits that have not seen them" in plain(out)
+    assert "8 asked for" in plain(out)
+
+
+def test_watch_uses_the_rule_of_the_model_and_the_report_has_its_events(
+    pump, careful, tmp_path, run_command
+):
+    _, out, _ = run_command("watch", careful, pump / "new.csv", "--json")
+    told = [json.loads(line) for line in out.splitlines()]
+    n_events = sum(record["kind"] == "alarm" for record in told)
+    assert n_events >= 1
+    model = load(careful)
+    scores = model.score(open_source(str(pump / "new.csv")).read())["score"]
+    assert len(model.stream_.tracker().run(scores)) == n_events
+    page = tmp_path / "new.html"
+    code, _, _ = run_command(
+        "score", careful, pump / "new.csv", "-o", tmp_path / "s.csv", "--report", page
+    )
+    assert code == 0
+    assert f"<h3>{n_events} event" in page.read_text()
+
+
+def test_rates_of_events_are_for_streams_and_one_at_a_time(pump, tmp_path, run_command):
+    given = ("fit", pump / "runs", "-o", tmp_path / "m.ocf", "--false-alarms-per-hour", "1")
+    code, _, err = run_command(*given)
+    assert (code, "--false-alarms-per-hour" in plain(err)) == (2, True)
+    code, _, err = run_command(*given, "--stream", "--false-alarms-per-run", "1")
+    assert (code, "give one of" in plain(err)) == (2, True)

@@ -16,6 +16,7 @@ from typing import Any
 #: Where the class of each name is, imported when a file needs it.
 CLASSES: dict[str, str] = {
     "ALP": "ocfuse.detectors.neighbours.ALP",
+    "AlarmRate": "ocfuse.streaming.alarm_rate.AlarmRate",
     "AverageOfMaximum": "ocfuse.fusion.rules.AverageOfMaximum",
     "Blocks": "ocfuse.detectors.landmarks.Blocks",
     "CascadeFusion": "ocfuse.fusion.cascade.CascadeFusion",
@@ -39,6 +40,7 @@ CLASSES: dict[str, str] = {
     "GMM": "ocfuse.detectors.mixture.GMM",
     "Gauss": "ocfuse.negatives.generators.Gauss",
     "Groups": "ocfuse.groups.Groups",
+    "HeldOutRuns": "ocfuse.streaming.alarm_rate.HeldOutRuns",
     "KNN": "ocfuse.detectors.neighbours.KNN",
     "KPCA": "ocfuse.detectors.kpca.KPCA",
     "LOF": "ocfuse.detectors.neighbours.LOF",

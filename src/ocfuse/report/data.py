@@ -87,6 +87,9 @@ class ReportData:
         Channels of a stream that matter most, the first one most.
     channel_readings : dict of int to str
         By the position of an explained row of a stream, what its channels read.
+    events : list of ndarray or None
+        Rows of each event, if they were made as a stream makes them; None joins alarms that follow
+        each other in time.
     """
 
     title: str
@@ -108,6 +111,7 @@ class ReportData:
     is_date: bool = False
     channels: tuple[ChannelCourse, ...] = ()
     channel_readings: Mapping[int, str] = field(default_factory=dict)
+    events: list[IntArray] | None = None
 
     @property
     def normal_scores(self) -> FloatArray:

@@ -5,6 +5,7 @@ of each stream and reports events. It must not know where samples come from: fil
 commands hand it arrays and times.
 """
 
+from ocfuse.streaming.alarm_rate import AlarmRate
 from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.course import Course, drift_ratio
 from ocfuse.streaming.detector import StreamDetector
@@ -23,6 +24,7 @@ from ocfuse.streaming.table import StreamTable
 from ocfuse.streaming.windows import Windows, blocks
 
 __all__ = [
+    "AlarmRate",
     "ChannelMonitor",
     "ChannelReading",
     "Course",

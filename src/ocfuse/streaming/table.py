@@ -282,7 +282,16 @@ class StreamTable(TableDetector):
         self.card_ = make_card(channels, labels, stream.detector_)
         self.card_["runs"] = len(run_slices(samples.runs, len(table)))
         known = stream.get_params(deep=False)
-        settings = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
+        settings = (
+            "windows",
+            "n_blocks",
+            "drift",
+            "half_life",
+            "max_gap",
+            "course",
+            "max_rows",
+            "alarm_rate",
+        )
         self.card_["settings"] |= {name: repr(known[name]) for name in settings}
         return self.restart()
 
@@ -553,16 +562,19 @@ class StreamTable(TableDetector):
         _, times, context = samples.beside
         if trace is None:
             features = self.stream_.features(samples.X, *samples.beside)
-            chosen = ~np.isnan(features).any(axis=1)
+            chosen = np.asarray(~np.isnan(features).any(axis=1))
             X = features[chosen]
         else:
             chosen = np.ones(len(table), dtype=bool) if has_score is None else has_score
             X = trace.X
         if not chosen.any():
             raise TableError(f"No row of {name} has a score. {self.needed}")
+        context = None if context is None else context[chosen]
+        if trace is None:
+            trace = self.detector_._trace(X, context)
+        events = self._events_of(trace.score, chosen, runs_of(schema, table))
         labels, ids = schema.labels_of(table), schema.ids_of(table)
         unscored = int((~chosen).sum())
-        context = None if context is None else context[chosen]
         data = slow("ocfuse.ensemble.report").report_data(
             self.detector_,
             X,
@@ -579,8 +591,8 @@ class StreamTable(TableDetector):
                 "SHA-256 of the training columns, as they were read": self.card_["sha256"],
                 "Columns not learned from": schema.left_out or "none",
             },
-            context=None if trace is not None else context,
             trace=trace,
+            events=events,
         )
         return make_report(self._with_channels(data, X, samples.X[chosen], context))
 
@@ -610,6 +622,20 @@ class StreamTable(TableDetector):
                 int(row): reading_line(found) for row, found in zip(rows, readings, strict=True)
             },
         )
+
+    def _events_of(
+        self, scores: FloatArray, has_score: BoolArray, runs: list[str] | None
+    ) -> list[IntArray]:
+        """Return the scored rows of every event, counted among those that have a score."""
+        whole = np.full(len(has_score), np.nan)
+        whole[has_score] = scores
+        before: IntArray = np.cumsum(has_score) - has_score  # scored rows before each
+        found: list[IntArray] = []
+        for part in run_slices(runs, len(whole)):
+            for event in self.stream_.tracker().run(whole[part]):
+                rows = np.arange(part.start + event.start, part.start + event.stop)
+                found.append(before[rows[has_score[rows]]])
+        return found
 
     def calibrate(self, frame: Any) -> "StreamTable":
         """Set the threshold from fresh normal runs (see `StreamDetector.calibrate`)."""
@@ -658,6 +684,7 @@ class StreamTable(TableDetector):
                 if stream.drift != "keep"
                 else drift_limit(self.card_["runs"], stream.n_blocks),
                 "counts": stream.training_counts_,
+                "events": stream.alarm_facts(),
                 "channels": [
                     {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
                     for name, ratio in ratios
