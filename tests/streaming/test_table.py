@@ -237,9 +237,8 @@ class TestStates:
         with pytest.warns(RowsWarning) as told:
             table = model.score_rows(new)
         assert sorted(str(each.message) for each in told) == [
-            "Rows in a state of 'mode' that training did not have, without a score: 1 row, the "
-            "first is row 70.",
-            "Rows without a context, which have no score: 1 row, the first is row 71.",
+            "Rows in a state of 'mode' that training did not have, without a score: row 70.",
+            "Rows without a context, which have no score: row 71.",
         ]
         assert table.index[table["score"].isna()].tolist() == [*range(LONGEST - 1), 70, 71]
         assert (model.counts["state"], model.counts["context"]) == (1, 1)
@@ -263,8 +262,10 @@ class TestStates:
         with pytest.raises(TableError, match="1,200 different texts"):
             StreamTable(stream(), context="note", ignore="mode").fit(frame)
         frame = frame.drop(columns="note")
-        with pytest.raises(TableError, match="say context='mode'"):
-            StreamTable(stream()).fit(frame)
+        with pytest.warns(TableWarning, match="say context='mode'. They are left out"):
+            assert StreamTable(stream()).fit(frame).channels == ["flow", "current"]
+        with pytest.raises(TableError, match="The channels of a stream are numbers"):
+            StreamTable(stream()).fit(frame[["mode", "file"]])
         frame.loc[3, "mode"] = None
         with pytest.raises(TableError, match="holds no state in row 3"):
             StreamTable(stream(), context="mode").fit(frame)

@@ -707,12 +707,13 @@ class StreamTable(TableDetector):
         others = [column for column in schema.columns if column.kind == "category"]
         if others:
             shown = listed([f"{column.name} ({column.reason})" for column in others])
-            say = ", ".join(f"ignore={column.name!r}" for column in others[:3])
-            raise TableError(
-                f"The channels of a stream must be numbers. These columns are none: {shown}. Leave "
-                f"them out, say {say}; or compare rows of the same state, say "
-                f"context={others[0].name!r}."
+            what = (
+                f"The channels of a stream are numbers. These columns are none: {shown}. To compare "
+                f"rows of the same state, say context={others[0].name!r}."
             )
+            if not any(column.kind == "number" for column in schema.columns):
+                raise TableError(what)
+            warnings.warn(f"{what} They are left out.", TableWarning, stacklevel=3)
         states = [] if self.context is None else _states_in(table[self.context])
         reason = "context of the rows, as asked for"
         reason += f": {listed(states)}" if states else ""
@@ -722,7 +723,7 @@ class StreamTable(TableDetector):
             else replace(column, reason=reason, categories=states)
             if column.name == self.context
             else replace(column, kind="ignored")
-            if column.kind == "empty"
+            if column.kind in ("empty", "category")
             else column
             for column in schema.columns
         ]

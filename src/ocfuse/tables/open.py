@@ -23,6 +23,8 @@ BINARY = {
     ".npz": ArraySource,
 }
 KNOWN = (*TEXT, *JSON, *BINARY)
+#: Table of a folder that is a run of a robot, as `ocfuse simulate` writes it.
+STATES = "states.parquet"
 
 
 def open_source(
@@ -43,7 +45,8 @@ def open_source(
     where : path-like, "-" or binary stream
         A file that ends in .csv, .tsv, .txt, .jsonl, .ndjson (each also with .gz),
         .parquet, .feather, .npy or .npz; a folder of such files with the same
-        columns, to which a column `file` with their names is added;
+        columns, to which a column `file` with their names is added; a folder of
+        runs of a robot, each a folder with `states.parquet` (its name is the `file`);
         "-" for CSV or JSON lines from standard input; or an object with `readline`,
         for CSV.
     delimiter : str, default=None
@@ -123,6 +126,8 @@ def _tables_in(folder: Path) -> list[Path]:
     visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
     visible.sort(key=lambda path: natural(path.name))
     files = [path for path in visible if path.is_file() and kind(path) in KNOWN]
+    if not files:  # runs of a robot, a folder each
+        files = [path / STATES for path in visible if (path / STATES).is_file()]
     if not files:
         there = listed([path.name for path in visible]) or "nothing"
         raise TableError(f"{folder} must hold files that end in {', '.join(KNOWN)}. Got {there}.")
