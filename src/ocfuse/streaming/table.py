@@ -708,8 +708,8 @@ class StreamTable(TableDetector):
         if others:
             shown = listed([f"{column.name} ({column.reason})" for column in others])
             what = (
-                f"The channels of a stream are numbers. These columns are none: {shown}. To compare "
-                f"rows of the same state, say context={others[0].name!r}."
+                f"The channels of a stream are numbers. These columns are none: {shown}. To "
+                f"compare rows of the same state, say context={others[0].name!r}."
             )
             if not any(column.kind == "number" for column in schema.columns):
                 raise TableError(what)
