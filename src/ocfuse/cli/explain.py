@@ -19,6 +19,7 @@ from ocfuse.cli.options import (
     Quiet,
     Threads,
     Threshold,
+    Topic,
     split_names,
 )
 from ocfuse.cli.output import collected, oddities, print_json, print_line, warn_of
@@ -51,6 +52,7 @@ def explain_command(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     columns: Columns = None,
+    topic: Topic = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -67,7 +69,12 @@ def explain_command(
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
     opened = partial(
-        tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+        tables.open_source,
+        data,
+        delimiter,
+        decimal=decimal,
+        columns=split_names(columns),
+        topic=topic,
     )
     find = _of_stream if detector.kind == RUNS else _of_table
     names, explanation = find(detector, opened, row or [], worst or 1)

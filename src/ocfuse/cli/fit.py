@@ -76,7 +76,8 @@ class FitCommand(KindCommand):
             *("method", "tuning", "solver", "scope", "norm"),
         ),
         Heading.STREAMS: ("stream", "windows", "context", "course", "drift"),
-        Heading.PICTURES: ("video", "topic", "progress", "size"),
+        Heading.EVENTS: ("topic",),
+        Heading.PICTURES: ("video", "progress", "size"),
     }
 
 
@@ -284,7 +285,12 @@ def fit_command(
         done = learn_from_folder(model, data, out, cluster, rows=rows, seed=seed, quiet=quiet)
     else:
         opened = partial(
-            tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+            tables.open_source,
+            data,
+            delimiter,
+            decimal=decimal,
+            columns=split_names(columns),
+            topic=topic,
         )
         done = learn(model, opened, out, report, quiet)
     print_model(model, done, json, quiet)

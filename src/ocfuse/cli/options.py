@@ -139,7 +139,9 @@ VIDEO_FORMATS = {".mp4": "mp4", ".mkv": "matroska", ".avi": "avi", ".mov": "mov"
 
 Topic = Annotated[
     str | None,
-    typer.Option(help="Topic of a bag, if several have pictures; array of an .npz file."),
+    typer.Option(
+        help="Topic of a bag, if several have numbers or pictures; array of an .npz file."
+    ),
 ]
 
 

@@ -28,6 +28,7 @@ from ocfuse.cli.options import (
     Scheduler,
     Threads,
     Threshold,
+    Topic,
     Workers,
     check_engine,
     check_scores,
@@ -93,6 +94,7 @@ def score_command(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     columns: Columns = None,
+    topic: Topic = None,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -134,7 +136,12 @@ def score_command(
         )
     else:
         opened = partial(
-            tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+            tables.open_source,
+            data,
+            delimiter,
+            decimal=decimal,
+            columns=split_names(columns),
+            topic=topic,
         )
         tally = score_table(
             *(detector, opened, out, report),

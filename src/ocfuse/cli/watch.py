@@ -41,8 +41,8 @@ class WatchCommand(KindCommand):
             *("delimiter", "decimal", "columns"),
         ),
         Heading.STREAM_MODELS: ("min_rows", "hold"),
-        Heading.EVENTS: ("leave", "timeout", "events"),
-        Heading.PICTURES: ("video", "topic", "progress", "min_frames", "annotated", "thumbnails"),
+        Heading.EVENTS: ("leave", "timeout", "events", "topic"),
+        Heading.PICTURES: ("video", "progress", "min_frames", "annotated", "thumbnails"),
     }
 
 
@@ -217,7 +217,7 @@ def watch_command(
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
     reporter = watch_events.make_reporter(detector, settings, flags, is_live)
-    watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns))
+    watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns), topic)
     watch.run(source or data, follow=follow, only_new=new, quiet=quiet)
     if fail_on_anomaly and reporter.n_alarms + reporter.n_unknown:
         raise typer.Exit(ExitCode.ANOMALIES)
