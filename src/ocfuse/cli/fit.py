@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 import typer
 
-from ocfuse.cli.kinds import Heading, KindCommand, Panels
+from ocfuse.cli.kinds import Heading, Kind, KindCommand, Panels, is_of
 from ocfuse.cli.options import (
     Anomaly,
     Category,
@@ -36,6 +36,7 @@ from ocfuse.cli.options import (
     Scale,
     Scheduler,
     Seed,
+    Single,
     Threads,
     Time,
     Topic,
@@ -77,7 +78,7 @@ class FitCommand(KindCommand):
         ),
         Heading.STREAMS: ("stream", "windows", "context", "course", "drift"),
         Heading.EVENTS: ("topic",),
-        Heading.PICTURES: ("video", "progress", "size"),
+        Heading.PICTURES: ("video", "single", "progress", "size"),
     }
 
 
@@ -88,7 +89,8 @@ def fit_command(
         str | None,
         typer.Argument(
             help="CSV, TSV, JSON lines, Parquet, Feather, NPY, NPZ file, a folder of them, or - "
-            "for CSV or JSON lines on stdin; with --stream, a folder holds one run per file.",
+            "for CSV or JSON lines on stdin; with --stream, a folder holds one run per file. A "
+            "folder of pictures, or of recordings, is the same as --video.",
             show_default=False,
         ),
     ] = None,
@@ -182,12 +184,14 @@ def fit_command(
     video: Annotated[
         list[str] | None,
         typer.Option(
-            help="Recordings of normal runs: a folder with one video, bag, array or folder of "
-            "pictures per run, or with trial_<id>/rgb folders; or one run; may be repeated.",
+            help="A folder of pictures of good parts; or recordings of normal runs: a folder with "
+            "one video, bag, array or folder of pictures per run, or with trial_<id>/rgb folders; "
+            "or one run; may be repeated.",
             callback=help_or_value,
             is_eager=True,
         ),
     ] = None,
+    single: Single = None,
     topic: Topic = None,
     progress: Annotated[
         bool,
@@ -221,6 +225,8 @@ def fit_command(
     The rows of a table stand alone. With --stream they are samples of sensors, with --video
     pictures or recordings are learned from instead.
     """
+    if data is not None and is_of(ctx, Kind.PICTURES):
+        video = [data]
     if video:
         from ocfuse.cli import fit_video  # noqa: PLC0415
 
@@ -231,6 +237,7 @@ def fit_command(
             seed=seed,
             threads=threads,
             progress=progress,
+            single=single,
             force=force,
             json=json,
             quiet=quiet,

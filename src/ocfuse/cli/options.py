@@ -94,6 +94,16 @@ Report = Annotated[
     Path | None,
     typer.Option(help="Write a report on the rows, .html or .pdf; they are then held in memory."),
 ]
+Single = Annotated[
+    bool | None,
+    typer.Option(
+        "--single/--frames",
+        help="Whether pictures stand alone, or are frames of runs. By default the pictures that "
+        "lie in a folder stand alone, and folders of pictures inside a folder are runs; a model "
+        "takes pictures as those that it learned from.",
+        show_default=False,
+    ),
+]
 Engine = Annotated[
     str | None,
     typer.Option(
@@ -473,3 +483,13 @@ def check_folder(path: Path | None) -> Path | None:
     if path is not None and path.exists() and not path.is_dir():
         raise typer.BadParameter(f"{path} is a file. Give the name of a folder.")
     return path
+
+
+Overlays = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for pictures whose unusual places are marked.",
+        callback=check_folder,
+        rich_help_panel=Heading.PICTURE_MODELS,
+    ),
+]

@@ -1,4 +1,4 @@
-"""`ocfuse score`: a table in, scores out, chunk by chunk."""
+"""`ocfuse score`: a table or pictures in, scores out, chunk by chunk."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from ocfuse.cli.options import (
     Gaps,
     Json,
     Model,
+    Overlays,
     Quiet,
     Report,
     Scheduler,
@@ -31,6 +32,7 @@ from ocfuse.cli.options import (
     Topic,
     Workers,
     check_engine,
+    check_flags,
     check_scores,
     refuse_overwriting,
     split_names,
@@ -90,6 +92,7 @@ def score_command(
         typer.Option("--why-all/--no-why-all", help="The same for every row; takes far longer."),
     ] = False,
     gaps: Gaps = None,
+    overlays: Overlays = None,
     report: Report = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -103,7 +106,7 @@ def score_command(
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Score the rows of a table by a model."""
+    """Score the rows of a table, or pictures, by a model."""
     refuse_overwriting({"--out": out, "--report": report}, {"model": model, "data": data})
     is_spread = check_engine(
         engine,
@@ -113,6 +116,7 @@ def score_command(
             "--delimiter": delimiter,
             "--decimal": decimal,
             "--columns": columns,
+            "--topic": topic,
             "--why": why,
             "--why-all": why_all,
         },
@@ -128,8 +132,23 @@ def score_command(
 
     if report is not None:
         model_card.check_report(report)
-    detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    if is_spread and out is not None:
+    detector = model_card.load_either(model, data, threshold, false_alarms, gaps)
+    of_tables: dict[str, Any] = {
+        "--keep-going": keep_going,
+        "--why": why,
+        "--why-all": why_all,
+        "--gaps": gaps,
+    }
+    of_tables |= {"--delimiter": delimiter, "--decimal": decimal, "--engine": engine}
+    is_table = isinstance(detector, tables.TableDetector)
+    check_flags("a model of pictures", not is_table, {"--overlays": overlays}, of_tables)
+    if not isinstance(detector, tables.TableDetector):
+        from ocfuse.cli import pictures  # noqa: PLC0415
+
+        tally = pictures.score_pictures(
+            *(detector, data, out, overlays, report), threads=threads, json=json, quiet=quiet
+        )
+    elif is_spread and out is not None:
         cluster = {"scheduler": scheduler, "workers": workers}
         tally = score_folder(
             detector, data, out, cluster, json=json, quiet=quiet, keep_going=keep_going
@@ -303,8 +322,8 @@ def score_folder(
     return tally
 
 
-def print_summary(summary: dict[str, Any], json: bool, quiet: bool) -> None:
-    """Print what became of the rows."""
+def print_summary(summary: dict[str, Any], json: bool, quiet: bool, noun: str = "row") -> None:
+    """Print what became of the rows, or pictures."""
     from ocfuse.report.words import count  # noqa: PLC0415
 
     if summary["file"] and json:
@@ -313,7 +332,7 @@ def print_summary(summary: dict[str, Any], json: bool, quiet: bool) -> None:
         # scores on stdout stay alone there
         say = print_line if summary["file"] else warn
         where = f" {summary['file']} written." if summary["file"] else ""
-        rows, share = count(summary["rows"], "row"), summary["anomalies"] / max(summary["rows"], 1)
+        rows, share = count(summary["rows"], noun), summary["anomalies"] / max(summary["rows"], 1)
         rows += (
             f" ({summary['without_score']:,} without a score)" if summary["without_score"] else ""
         )

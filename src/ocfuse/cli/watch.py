@@ -16,6 +16,7 @@ from ocfuse.cli.options import (
     Json,
     Model,
     Quiet,
+    Single,
     Threads,
     Threshold,
     Topic,
@@ -42,7 +43,10 @@ class WatchCommand(KindCommand):
         ),
         Heading.STREAM_MODELS: ("min_rows", "hold"),
         Heading.EVENTS: ("leave", "timeout", "events", "topic"),
-        Heading.PICTURES: ("video", "progress", "min_frames", "annotated", "thumbnails"),
+        Heading.PICTURES: (
+            *("video", "single", "progress", "min_frames"),
+            *("annotated", "thumbnails"),
+        ),
     }
 
 
@@ -52,12 +56,14 @@ def _check_events(ctx: typer.Context, path: Path | None) -> Path | None:
 
 @app.command("watch", cls=WatchCommand)
 def watch_command(
+    ctx: typer.Context,
     model: Model,
     data: Annotated[
         str | None,
         typer.Argument(
             help="CSV or JSON lines; - for stdin, which is the default. A Parquet, Feather, NPY or "
-            "NPZ file, or a folder of tables, is played through.",
+            "NPZ file, or a folder of tables, is played through; pictures and recordings are the "
+            "same as --video.",
             show_default=False,
         ),
     ] = None,
@@ -148,6 +154,7 @@ def watch_command(
             is_eager=True,
         ),
     ] = None,
+    single: Single = None,
     topic: Topic = None,
     progress: Annotated[
         str | None,
@@ -186,6 +193,8 @@ def watch_command(
     Rows of sensors, of which ocfuse fit --stream learns, raise events; so do pictures and
     recordings, with --video.
     """
+    if data is not None and is_of(ctx, Kind.PICTURES):
+        video = data
     if video is not None:
         from ocfuse.cli import watch_video  # noqa: PLC0415
 
@@ -197,6 +206,7 @@ def watch_command(
             leave=leave,
             min_frames=min_frames,
             timeout=timeout,
+            single=single,
             threads=threads,
             fail_on_anomaly=fail_on_anomaly,
             show_all=show_all,
@@ -216,7 +226,9 @@ def watch_command(
     settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events)
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
-    reporter = watch_events.make_reporter(detector, settings, flags, is_live)
+    stream = source or ("stdin" if data == "-" else Path(data).name)
+    names = {"model": model.stem, "stream": stream}
+    reporter = watch_events.make_reporter(detector, settings, flags, is_live, names)
     watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns), topic)
     watch.run(source or data, follow=follow, only_new=new, quiet=quiet)
     if fail_on_anomaly and reporter.n_alarms + reporter.n_unknown:
