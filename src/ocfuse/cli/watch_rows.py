@@ -268,12 +268,18 @@ class Watch:
         self.watch(self._source(data, follow, quiet), only_new=only_new)
 
     def _source(self, data: str, follow: bool, quiet: bool) -> Iterator[Sequence[Line]]:
+        is_table = data != "-" and "://" not in data and not has_lines(Path(data))
+        if self.topic is not None and not is_table:
+            raise InvalidInputError(
+                f"--topic is for recordings by ROS, or pictures (--video). Got {data!r}: leave it "
+                "out."
+            )
         notify: Callable[[str], None] = (lambda text: None) if quiet else warn
         if data == "-":
             return lines_of_stdin()
         if "://" in data:
             return lines_of_topic(data, notify, PAUSE)
-        if not has_lines(Path(data)):
+        if is_table:
             if follow or self.columns is not None:
                 flag = "--follow" if follow else "--columns"
                 raise InvalidInputError(
