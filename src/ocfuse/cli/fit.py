@@ -37,9 +37,11 @@ from ocfuse.cli.options import (
     Scheduler,
     Seed,
     Single,
+    Stream,
     Threads,
     Time,
     Topic,
+    Windows,
     Workers,
     check_engine,
     check_flags,
@@ -154,12 +156,8 @@ def fit_command(
         float | None,
         typer.Option("--p", help="With --method paper: the norm p; searched by default."),
     ] = None,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
-    ] = False,
-    windows: Annotated[
-        str, typer.Option(help="Lengths of the windows that are looked at, in rows.")
-    ] = "10,30",
+    stream: Stream = False,
+    windows: Windows = "10,30",
     context: Annotated[
         str | None,
         typer.Option(

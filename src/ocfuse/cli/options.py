@@ -62,6 +62,10 @@ Group = Annotated[
         help="Column that names the run or part of the rows; those of one are held out together."
     ),
 ]
+Stream = Annotated[
+    bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
+]
+Windows = Annotated[str, typer.Option(help="Lengths of the windows that are looked at, in rows.")]
 Category = Annotated[
     list[str] | None,
     typer.Option(help="Column that holds categories, such as codes; may be repeated."),

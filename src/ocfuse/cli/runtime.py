@@ -17,6 +17,10 @@ COMMANDS = {
         "ocfuse.cli.fit",
         "Learn what is normal from a table, sensors or pictures, and write a model.",
     ),
+    "plan": (
+        "ocfuse.cli.plan",
+        "Tell the memory and time that ocfuse fit would take, without learning.",
+    ),
     "score": ("ocfuse.cli.score", "Score the rows of a table by a model."),
     "adapt": (
         "ocfuse.cli.adapt",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.column_kinds import counted, is_few
 from ocfuse.ensemble import FusedDetector
+from ocfuse.ensemble.plan import Plan
 from ocfuse.ensemble.score import Trace, blocks
 from ocfuse.exceptions import (
     DriftWarning,
@@ -28,9 +29,9 @@ from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.course import DRIFTING
 from ocfuse.streaming.detector import StreamDetector
-from ocfuse.streaming.fit import drift_limit
+from ocfuse.streaming.fit import choose, drift_limit
 from ocfuse.streaming.view import MOST_MISSING
-from ocfuse.streaming.windows import run_slices
+from ocfuse.streaming.windows import Windows, run_slices
 from ocfuse.tables.cells import PlainRows, numbers, words
 from ocfuse.tables.columns import shown_rows
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
@@ -302,13 +303,7 @@ class StreamTable(TableDetector):
         StreamTable
             The fitted model, ready for a new stream.
         """
-        stream = StreamDetector() if self.stream is None else clone(self.stream)
-        if not isinstance(stream, StreamDetector):
-            raise InvalidTypeError(
-                f"stream must be a StreamDetector. Got {type(stream).__name__}. A detector of "
-                "rows goes inside: StreamDetector(detector)."
-            )
-        table = as_frame(frame)
+        stream, table = self._blank(), as_frame(frame)
         schema = self._settled(table)
         samples = read_samples(schema, self.context, table, to_learn=True)
         states = states_of(schema, self.context)
@@ -325,6 +320,39 @@ class StreamTable(TableDetector):
         settings = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
         self.card_["settings"] |= {name: repr(known[name]) for name in settings}
         return self.restart()
+
+    def plan(self, frame: Any) -> Plan:
+        """Return what `fit` would take, in bytes and seconds, without learning anything.
+
+        Parameters
+        ----------
+        frame : data frame
+            Runs, as for `fit`. Channels that would be left out for their drift are counted.
+
+        Returns
+        -------
+        Plan
+            The plan, to be printed; its rows are those that are taken (`max_rows`), its columns
+            the features of the windows.
+        """
+        stream, table = self._blank(), as_frame(frame)
+        schema, lengths = self._settled(table), tuple(stream.windows)
+        names = Windows(lengths).names(schema.features) if lengths else schema.features
+        detector = FusedDetector() if stream.detector is None else stream.detector
+        n_runs = len(run_slices(runs_of(schema, table), len(table)))
+        n_rows = len(choose(np.arange(len(table)), stream.max_rows))
+        plan: Plan = detector.plan((n_rows, len(names)), groups=max(n_runs, stream.n_blocks))
+        return plan
+
+    def _blank(self) -> StreamDetector:
+        """Return what is to learn."""
+        stream = StreamDetector() if self.stream is None else clone(self.stream)
+        if not isinstance(stream, StreamDetector):
+            raise InvalidTypeError(
+                f"stream must be a StreamDetector. Got {type(stream).__name__}. A detector of "
+                "rows goes inside: StreamDetector(detector)."
+            )
+        return stream
 
     # no keep_going: a stream always goes on
     def score(self, frame: Any) -> Frame:  # type: ignore[override]
