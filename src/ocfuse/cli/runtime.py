@@ -21,12 +21,15 @@ COMMANDS = {
         "ocfuse.cli.plan",
         "Tell the memory and time that ocfuse fit would take, without learning.",
     ),
-    "score": ("ocfuse.cli.score", "Score the rows of a table by a model."),
+    "score": ("ocfuse.cli.score", "Score the rows of a table, or pictures, by a model."),
     "adapt": (
         "ocfuse.cli.adapt",
         "Learn from unlabelled rows which members to trust, and write a new model.",
     ),
-    "explain": ("ocfuse.cli.explain", "Say what lies behind the scores of some rows."),
+    "explain": (
+        "ocfuse.cli.explain",
+        "Say what lies behind the scores of some rows, or of pictures.",
+    ),
     "watch": (
         "ocfuse.cli.watch",
         "Score rows or frames as they come, and tell the alarms at once.",
