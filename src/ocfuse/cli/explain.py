@@ -19,6 +19,7 @@ from ocfuse.cli.options import (
     Quiet,
     Threads,
     Threshold,
+    Topic,
     check_flags,
     split_names,
 )
@@ -61,6 +62,7 @@ def explain_command(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     columns: Columns = None,
+    topic: Topic = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -75,7 +77,7 @@ def explain_command(
 
     detector = model_card.load_either(model, data[0], threshold, false_alarms, gaps)
     of_tables = {"--row": row, "--gaps": gaps, "--delimiter": delimiter, "--decimal": decimal}
-    of_tables["--columns"] = columns
+    of_tables |= {"--columns": columns, "--topic": topic}
     is_table = isinstance(detector, tables.TableDetector)
     check_flags("a model of pictures", not is_table, {"--overlays": overlays}, of_tables)
     if not isinstance(detector, tables.TableDetector):
@@ -88,7 +90,12 @@ def explain_command(
     if len(data) > 1:
         raise typer.BadParameter(f"rows are of one table. Got {', '.join(data)}")
     opened = partial(
-        tables.open_source, data[0], delimiter, decimal=decimal, columns=split_names(columns)
+        tables.open_source,
+        data[0],
+        delimiter,
+        decimal=decimal,
+        columns=split_names(columns),
+        topic=topic,
     )
     find = _of_stream if detector.kind == RUNS else _of_table
     names, explanation, readings = find(detector, opened, row or [], worst or 1)

@@ -37,9 +37,11 @@ from ocfuse.cli.options import (
     Scheduler,
     Seed,
     Single,
+    Stream,
     Threads,
     Time,
     Topic,
+    Windows,
     Workers,
     check_engine,
     check_flags,
@@ -80,7 +82,8 @@ class FitCommand(KindCommand):
             *("stream", "windows", "context", "course", "drift"),
             *("false_alarms_per_hour", "false_alarms_per_day", "false_alarms_per_run"),
         ),
-        Heading.PICTURES: ("video", "single", "topic", "progress", "size"),
+        Heading.EVENTS: ("topic",),
+        Heading.PICTURES: ("video", "single", "progress", "size"),
     }
 
 
@@ -156,12 +159,8 @@ def fit_command(
         float | None,
         typer.Option("--p", help="With --method paper: the norm p; searched by default."),
     ] = None,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
-    ] = False,
-    windows: Annotated[
-        str, typer.Option(help="Lengths of the windows that are looked at, in rows.")
-    ] = "10,30",
+    stream: Stream = False,
+    windows: Windows = "10,30",
     context: Annotated[
         str | None,
         typer.Option(
@@ -314,7 +313,12 @@ def fit_command(
         done = learn_from_folder(model, data, out, cluster, rows=rows, seed=seed, quiet=quiet)
     else:
         opened = partial(
-            tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+            tables.open_source,
+            data,
+            delimiter,
+            decimal=decimal,
+            columns=split_names(columns),
+            topic=topic,
         )
         done = learn(model, opened, out, report, quiet)
     print_model(model, done, json, quiet)

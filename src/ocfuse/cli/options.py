@@ -62,6 +62,10 @@ Group = Annotated[
         help="Column that names the run or part of the rows; those of one are held out together."
     ),
 ]
+Stream = Annotated[
+    bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
+]
+Windows = Annotated[str, typer.Option(help="Lengths of the windows that are looked at, in rows.")]
 Category = Annotated[
     list[str] | None,
     typer.Option(help="Column that holds categories, such as codes; may be repeated."),
@@ -149,7 +153,9 @@ VIDEO_FORMATS = {".mp4": "mp4", ".mkv": "matroska", ".avi": "avi", ".mov": "mov"
 
 Topic = Annotated[
     str | None,
-    typer.Option(help="Topic of a bag, if several have pictures; array of an .npz file."),
+    typer.Option(
+        help="Topic of a bag, if several have numbers or pictures; array of an .npz file."
+    ),
 ]
 
 

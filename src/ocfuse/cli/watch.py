@@ -42,15 +42,10 @@ class WatchCommand(KindCommand):
             *("delimiter", "decimal", "columns"),
         ),
         Heading.STREAM_MODELS: ("min_rows", "hold"),
-        Heading.EVENTS: ("leave", "timeout", "events"),
+        Heading.EVENTS: ("leave", "timeout", "events", "topic"),
         Heading.PICTURES: (
-            "video",
-            "single",
-            "topic",
-            "progress",
-            "min_frames",
-            "annotated",
-            "thumbnails",
+            *("video", "single", "progress", "min_frames"),
+            *("annotated", "thumbnails"),
         ),
     }
 
@@ -234,7 +229,7 @@ def watch_command(
     stream = source or ("stdin" if data == "-" else Path(data).name)
     names = {"model": model.stem, "stream": stream}
     reporter = watch_events.make_reporter(detector, settings, flags, is_live, names)
-    watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns))
+    watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns), topic)
     watch.run(source or data, follow=follow, only_new=new, quiet=quiet)
     if fail_on_anomaly and reporter.n_alarms + reporter.n_unknown:
         raise typer.Exit(ExitCode.ANOMALIES)

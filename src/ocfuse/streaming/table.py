@@ -11,7 +11,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import BoolArray, FloatArray, IntArray
+from ocfuse.column_kinds import counted, is_few
 from ocfuse.ensemble import FusedDetector
+from ocfuse.ensemble.plan import Plan
 from ocfuse.ensemble.score import Trace, blocks
 from ocfuse.exceptions import (
     DriftWarning,
@@ -27,11 +29,11 @@ from ocfuse.streaming.channels import ChannelReading, reading_line, readings_of
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.course import DRIFTING
 from ocfuse.streaming.detector import StreamDetector
-from ocfuse.streaming.fit import drift_limit
+from ocfuse.streaming.fit import choose, drift_limit
 from ocfuse.streaming.view import MOST_MISSING
-from ocfuse.streaming.windows import run_slices
+from ocfuse.streaming.windows import Windows, run_slices
 from ocfuse.system.packages import slow
-from ocfuse.tables.cells import PlainRows, numbers
+from ocfuse.tables.cells import PlainRows, numbers, words
 from ocfuse.tables.columns import shown_rows
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
 from ocfuse.tables.detector import RESULTS, RUNS, TableDetector, make_card, results_of
@@ -51,16 +53,22 @@ class Samples:
     times: Any  # numbers or dates, as they are shown, or as `as_times` gives them; None for none
     context: FloatArray | None  # NaN where it is not known
     unreadable: BoolArray  # rows with cells that hold something, but no number
+    unlearned: BoolArray | None = None  # rows in a state that training did not have
 
     @property
     def odd(self) -> dict[str, list[int]]:
-        """Rows with cells that are no numbers, with most channels empty, without a context."""
-        context = np.zeros(0) if self.context is None else self.context
+        """Rows with odd cells, with most channels empty, without a context, in an odd state."""
+        gone = np.isnan(np.zeros(len(self.X)) if self.context is None else self.context)
+        states = {}
+        if self.unlearned is not None:
+            gone &= ~self.unlearned
+            states = {"state": np.flatnonzero(self.unlearned).tolist()}
         empty = np.isnan(self.X).sum(axis=1) > MOST_MISSING * self.X.shape[1]
         return {
             "unreadable": np.flatnonzero(self.unreadable).tolist(),
             "empty": np.flatnonzero(empty).tolist(),
-            "context": np.flatnonzero(np.isnan(context)).tolist(),
+            "context": np.flatnonzero(gone).tolist(),
+            **states,
         }
 
     @property
@@ -87,13 +95,17 @@ def read_samples(
         table,
         np.flatnonzero(is_strange),
     )
-    return Samples(
-        X,
-        runs_of(schema, table),
-        schema.times_of(table),
-        None if context is None else _context_of(table, context, to_learn),
-        is_strange,
-    )
+    place = unlearned = None
+    if context is not None:
+        states = states_of(schema, context)
+        place, is_new = _context_of(table, context, states, to_learn)
+        unlearned = is_new if states else None
+    return Samples(X, runs_of(schema, table), schema.times_of(table), place, is_strange, unlearned)
+
+
+def states_of(schema: Schema, context: str | None) -> list[str]:
+    """Return the states that the column of the context holds, such as AUTO; none for numbers."""
+    return next((c.categories for c in schema.columns if c.name == context), [])
 
 
 def _warn_of(what: str, table: Frame, rows: IntArray) -> None:
@@ -132,21 +144,54 @@ def _channels(schema: Schema, table: Frame) -> tuple[FloatArray, BoolArray]:
     return np.where(is_strange, np.nan, X), is_strange.any(axis=1)
 
 
-def _context_of(table: Frame, name: str, to_learn: bool) -> FloatArray:
-    """Return the context of the rows; to learn from, every one needs it."""
+def _context_of(
+    table: Frame, name: str, states: list[str], to_learn: bool
+) -> tuple[FloatArray, BoolArray]:
+    """Return the context of the rows, of states their number, and which states are not known.
+
+    To learn from, every row needs one.
+    """
     if name not in table.columns:
         raise TableError(
             f"The column {name!r} is missing, which the model takes for the context of the rows."
         )
-    values, _ = numbers(table[name])
+    unlearned = np.zeros(len(table), dtype=bool)
+    if states:
+        said = words(table[name])
+        codes = {state: float(i) for i, state in enumerate(states)}
+        values = np.array([codes.get(str(word), np.nan) for word in said])
+        unlearned = np.isnan(values) & np.array([word is not None for word in said], dtype=bool)
+        _warn_of(
+            f"Rows in a state of {name!r} that training did not have, without a score",
+            table,
+            np.flatnonzero(unlearned),
+        )
+    else:
+        values, _ = numbers(table[name])
     gone = ~np.isfinite(values)
     if to_learn and gone.any():
+        what = "state" if states else "number"
         raise TableError(
-            f"Column {name!r} is the context of the rows, but holds no number in "
+            f"Column {name!r} is the context of the rows, but holds no {what} in "
             f"{shown_rows(table[name], gone)}. Every row that is learned from needs one."
         )
-    _warn_of("Rows without a context, which have no score", table, np.flatnonzero(gone))
-    return np.where(gone, np.nan, values)
+    without = np.flatnonzero(gone & ~unlearned)
+    _warn_of("Rows without a context, which have no score", table, without)
+    return np.where(gone, np.nan, values), unlearned
+
+
+def _states_in(column: Series) -> list[str]:
+    """Return the states that a column of text holds; none if it holds numbers."""
+    said = [word for word in words(column) if word is not None]
+    if not said or numbers(column)[1].sum() != len(said):
+        return []
+    counts = counted(said)
+    if not is_few(counts):
+        raise TableError(
+            f"Column {str(column.name)!r} is the context of the rows, but holds {len(counts):,} "
+            "different texts. Expected numbers, or a few states such as AUTO and MANUAL."
+        )
+    return sorted(counts)
 
 
 class StreamTable(TableDetector):
@@ -167,8 +212,9 @@ class StreamTable(TableDetector):
         Column that names the run of every row; the rows of a run follow each other. None
         is the column `file` that a folder has, else all rows are one run.
     context : str, default=None
-        Column of numbers with the context of every row, such as the progress of a task.
-        It is no channel.
+        Column with the context of every row: numbers, such as the progress of a task, or a
+        few states, such as AUTO and MANUAL. It is no channel. Rows in a state that training
+        did not have get no score, and are counted.
 
     Attributes
     ----------
@@ -265,15 +311,12 @@ class StreamTable(TableDetector):
         StreamTable
             The fitted model, ready for a new stream.
         """
-        stream = StreamDetector() if self.stream is None else clone(self.stream)
-        if not isinstance(stream, StreamDetector):
-            raise InvalidTypeError(
-                f"stream must be a StreamDetector. Got {type(stream).__name__}. A detector of "
-                "rows goes inside: StreamDetector(detector)."
-            )
-        table = as_frame(frame)
+        stream, table = self._blank(), as_frame(frame)
         schema = self._settled(table)
         samples = read_samples(schema, self.context, table, to_learn=True)
+        states = states_of(schema, self.context)
+        if states and stream.course is not None:
+            stream.set_params(course__n_knots=len(states))  # what is usual, state by state
         channels = pandas().DataFrame(samples.X, columns=schema.features)
         labels = schema.labels_of(table)
         _warn_of_counters(channels, samples.runs)
@@ -294,6 +337,39 @@ class StreamTable(TableDetector):
         )
         self.card_["settings"] |= {name: repr(known[name]) for name in settings}
         return self.restart()
+
+    def plan(self, frame: Any) -> Plan:
+        """Return what `fit` would take, in bytes and seconds, without learning anything.
+
+        Parameters
+        ----------
+        frame : data frame
+            Runs, as for `fit`. Channels that would be left out for their drift are counted.
+
+        Returns
+        -------
+        Plan
+            The plan, to be printed; its rows are those that are taken (`max_rows`), its columns
+            the features of the windows.
+        """
+        stream, table = self._blank(), as_frame(frame)
+        schema, lengths = self._settled(table), tuple(stream.windows)
+        names = Windows(lengths).names(schema.features) if lengths else schema.features
+        detector = FusedDetector() if stream.detector is None else stream.detector
+        n_runs = len(run_slices(runs_of(schema, table), len(table)))
+        n_rows = len(choose(np.arange(len(table)), stream.max_rows))
+        plan: Plan = detector.plan((n_rows, len(names)), groups=max(n_runs, stream.n_blocks))
+        return plan
+
+    def _blank(self) -> StreamDetector:
+        """Return what is to learn."""
+        stream = StreamDetector() if self.stream is None else clone(self.stream)
+        if not isinstance(stream, StreamDetector):
+            raise InvalidTypeError(
+                f"stream must be a StreamDetector. Got {type(stream).__name__}. A detector of "
+                "rows goes inside: StreamDetector(detector)."
+            )
+        return stream
 
     # no keep_going: a stream always goes on
     def score(self, frame: Any) -> Frame:  # type: ignore[override]
@@ -779,18 +855,23 @@ class StreamTable(TableDetector):
         others = [column for column in schema.columns if column.kind == "category"]
         if others:
             shown = listed([f"{column.name} ({column.reason})" for column in others])
-            say = ", ".join(f"ignore={column.name!r}" for column in others[:3])
-            raise TableError(
-                f"The channels of a stream must be numbers. These columns are none: {shown}. Leave "
-                f"them out, say {say}; or write states as numbers, such as 0 and 1."
+            what = (
+                f"The channels of a stream are numbers. These columns are none: {shown}. To "
+                f"compare rows of the same state, say context={others[0].name!r}."
             )
+            if not any(column.kind == "number" for column in schema.columns):
+                raise TableError(what)
+            warnings.warn(f"{what} They are left out.", TableWarning, stacklevel=3)
+        states = [] if self.context is None else _states_in(table[self.context])
+        reason = "context of the rows, as asked for"
+        reason += f": {listed(states)}" if states else ""
         columns = [
             replace(column, has_gaps=True, is_constant=False)
             if column.kind == "number"
-            else replace(column, reason="context of the rows, as asked for")
+            else replace(column, reason=reason, categories=states)
             if column.name == self.context
             else replace(column, kind="ignored")
-            if column.kind == "empty"
+            if column.kind in ("empty", "category")
             else column
             for column in schema.columns
         ]
