@@ -39,7 +39,9 @@ class Watched:
         self.overview = Overview(self.events)
         self.app = FastAPI(docs_url=None, redoc_url=None)
         _answer_errors(self.app)
-        self.app.include_router(dashboard_router(self.live, self.events, self.overview, token=token))
+        self.app.include_router(
+            dashboard_router(self.live, self.events, self.overview, token=token)
+        )
         self.door = Guard(self.app, Settings(models={"pump": Path("unused")}, token=token))
         self.n_seen = 0
 

@@ -29,9 +29,11 @@ class Clock:
 
 
 def overview_of(events, clock, **more):
-    overview = Overview(events, **more)
-    overview.now = clock
-    return overview
+    class Timed(Overview):
+        def now(self):
+            return clock()
+
+    return Timed(events, **more)
 
 
 def only(overview):
@@ -195,7 +197,7 @@ def test_gauges_and_log_say_what_the_page_says(store, clock, caplog):
     assert (told[-1]["before"], told[-1]["stream"], told[-1]["number"]) == ("unusual", "line-1", 1)
     text = generate_latest(registry).decode()
     labels = 'model="pump",stream="line-1"'
-    assert f'ocfuse_stream_state{{{labels},state="alarm"}} 1.0' in text
+    assert 'ocfuse_stream_state{model="pump",state="alarm",stream="line-1"} 1.0' in text
     assert f'ocfuse_stream_open_events{{kind="anomaly",{labels}}} 1.0' in text
     assert f"ocfuse_stream_score{{{labels}}} -2.0" in text
     assert f"ocfuse_stream_unacknowledged_events{{{labels}}} 1.0" in text

@@ -218,6 +218,15 @@ def test_what_is_odd_is_noted(open_stream):
     assert "other" in tell(open_stream(), row=NORMAL | {"other": 1})["notes"][0]
 
 
+def test_a_time_beside_a_row_needs_no_column_of_times(open_stream):
+    """Answers have no place for the columns of ids and times that the model knows."""
+    for query, row in (("", NORMAL), ("model=runs", {"flow": 1, "current": 1})):
+        row = {name: value for name, value in row.items() if name not in ("part", "when")}
+        told = tell(open_stream(query), row=row, time=1.79e9)
+        assert told["type"] == "score"
+        assert "notes" not in told
+
+
 def test_many_messages_at_once_are_answered_in_order(open_stream):
     stream = open_stream()
     for i in range(300):

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
@@ -117,7 +117,7 @@ class RowScorer:
         """Return the features of any rows as the model knows them, or say what is wrong."""
         if isinstance(rows, list):
             rows = named_frame([self._named(row) for row in rows], self._needed, self.schema)
-        return self.schema.features_of(rows, gaps=self.detector.encoder_.gaps)
+        return asked_of(self.schema, rows).features_of(rows, gaps=self.detector.encoder_.gaps)
 
     def _named(self, row: JSONRow) -> dict[str, Any]:
         if isinstance(row, dict):
@@ -253,7 +253,10 @@ class RunScorer:
         """Score whole runs, from their beginning."""
         if not len(rows):
             return Scores([], [], [])
-        return scores_of(self.model.score(self.frame(rows)))
+        frame = self.frame(rows)
+        model = copy(self.model)
+        model.schema_ = asked_of(self.schema, frame)
+        return scores_of(model.score(frame))
 
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all channels."""
@@ -284,6 +287,17 @@ def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Fr
     if not rows:
         return pandas().DataFrame(columns=list(names), dtype=object)
     return pandas().DataFrame(rows, dtype=object)
+
+
+def asked_of(schema: Schema, frame: Frame) -> Schema:
+    """Return what is asked of some rows: ids and times only if they are there.
+
+    A file of scores would be without them; an answer has no place for them in any case.
+    """
+    lost = [c for c in schema.columns if c.kind in ("id", "time") and c.name not in frame]
+    if not lost:
+        return schema
+    return replace(schema, columns=[column for column in schema.columns if column not in lost])
 
 
 def scores_of(frame: Frame) -> Scores:

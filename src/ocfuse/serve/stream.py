@@ -25,7 +25,16 @@ from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.overview import Overview
 from ocfuse.serve.samples import Live, Sample, Source
-from ocfuse.serve.scoring import Batcher, Cells, RowScorer, RunScorer, Scorer, scores_of, shares
+from ocfuse.serve.scoring import (
+    Batcher,
+    Cells,
+    RowScorer,
+    RunScorer,
+    Scorer,
+    asked_of,
+    scores_of,
+    shares,
+)
 from ocfuse.serve.settings import Limits
 from ocfuse.serve.telemetry import MOST_NOTES, Metrics, log_event, with_notes
 from ocfuse.serve.workers import Workers
@@ -181,7 +190,9 @@ class RunFeed:
         return [outcome for row in rows for outcome in self._score([row])]
 
     def _next(self, rows: list[JSONRow]) -> list[Scored]:
-        frame, log = self._model.follow(self._scorer.frame(rows))
+        given = self._scorer.frame(rows)
+        self._model.schema_ = asked_of(self._scorer.schema, given)
+        frame, log = self._model.follow(given)
         runs = self._model.runs_in(frame)
         names = [None] * len(rows) if runs is None else [str(run) for run in runs]
         scores = scores_of(frame)
