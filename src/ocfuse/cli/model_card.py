@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ocfuse.cli.kinds import holds_pictures
 from ocfuse.cli.output import oddities, print_fields, print_line, print_table
 from ocfuse.ensemble.report import in_words, trusted_members
 from ocfuse.exceptions import ModelFileError
@@ -12,7 +13,6 @@ from ocfuse.fusion.base import BaseFusion
 from ocfuse.persistence import load
 from ocfuse.report.page import find_browser
 from ocfuse.report.words import count
-from ocfuse.streaming.course import DRIFTING
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import RUNS
 
@@ -114,7 +114,10 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
         ("windows", f"{windows} rows; the first {first} of a run have no score"),
         ("context", stream["context"]),
         ("odd rows", ", ".join(oddities(stream["counts"]))),
-        ("drift ratios", f"{', '.join(channels)}; above {DRIFTING:g} a channel drifts"),
+        (
+            "drift ratios",
+            f"{', '.join(channels)}; above {stream['drift_limit']:g} a channel drifts",
+        ),
     ]
 
 
@@ -154,12 +157,14 @@ def load_model(
     false_alarms: float | None = None,
     gaps: str | None = None,
 ) -> TableDetector:
-    """Return the model that `ocfuse fit` wrote, with what flags ask for."""
-    if threshold is not None and false_alarms is not None:
-        raise typer.BadParameter("give either --threshold or --false-alarms")
-    model = as_table(load(path), path)
-    if threshold is not None or false_alarms is not None:
-        model.set_threshold(false_alarms, offset=threshold)
+    """Return the model of a table that `ocfuse fit` wrote, with what flags ask for."""
+    return _with_flags(as_table(load(path), path), threshold, false_alarms, gaps)
+
+
+def _with_flags(
+    model: TableDetector, threshold: float | None, false_alarms: float | None, gaps: str | None
+) -> TableDetector:
+    _set_threshold(model, threshold, false_alarms)
     if gaps is not None:
         if model.kind == RUNS:
             raise typer.BadParameter(
@@ -170,13 +175,48 @@ def load_model(
     return model
 
 
+def load_either(
+    path: Path,
+    data: str,
+    threshold: float | None,
+    false_alarms: float | None,
+    gaps: str | None,
+) -> "TableDetector | PictureDetector":
+    """Return a model of a table or of pictures, and see that the data are such."""
+    loaded = load(path)
+    if isinstance(loaded, TableDetector):
+        if holds_pictures(data):
+            raise ModelFileError(
+                f"{path.name} judges rows of a table, and {data} holds pictures. Expected a model "
+                f"that learned from pictures: ocfuse fit {data} -o part.ocf"
+            )
+        return _with_flags(loaded, threshold, false_alarms, gaps)
+    from ocfuse.vision import PictureDetector  # noqa: PLC0415
+
+    if not isinstance(loaded, PictureDetector):
+        return as_table(loaded, path)  # says what is wrong
+    _set_threshold(loaded, threshold, false_alarms)
+    return loaded
+
+
+def _set_threshold(model: Any, threshold: float | None, false_alarms: float | None) -> None:
+    if threshold is not None and false_alarms is not None:
+        raise typer.BadParameter("give either --threshold or --false-alarms")
+    if threshold is not None or false_alarms is not None:
+        model.set_threshold(false_alarms, offset=threshold)
+
+
 def as_table(model: object, path: Path) -> TableDetector:
     """Return a model that knows the columns of a table, or refuse what a file holds."""
+    if type(model).__name__ == "PictureDetector":
+        raise ModelFileError(
+            f"{path.name} judges pictures, and this command is for tables. Models of pictures are "
+            "for ocfuse score, explain, watch, inspect and serve."
+        )
     if not isinstance(model, TableDetector):
         raise ModelFileError(
             f"{path.name} holds a {type(model).__name__}, which knows arrays and not the columns "
-            "of a table. Expected a model that `ocfuse fit` or TableDetector.save wrote. "
-            "A model of recordings is for ocfuse watch --video."
+            "of a table. Expected a model that `ocfuse fit` or TableDetector.save wrote."
         )
     return model
 
@@ -184,9 +224,7 @@ def as_table(model: object, path: Path) -> TableDetector:
 def load_detector(
     path: Path, threshold: float | None = None, false_alarms: float | None = None
 ) -> "PictureDetector":
-    """Return the model that `ocfuse fit --video` wrote, with the threshold that flags ask for."""
-    if threshold is not None and false_alarms is not None:
-        raise typer.BadParameter("give either --threshold or --false-alarms")
+    """Return the model of pictures that `ocfuse fit` wrote, with the threshold of the flags."""
     from ocfuse.vision import PictureDetector  # noqa: PLC0415
 
     model = load(path)
@@ -195,8 +233,7 @@ def load_detector(
             f"{path.name} holds a {type(model).__name__}, which does not know pictures. "
             "Expected a model that `ocfuse fit --video` or PictureDetector.save wrote."
         )
-    if threshold is not None or false_alarms is not None:
-        model.set_threshold(false_alarms, offset=threshold)
+    _set_threshold(model, threshold, false_alarms)
     return model
 
 

@@ -96,7 +96,8 @@ def parse_json(body: bytes, limits: Limits) -> Any:
     try:
         text = body.decode("utf-8-sig")
         found = _DECODER.decode(text)
-        if "\\u" in text and re.search(r"\\u[dD][89a-fA-F]", text):  # half of a character: two have become one by now
+        # half of a character: two have become one by now
+        if "\\u" in text and re.search(r"\\u[dD][89a-fA-F]", text):
             json.dumps(found, ensure_ascii=False).encode()
         return found
     except UnicodeEncodeError:

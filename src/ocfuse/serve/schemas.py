@@ -46,7 +46,8 @@ def request_body() -> dict[str, Any]:
     return {
         "required": True,
         "description": "Rows by the names of the model's columns, or, in JSON, as lists of values "
-        "in the order of these columns.",
+        "in the order of these columns. For models of pictures: one file, or "
+        '{"pictures": ["...", ...]} with files in base64.',
         "content": {
             "application/json": {
                 "schema": {
@@ -66,6 +67,10 @@ def request_body() -> dict[str, Any]:
             },
             "application/vnd.apache.arrow.stream": {
                 "schema": {"type": "string", "format": "binary"}
+            },
+            **{
+                media: {"schema": {"type": "string", "format": "binary"}}
+                for media in ("image/jpeg", "image/png", "image/webp")
             },
         },
     }
@@ -95,14 +100,25 @@ class Refusal(BaseModel):
     error: ErrorWords
 
 
+class Place(BaseModel):
+    """The most unusual place of a picture, in pixels from the top left."""
+
+    x: int
+    y: int
+    box: list[int] | None = Field(
+        description="Left, top, width and height of what is unusual around it; null if nothing is."
+    )
+
+
 class RowResult(BaseModel):
-    """The score of a row."""
+    """The score of a row, or of a picture."""
 
     score: float | None = Field(description="Higher is more normal; null if there is none.")
     p_value: float | None = Field(description="How rarely a normal row scores this low.")
     is_anomaly: bool | None = Field(
         description="Whether the row raises an alarm; null if there is no score."
     )
+    place: Place | None = Field(default=None, description="Of pictures only.")
 
 
 class MemberResult(BaseModel):
@@ -193,7 +209,7 @@ class ModelColumn(BaseModel):
 class ModelAnswer(ModelVersion):
     """What a model is, and what it learned from."""
 
-    kind: Literal["rows", "runs"]
+    kind: Literal["rows", "runs", "pictures"]
     false_alarm_rate: float
     loaded: float = Field(description="When, in seconds since 1970.")
     newer_file_failed: bool = Field(description="The file has changed, but cannot be loaded.")

@@ -20,11 +20,13 @@ from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
 from ocfuse.serve.errors import finite
+from ocfuse.serve.pictures import PictureScorer
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
 from ocfuse.tables.detector import ROWS, RUNS
+from ocfuse.vision import PictureDetector
 
 #: The features of one row, in the order of the model: numbers, NaN for gaps, or text.
 Cells: TypeAlias = tuple[Any, ...]
@@ -178,6 +180,11 @@ class RowScorer:
         """Return the names of the first columns."""
         return [{"name": name} for name in self.names[:most]]
 
+    @property
+    def members(self) -> list[str]:
+        """Names of the members."""
+        return list(self.detector.pool_.names_)
+
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all columns."""
         self.score_cells([tuple(row.values())])
@@ -258,6 +265,11 @@ class RunScorer:
         model.schema_ = asked_of(self.schema, frame)
         return scores_of(model.score(frame))
 
+    @property
+    def members(self) -> list[str]:
+        """Names of the members."""
+        return list(self.detector.pool_.names_)
+
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all channels."""
         context = self.model.context
@@ -270,7 +282,7 @@ class RunScorer:
 
 
 #: Scores by a model, of the kind `kind`.
-Scorer: TypeAlias = RowScorer | RunScorer
+Scorer: TypeAlias = RowScorer | RunScorer | PictureScorer
 
 
 def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Frame:
@@ -307,16 +319,18 @@ def scores_of(frame: Frame) -> Scores:
 
 
 def scorer_of(model: object) -> Scorer:
-    """Return the scorer of a model, or refuse a model that is not for rows."""
+    """Return the scorer of a model, or refuse what is none."""
     if isinstance(model, StreamTable):
         return RunScorer(model)
     if isinstance(model, TableDetector):
         return RowScorer(model.detector_, model.schema_)
     if isinstance(model, FusedDetector):
         return _array_scorer(model)
+    if isinstance(model, PictureDetector):
+        return PictureScorer(model)
     raise ModelFileError(
-        f"A {type(model).__name__} cannot be served. Expected a model of rows that `ocfuse fit`, "
-        "TableDetector.save, StreamTable.save or FusedDetector.save wrote."
+        f"A {type(model).__name__} cannot be served. Expected a model of rows or pictures that "
+        "`ocfuse fit` wrote, or the method save of such a detector."
     )
 
 
@@ -382,7 +396,8 @@ class Batcher:
 
     While a block of rows is scored, those that come wait for each other, and are the next
     block. So rows wait only when there is something to wait for, and blocks grow with the
-    load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others.
+    load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others,
+    and in any case for those that have come but not been read yet.
     `report` is called with the numbers of rows and of requests of every block.
     """
 
@@ -415,13 +430,25 @@ class Batcher:
     async def _work(self) -> None:
         """Score until nobody waits."""
         try:
-            await asyncio.sleep(self.seconds)  # even 0 lets those in who are at the door
+            await asyncio.sleep(self.seconds)
             while self._waiting:
+                await self._let_in()
                 block = self._take()
                 if block:
                     await self._answer(block)
         finally:
             self._task = None
+
+    async def _let_in(self) -> None:
+        """Let in who is at the door, unless many rows wait: it takes two turns of the loop."""
+        n, n_quiet = self._n_rows(), 0
+        while n_quiet < 2 and n < self.most_rows // 4:
+            await asyncio.sleep(0)
+            before, n = n, self._n_rows()
+            n_quiet = n_quiet + 1 if n == before else 0
+
+    def _n_rows(self) -> int:
+        return sum(len(waiting.rows) for waiting in self._waiting)
 
     def _take(self) -> list[Waiting]:
         """Return who is next; requests that were given up are passed over."""

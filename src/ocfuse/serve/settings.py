@@ -45,6 +45,10 @@ class Limits:
         Rows times columns of a request for explanations.
     explanations : int
         Requests for explanations at a time; one is worked on, the others wait.
+    pixels : int
+        Pixels of a picture.
+    pictures : int
+        Pictures of a request.
     """
 
     body_bytes: int = 8 * 2**20
@@ -58,6 +62,8 @@ class Limits:
     streams: int = 64
     explained_cells: int = 2_000
     explanations: int = 8
+    pixels: int = 25_000_000
+    pictures: int = 64
 
     def __post_init__(self) -> None:
         for limit in fields(self):

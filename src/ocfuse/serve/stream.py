@@ -24,6 +24,7 @@ from ocfuse.serve.errors import CloseCode, ServeError, finite, to_json, unusable
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.overview import Overview
+from ocfuse.serve.pictures import PICTURES, JudgedPicture, PictureScorer, decoded, from_base64
 from ocfuse.serve.samples import Live, Sample, Source
 from ocfuse.serve.scoring import (
     Batcher,
@@ -43,6 +44,7 @@ from ocfuse.streaming.clock import ChunkLog
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
+Row = TypeVar("Row")
 
 #: Messages of a stream that wait to be answered together, at most: those that come while others
 #: are answered.
@@ -65,8 +67,8 @@ class Scored:
     run: str | None = None
     why: Callable[[bool], "Why"] | None = None
     cells: Cells | None = None
-    severity: float | None = None
     sensors: Sequence[SensorEvent] = ()
+    picture: JudgedPicture | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Why:
     local_p: float | None
     drift: float | None = None
     readings: Sequence[Mapping[str, Any]] = ()
+    thumbnail: bytes | None = None
 
 
 #: What becomes of a row: its score, or why it has none.
@@ -237,12 +240,43 @@ def _made_of(log: ChunkLog, sample: int) -> tuple[FloatArray | None, FloatArray 
     return None, None
 
 
-Feed: TypeAlias = RowFeed | RunFeed
+class PictureFeed:
+    """Pictures, or frames of a camera one after another."""
+
+    def __init__(self, scorer: PictureScorer, executor: Executor, limits: Limits) -> None:
+        self._scorer, self._executor, self._limits = scorer, executor, limits
+
+    async def score(self, contents: Sequence[bytes]) -> tuple[list[Outcome], list[str]]:
+        """Return what becomes of the content of every file, and notes on them."""
+        return await _by_parts(self._executor, self._score, contents, n_part=4)
+
+    def _score(self, contents: list[bytes]) -> list[Outcome]:
+        return [self._judged(content) for content in contents]
+
+    def _judged(self, content: bytes) -> Outcome:
+        try:
+            found = self._scorer.judge(decoded(content, self._limits))
+        except ServeError as error:
+            return error
+        return Scored(found.score, found.p_value, found.is_anomaly, picture=found)
+
+    def whys(self, asked: Sequence[Scored], *_: Any) -> list[Why | None]:
+        """Return what lies behind some scores, with small pictures."""
+        found = [scored.picture for scored in asked]
+        return [
+            None if one is None else Why(one.contributions, None, thumbnail=one.thumbnail())
+            for one in found
+        ]
 
 
-def feed_of(served: Served, executor: Executor, batchers: Batchers) -> Feed:
-    """Return what scores the rows of one stream by a model."""
+Feed: TypeAlias = RowFeed | RunFeed | PictureFeed
+
+
+def feed_of(served: Served, executor: Executor, batchers: Batchers, limits: Limits) -> Feed:
+    """Return what scores the rows, or pictures, of one stream by a model."""
     scorer = served.scorer
+    if scorer.kind == PICTURES:
+        return PictureFeed(scorer, executor, limits)
     if scorer.kind == RUNS:
         return RunFeed(scorer, executor)
     return RowFeed(scorer, batchers.of(served), executor)
@@ -250,8 +284,8 @@ def feed_of(served: Served, executor: Executor, batchers: Batchers) -> Feed:
 
 async def _by_parts(
     executor: Executor,
-    task: Callable[[list[JSONRow]], list[T]],
-    rows: Sequence[JSONRow],
+    task: Callable[[list[Row]], list[T]],
+    rows: Sequence[Row],
     n_part: int = 256,
 ) -> tuple[list[T], list[str]]:
     """Return what becomes of rows, some at a time: between them other streams have a turn."""
@@ -300,6 +334,13 @@ class Item:
     id: str | int | None = None
     time: float = 0.0
     thumbnail: bytes | None = None
+    #: Content of a file, for models of pictures.
+    picture: bytes | None = None
+
+    @property
+    def content(self) -> Any:
+        """What is scored; None if there is nothing."""
+        return self.row if self.picture is None else self.picture
 
 
 @dataclass(frozen=True)
@@ -327,7 +368,7 @@ class Stream:
         min_rows: int | None = None,
     ) -> None:
         self.socket, self.served, self.name, self.around = socket, served, name, around
-        self._feed = feed_of(served, around.workers.streams, around.batchers)
+        self._feed = feed_of(served, around.workers.streams, around.batchers, around.limits)
         self._tracker = served.scorer.tracker(min_rows)
         self._seq = 0
         self._run: str | None = None
@@ -443,19 +484,25 @@ class Stream:
 
     async def _send(self, *contents: dict[str, Any]) -> None:
         """Send answers; who does not read one in time is given up."""
-        seconds = self.around.limits.seconds
+        seconds, time_of = self.around.limits.seconds, asyncio.get_running_loop().time
         with anyio.fail_after(seconds) as patience:
             for content in contents:
                 await self.socket.send_text(to_json(content).decode("ascii"))
-                patience.deadline = anyio.current_time() + seconds
+                if patience.deadline - time_of() < 0.9 * seconds:  # to move it takes a while
+                    patience.deadline = time_of() + seconds
 
     # -- what the client says -----------------------------------------------
 
     def _parsed(self, message: str | bytes) -> Message:
         """Return the rows of a message; one that is not understood counts as a bad row."""
         body = message.encode("utf-8", "replace") if isinstance(message, str) else message
+        is_of_pictures = self.served.scorer.kind == PICTURES
+        if is_of_pictures and isinstance(message, bytes):
+            return Message([Item(self._next_seq(), time=time.time(), picture=message)], False)
         try:
             content = parse_json(body, self.around.limits)
+            if is_of_pictures:
+                return self._one_picture(content)
             if isinstance(content, dict) and "rows" in content:
                 return self._several(content)
             if isinstance(content, dict) and "row" in content:
@@ -484,6 +531,20 @@ class Stream:
             is_list=True,
         )
 
+    def _one_picture(self, content: Any) -> Message:
+        """Return a picture that comes as JSON, with its time perhaps."""
+        if not isinstance(content, dict) or "picture" not in content:
+            raise ServeError(
+                422,
+                "not_pictures",
+                "This model judges pictures. Expected the bytes of a JPEG, PNG or WebP file as a "
+                'message, or {"picture": "...", "time": ...} with these in base64.',
+            )
+        moment, name = _time(content.get("time")), _id(content.get("id"))
+        picture = from_base64(content["picture"])
+        item = Item(self._next_seq(), id=name, time=moment, picture=picture)
+        return Message([item], is_list=False)
+
     def _one(self, content: dict[str, Any]) -> Item:
         (row,) = check_rows([content["row"]], self.around.limits)
         moment, picture = _time(content.get("time")), _picture(content.get("thumbnail"))
@@ -497,10 +558,10 @@ class Stream:
     # -- what it means ------------------------------------------------------
 
     async def _answers(self, items: list[Item]) -> tuple[list[dict[str, Any]], list[str]]:
-        rows = [item.row for item in items if item.row is not None]
+        rows = [item.content for item in items if item.content is not None]
         found, notes = await self._feed.score(rows) if rows else ([], [])
         of_rows = iter(found)
-        outcomes = [item.error if item.row is None else next(of_rows) for item in items]
+        outcomes = [item.error if item.content is None else next(of_rows) for item in items]
         scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
         name = self.served.name
         self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
@@ -587,6 +648,7 @@ class Stream:
             "is_anomaly": outcome.is_anomaly,
             "alarm": alarm,
             "event": event,
+            **({} if outcome.picture is None else {"place": outcome.picture.place}),
         }
 
     async def _record_sensors(self, item: Item, sensors: Sequence[SensorEvent]) -> None:
@@ -661,11 +723,18 @@ class Stream:
             contributions=None if why is None else why.contributions,
             drift=None if why is None else why.drift,
             alarm=alarm,
-            severity=scored.severity,
+            severity=self._severity(scored, alarm),
             readings=() if why is None else why.readings,
             values=self._values(item.row),
-            thumbnail=item.thumbnail,
+            thumbnail=item.thumbnail if why is None or why.thumbnail is None else why.thumbnail,
         )
+
+    def _severity(self, scored: Scored, alarm: str | None) -> float | None:
+        """Return how bad a score is; only events ask for it."""
+        if (alarm is None and self._event is None) or math.isnan(scored.score):
+            return None
+        calibrator = getattr(self.served.scorer.detector, "conformal_", None)
+        return None if calibrator is None else float(calibrator.severity([scored.score])[0])
 
     def _values(self, row: JSONRow | None) -> list[float | None]:
         """Return the values of the channels that a page can show; None for what is no number."""

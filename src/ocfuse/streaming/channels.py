@@ -25,6 +25,8 @@ from ocfuse.streaming.windows import KINDS
 SD_PER_MAD = 1.4826
 #: Training rows most like a row, from which is said what is usual there.
 N_ALIKE = 30
+#: Share in the cost of a score below which a channel is not named.
+LEAST_SHARE = 0.05
 #: Steps in time whose median is the rate of rows.
 N_STEPS = 21
 #: Kinds of sensor events.
@@ -82,9 +84,9 @@ class ChannelReading:
         return {
             "name": self.name,
             "kind": self.kind,
-            "value": self.value,
-            "usual": self.usual,
-            "spread": self.spread,
+            "value": _rounded(self.value),
+            "usual": _rounded(self.usual),
+            "spread": None if self.spread is None else _rounded(self.spread),
             "share": round(self.share, 4),
             "words": str(self),
         }
@@ -93,6 +95,10 @@ class ChannelReading:
 def reading_line(readings: Sequence[ChannelReading]) -> str:
     """Return readings in one line."""
     return "; ".join(map(str, readings))
+
+
+def _rounded(value: float | str) -> float | str:
+    return value if isinstance(value, str) else float(f"{value:.6g}")
 
 
 def _texts(value: float, usual: float, spread: float) -> tuple[str, str, str]:
@@ -106,7 +112,9 @@ def _texts(value: float, usual: float, spread: float) -> tuple[str, str, str]:
     differ = abs(value - usual)
     if differ > 0:  # what differs is not shown alike
         decimals = max(decimals, min(-math.floor(math.log10(differ)), decimals + 3))
-    return f"{value:,.{decimals}f}", f"{usual:,.{decimals}f}", f"{spread:,.{decimals}f}"
+    # adding 0 makes a zero of what is rounded to one from below
+    shown = (f"{round(x, decimals) + 0.0:,.{decimals}f}" for x in (value, usual, spread))
+    return next(shown), next(shown), next(shown)
 
 
 def channel_readings(
@@ -137,7 +145,7 @@ def channel_readings(
     Returns
     -------
     list of ChannelReading
-        Channels that cost the score something; a channel that is missing is none of them.
+        Channels with a twentieth or more of what the score costs; none that is missing.
     """
     return readings_of(
         detector.explain(features, context), detector, view, features, context, slow_mean, count
@@ -167,7 +175,7 @@ def readings_of(
             [
                 _reading(int(j), row, costs, shares, usual, view, place, slow_mean)
                 for j in np.argsort(-shares, kind="stable")[:count]
-                if shares[j] > 0
+                if shares[j] >= LEAST_SHARE
             ]
         )
     return found

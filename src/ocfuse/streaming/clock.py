@@ -259,6 +259,17 @@ class ChunkLog:
         ]
         self.n += other.n
 
+    def made_of(self, sample: int) -> tuple[FloatArray, FloatArray | None, FloatArray] | None:
+        """Return features and context of a sample, one row each, and slow means; None if none."""
+        place = sample % self.n
+        for first, rows, context, slow_mean in reversed(self.parts):
+            if place >= first:
+                row = slice(place - first, place - first + 1)
+                if np.isnan(rows[row]).any():
+                    return None
+                return rows[row], None if context is None else context[row], slow_mean
+        return None
+
     def counts_after(self, sample: int, counts: dict[str, int]) -> dict[str, int]:
         """Return the counts as they were after a sample, from those after the chunk."""
         before = dict(counts)

@@ -27,7 +27,7 @@ from ocfuse.streaming.channels import (
     ChannelMonitor,
     ChannelReading,
     SensorLimits,
-    channel_readings,
+    readings_of,
 )
 from ocfuse.streaming.clock import (
     LEFT_OUT,
@@ -555,21 +555,40 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         list of ChannelReading
             What costs most first; empty for a sample without a score.
         """
+        return self.reasons(log, sample, count)[0]
+
+    def reasons(
+        self, log: ChunkLog | None = None, sample: int = -1, count: int = 3
+    ) -> tuple[list[ChannelReading], dict[str, float]]:
+        """Return the channels behind a score of the live stream, and the members.
+
+        Parameters
+        ----------
+        log, sample, count : optional
+            As in `readings`.
+
+        Returns
+        -------
+        readings : list of ChannelReading
+            As of `readings`.
+        members : dict of str to float
+            What each member adds to the score, the lowest first.
+        """
         require_fitted(self, "state_")
         state = self.state_
-        parts = [] if log is None else log.parts
-        if log is None and state.features is not None:
-            parts, sample = [(0, state.features, state.context, state.slow.mean)], 0
-        sample = sample % log.n if log is not None else sample
-        for first, rows, context, slow_mean in reversed(parts):
-            i = sample - first
-            if i >= 0 and not np.isnan(rows[i]).any():
-                place = None if context is None else context[i : i + 1]
-                row = rows[i : i + 1]
-                return channel_readings(self.detector_, self.view_, row, place, slow_mean, count)
-            if i >= 0:
-                break
-        return []
+        made = log
+        if made is None:
+            made, sample = ChunkLog(1), 0
+            if state.features is not None:
+                made.parts = [(0, state.features, state.context, state.slow.mean)]
+        found = made.made_of(sample)
+        if found is None:
+            return [], {}
+        row, place, slow_mean = found
+        why = self.detector_.explain(row, place)
+        (readings,) = readings_of(why, self.detector_, self.view_, row, place, slow_mean, count)
+        order = np.argsort(why.contributions[0], kind="stable").tolist()
+        return readings, {why.member_names[d]: float(why.contributions[0, d]) for d in order}
 
     def status(self) -> str:
         """Return "alarm", "normal" or, without a score, "unscored": the last live sample."""

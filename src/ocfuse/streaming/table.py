@@ -25,7 +25,9 @@ from ocfuse.explain import Explanation
 from ocfuse.report import Report
 from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.course import DRIFTING
 from ocfuse.streaming.detector import StreamDetector
+from ocfuse.streaming.fit import drift_limit
 from ocfuse.streaming.view import MOST_MISSING
 from ocfuse.streaming.windows import run_slices
 from ocfuse.tables.cells import PlainRows, numbers
@@ -427,6 +429,13 @@ class StreamTable(TableDetector):
         self.run_ = run
         return self
 
+    def reasons(
+        self, log: ChunkLog, sample: int, count: int = 3
+    ) -> tuple[list[ChannelReading], dict[str, float]]:
+        """Return channels and members behind a score; see `StreamDetector.reasons`."""
+        check_is_fitted(self, "stream_")
+        return self.stream_.reasons(log, sample, count)
+
     def readings(
         self, log: ChunkLog | None = None, sample: int = -1, count: int = 3
     ) -> list[ChannelReading]:
@@ -576,6 +585,9 @@ class StreamTable(TableDetector):
                 "windows": list(stream.windows),
                 "context": self.context,
                 "drift": stream.drift,
+                "drift_limit": DRIFTING
+                if stream.drift != "keep"
+                else drift_limit(self.card_["runs"], stream.n_blocks),
                 "counts": stream.training_counts_,
                 "channels": [
                     {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
