@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -19,7 +20,7 @@ from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, ta
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
-from ocfuse.serve.errors import finite
+from ocfuse.serve.errors import finite, overloaded
 from ocfuse.serve.pictures import PictureScorer
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
@@ -389,6 +390,7 @@ class Waiting:
 
     rows: Sequence[Cells]
     future: asyncio.Future[Scores]
+    since: float = field(default_factory=time.monotonic)
 
 
 class Batcher:
@@ -397,7 +399,8 @@ class Batcher:
     While a block of rows is scored, those that come wait for each other, and are the next
     block. So rows wait only when there is something to wait for, and blocks grow with the
     load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others,
-    and in any case for those that have come but not been read yet.
+    and in any case for those that have come but not been read yet. Rows whose turn comes later
+    than `most_wait` seconds after they did are refused: who is slow is told so in time.
     `report` is called with the numbers of rows and of requests of every block.
     """
 
@@ -408,9 +411,10 @@ class Batcher:
         most_rows: int,
         seconds: float = 0.0,
         report: Callable[[int, int], None] | None = None,
+        most_wait: float = math.inf,
     ) -> None:
         self._score, self._executor = score, executor
-        self.most_rows, self.seconds = most_rows, seconds
+        self.most_rows, self.seconds, self.most_wait = most_rows, seconds, most_wait
         self._report = report
         self._waiting: deque[Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -459,8 +463,11 @@ class Batcher:
             if block and n > self.most_rows:
                 break
             waiting = self._waiting.popleft()
-            if waiting.future.done():
+            is_late = time.monotonic() - waiting.since > self.most_wait
+            if waiting.future.done() or is_late:
                 n -= len(waiting.rows)
+                if not waiting.future.done():
+                    waiting.future.set_exception(overloaded(self.most_wait))
             else:
                 block.append(waiting)
         return block
