@@ -158,8 +158,8 @@ from pathlib import Path
 import uvicorn
 from ocfuse.serve.app import create_app
 from ocfuse.serve.settings import Settings
-model, events, port = sys.argv[1:]
-while sys.stdin.readline():
+model, port = sys.argv[1:]
+while events := sys.stdin.readline().strip():
     if child := os.fork():
         print(child, flush=True)
         print(os.waitpid(child, 0)[1], flush=True)
@@ -180,12 +180,12 @@ NORMAL = {
 class Service:
     """A service of a real model, in a process of its own that can be killed."""
 
-    def __init__(self, folder, plant_folder):
+    def __init__(self, model):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.events = folder / "events.db"
-        arguments = [plant_folder / "model.ocf", self.events, str(self.port)]
+        self.events = None
+        arguments = [model, str(self.port)]
         self.parent = subprocess.Popen(
             [sys.executable, "-c", SERVICE, *arguments],
             stdin=subprocess.PIPE,
@@ -195,7 +195,7 @@ class Service:
         self.child = None
 
     def start(self):
-        self.parent.stdin.write("go\n")
+        self.parent.stdin.write(f"{self.events}\n")
         self.parent.stdin.flush()
         self.child = int(self.parent.stdout.readline())
         end = time.monotonic() + 120  # a busy machine takes its time
@@ -212,13 +212,27 @@ class Service:
         self.child = None
         assert int(self.parent.stdout.readline()) == signal.SIGKILL
 
-    def close(self):
+    def stop(self):
         if self.child is not None:
             self.kill()
-        self.parent.communicate()
 
     def stream(self):
         return connect(f"ws://127.0.0.1:{self.port}/v1/stream?model=plant&stream=line&min_rows=1")
+
+
+@pytest.fixture(scope="module")
+def all_services(plant_folder):
+    service = Service(plant_folder / "model.ocf")
+    yield service
+    service.parent.communicate()
+
+
+@pytest.fixture
+def service(all_services, tmp_path):
+    """Return a service with events of its own, not started yet; what it imports, it has."""
+    all_services.events = tmp_path / "events.db"
+    yield all_services
+    all_services.stop()
 
 
 def score(stream, **changes):
@@ -228,8 +242,7 @@ def score(stream, **changes):
     return answer
 
 
-def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, browser):
-    service = Service(tmp_path, plant_folder)
+def test_nothing_is_lost_when_the_service_is_killed(service, browser):
     service.start()
     page = browser.new_page()
     try:
@@ -281,7 +294,7 @@ def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, brow
         assert row.locator(".comments .text").all_inner_texts() == ["valve stuck"]
     finally:
         page.close()
-        service.close()
+        service.stop()
     store = EventStore(service.events)
     assert [event.as_json() for event in store.list()] == listed["events"]
     store.close()
@@ -302,10 +315,7 @@ with connect(sys.argv[1], open_timeout=60) as stream:
 """
 
 
-def test_no_headline_calls_an_alarm_normal_whose_client_or_service_is_killed(
-    tmp_path, plant_folder, browser
-):
-    service = Service(tmp_path, plant_folder)
+def test_no_headline_calls_an_alarm_normal_whose_client_or_service_is_killed(service, browser):
     service.start()
     page = browser.new_page()
     address = f"ws://127.0.0.1:{service.port}/v1/stream?model=plant&stream=line&min_rows=1"
@@ -355,7 +365,6 @@ def test_no_headline_calls_an_alarm_normal_whose_client_or_service_is_killed(
         client.kill()
         client.communicate()
         page.close()
-        service.close()
 
 
 # What is shown

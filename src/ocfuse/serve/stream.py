@@ -354,7 +354,8 @@ class Message:
 class Stream:
     """Score what a client sends, in order, and send back scores and alarms.
 
-    It keeps its version of the model to its end. An event begins after `min_rows` rows in a row
+    It keeps its version of the model to its end. A client whose stream has no name of its own
+    (`is_named`) cannot come back to it. An event begins after `min_rows` rows in a row
     below the threshold; by default those of the
     model of runs, and 1 of a model of rows.
     """
@@ -366,8 +367,10 @@ class Stream:
         name: str,
         around: StreamServices,
         min_rows: int | None = None,
+        is_named: bool = True,
     ) -> None:
         self.socket, self.served, self.name, self.around = socket, served, name, around
+        self.is_named = is_named
         self._feed = feed_of(served, around.workers.streams, around.batchers, around.limits)
         self._tracker = served.scorer.tracker(min_rows)
         self._seq = 0
@@ -416,7 +419,7 @@ class Stream:
             if self._reader is not None:
                 self._reader.cancel()
             await self._give_up_event()
-            self.around.overview.leave(self.source, self._how_left)
+            self.around.overview.leave(self.source, self._how_left, self.is_named)
             self.is_over.set()
 
     @property

@@ -170,10 +170,13 @@ class StreamStatus:
         self._is_silent = False
         self._renew(now)
 
-    def leave(self, now: float, how: Literal["closed", "lost"]) -> None:
-        """Take that the source is gone: it has said goodbye ("closed"), or not ("lost")."""
+    def leave(self, now: float, how: Literal["closed", "lost"], is_missed: bool = True) -> None:
+        """Take that the source is gone: it has said goodbye ("closed"), or not ("lost").
+
+        One that cannot come back under the name of the stream is not missed.
+        """
         self.is_connected, self._left = False, how
-        self._has_said_goodbye = how == "closed"
+        self._has_said_goodbye = how == "closed" or not is_missed
         self._heard = now
         self._renew(now)
 
