@@ -426,6 +426,7 @@ def test_the_chart_is_read_by_keys_and_stands_still_meanwhile(watched, visit):
         watched.publish(float(i), "end", time=1000.0 + i)
     page = visit()
     in_state(page, "normal")
+    page.locator("#read:has-text('score 9,')").wait_for()
     chart = page.locator("#chart")
     chart.focus()
     page.keyboard.press("ArrowLeft")
@@ -699,7 +700,7 @@ def test_everything_has_a_name_and_is_reached_by_tab(watched, visit):
     watched.event(thumbnail=PNG)
     watched.publish(contributions=MEMBERS)
     page = visit()
-    page.locator("#members-panel summary").click()
+    page.evaluate("document.getElementById('members-panel').open = true")
     page.get_by_role("button", name="Show all 12").wait_for()
     for role, name in [
         ("heading", "not acknowledged"), ("combobox", "Stream"), ("combobox", "Time shown"),
