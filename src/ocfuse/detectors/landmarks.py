@@ -397,7 +397,8 @@ def squared_distances(X: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
         return complete(D, columns, rows)
     D += columns
     D += rows[:, None]
-    return np.maximum(D, 0.0, out=D)
+    np.maximum(D, 0.0, out=D)
+    return D
 
 
 def noisy_factor(K: FloatArray) -> FloatArray:
