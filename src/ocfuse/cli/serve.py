@@ -96,6 +96,14 @@ def serve_command(
     max_seconds: Annotated[
         float, typer.Option(min=0.01, help="Seconds of a request.", rich_help_panel=Panel.LIMITS)
     ] = 30.0,
+    max_wait: Annotated[
+        float,
+        typer.Option(
+            min=0.01,
+            help="Seconds that a request waits for its turn; then it is refused.",
+            rich_help_panel=Panel.LIMITS,
+        ),
+    ] = 5.0,
     max_requests: Annotated[
         int, typer.Option(min=1, help="Requests at a time.", rich_help_panel=Panel.LIMITS)
     ] = 256,
@@ -150,6 +158,7 @@ def serve_command(
         columns=max_columns,
         nesting=max_nesting,
         seconds=max_seconds,
+        wait_seconds=max_wait,
         requests=max_requests,
         streams=max_streams,
     )

@@ -196,7 +196,8 @@ class Service:
                 await refuse_stream(error, socket.scope, socket.receive, socket.send)
                 return
             name = stream or f"stream-{next(names)}"
-            await self.streams.run(Stream(socket, served, name, around, min_rows))
+            one = Stream(socket, served, name, around, min_rows, is_named=bool(stream))
+            await self.streams.run(one)
 
 
 def create_app(settings: Settings) -> Service:

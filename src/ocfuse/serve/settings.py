@@ -37,6 +37,8 @@ class Limits:
         Rows of a request for explanations, which take longer.
     seconds : float
         Time from the first byte of a request to its answer.
+    wait_seconds : float
+        Time that a request waits for a thread or a block at most; then it is refused.
     requests : int
         Requests at a time.
     streams : int
@@ -62,6 +64,7 @@ class Limits:
     streams: int = 64
     explained_cells: int = 2_000
     explanations: int = 8
+    wait_seconds: float = 5.0
     pixels: int = 25_000_000
     pictures: int = 64
 
