@@ -37,7 +37,7 @@ class Watched:
     def __init__(self, path=None, token=None):
         self.live, self.events = Live(), EventStore(path)
         self.overview = Overview(self.events)
-        self.app = FastAPI()
+        self.app = FastAPI(docs_url=None, redoc_url=None)
         _answer_errors(self.app)
         self.app.include_router(
             dashboard_router(self.live, self.events, self.overview, token=token)

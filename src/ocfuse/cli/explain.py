@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ocfuse.cli.options import (
+    Columns,
     Config,
     Decimal,
     Delimiter,
@@ -19,6 +20,7 @@ from ocfuse.cli.options import (
     Threads,
     Threshold,
     check_flags,
+    split_names,
 )
 from ocfuse.cli.output import collected, oddities, print_json, print_line, warn_of
 from ocfuse.exceptions import InvalidInputError
@@ -57,6 +59,7 @@ def explain_command(
     false_alarms: FalseAlarms = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -71,6 +74,7 @@ def explain_command(
 
     detector = model_card.load_either(model, data[0], threshold, false_alarms, gaps)
     of_tables = {"--row": row, "--gaps": gaps, "--delimiter": delimiter, "--decimal": decimal}
+    of_tables["--columns"] = columns
     is_table = isinstance(detector, tables.TableDetector)
     check_flags("a model of pictures", not is_table, {"--overlays": overlays}, of_tables)
     if not isinstance(detector, tables.TableDetector):
@@ -82,7 +86,9 @@ def explain_command(
         raise typer.BadParameter("give either --row or --worst")
     if len(data) > 1:
         raise typer.BadParameter(f"rows are of one table. Got {', '.join(data)}")
-    opened = partial(tables.open_source, data[0], delimiter, decimal=decimal)
+    opened = partial(
+        tables.open_source, data[0], delimiter, decimal=decimal, columns=split_names(columns)
+    )
     find = _of_stream if detector.kind == RUNS else _of_table
     names, explanation = find(detector, opened, row or [], worst or 1)
     channels = _channels(detector, explanation)

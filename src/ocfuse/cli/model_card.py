@@ -13,7 +13,6 @@ from ocfuse.fusion.base import BaseFusion
 from ocfuse.persistence import load
 from ocfuse.report.page import find_browser
 from ocfuse.report.words import count
-from ocfuse.streaming.course import DRIFTING
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import RUNS
 
@@ -115,7 +114,10 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
         ("windows", f"{windows} rows; the first {first} of a run have no score"),
         ("context", stream["context"]),
         ("odd rows", ", ".join(oddities(stream["counts"]))),
-        ("drift ratios", f"{', '.join(channels)}; above {DRIFTING:g} a channel drifts"),
+        (
+            "drift ratios",
+            f"{', '.join(channels)}; above {stream['drift_limit']:g} a channel drifts",
+        ),
     ]
 
 

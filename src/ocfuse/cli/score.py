@@ -11,6 +11,7 @@ import typer
 from ocfuse.cli.early import import_early
 from ocfuse.cli.options import (
     SCORE_FORMATS,
+    Columns,
     Config,
     Data,
     Decimal,
@@ -33,6 +34,7 @@ from ocfuse.cli.options import (
     check_flags,
     check_scores,
     refuse_overwriting,
+    split_names,
 )
 from ocfuse.cli.output import (
     collected,
@@ -93,6 +95,7 @@ def score_command(
     report: Report = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -110,6 +113,7 @@ def score_command(
             "--report": report,
             "--delimiter": delimiter,
             "--decimal": decimal,
+            "--columns": columns,
             "--why": why,
             "--why-all": why_all,
         },
@@ -147,7 +151,9 @@ def score_command(
             detector, data, out, cluster, json=json, quiet=quiet, keep_going=keep_going
         )
     else:
-        opened = partial(tables.open_source, data, delimiter, decimal=decimal)
+        opened = partial(
+            tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+        )
         tally = score_table(
             *(detector, opened, out, report),
             json=json,

@@ -7,6 +7,7 @@ import typer
 
 from ocfuse.cli.kinds import Heading, Kind, KindCommand, Panels, is_of
 from ocfuse.cli.options import (
+    Columns,
     Config,
     Decimal,
     Delimiter,
@@ -25,6 +26,7 @@ from ocfuse.cli.options import (
     check_video,
     help_or_value,
     refuse_overwriting,
+    split_names,
 )
 from ocfuse.cli.runtime import ExitCode
 
@@ -35,7 +37,10 @@ class WatchCommand(KindCommand):
     """The options of `ocfuse watch` by the kind of data that they are for."""
 
     panels: ClassVar[Panels] = {
-        Heading.TABLES: ("follow", "new", "strict", "gaps", "delimiter", "decimal"),
+        Heading.TABLES: (
+            *("source", "follow", "new", "strict", "gaps"),
+            *("delimiter", "decimal", "columns"),
+        ),
         Heading.STREAM_MODELS: ("min_rows", "hold"),
         Heading.EVENTS: ("leave", "timeout", "events"),
         Heading.PICTURES: (
@@ -61,8 +66,9 @@ def watch_command(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="CSV file with a header line; - for stdin, which is the default. Pictures and "
-            "recordings are the same as --video.",
+            help="CSV or JSON lines; - for stdin, which is the default. A Parquet, Feather, NPY or "
+            "NPZ file, or a folder of tables, is played through; pictures and recordings are the "
+            "same as --video.",
             show_default=False,
         ),
     ] = None,
@@ -78,6 +84,14 @@ def watch_command(
         ),
     ] = None,
     fail_on_anomaly: FailOnAnomaly = False,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Rows from a broker, mqtt://[user@]host[:port]/topic, or mqtts:// for TLS; the "
+            "password from the environment, OCFUSE_MQTT_PASSWORD or OCFUSE_MQTT_PASSWORD_FILE.",
+        ),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", "-f", help="Wait for further rows of the file.")
     ] = False,
@@ -91,6 +105,7 @@ def watch_command(
     gaps: Gaps = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     min_rows: Annotated[
         int | None,
         typer.Option(
@@ -204,6 +219,8 @@ def watch_command(
             quiet=quiet,
         )
         return
+    if source is not None and (data is not None or follow):
+        raise typer.BadParameter("--from takes the place of a file and of --follow. Leave them out")
     data = "-" if data is None else data
     if (follow and data == "-") or (new and not follow):
         raise typer.BadParameter("--follow needs a file, and --new needs --follow")
@@ -214,8 +231,10 @@ def watch_command(
     settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events)
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
-    reporter = watch_events.make_reporter(detector, settings, flags, is_live)
-    watch = watch_rows.Watch(detector, reporter, delimiter, decimal)
-    watch.run(data, follow=follow, only_new=new, quiet=quiet)
+    stream = source or ("stdin" if data == "-" else Path(data).name)
+    names = {"model": model.stem, "stream": stream}
+    reporter = watch_events.make_reporter(detector, settings, flags, is_live, names)
+    watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns))
+    watch.run(source or data, follow=follow, only_new=new, quiet=quiet)
     if fail_on_anomaly and reporter.n_alarms + reporter.n_unknown:
         raise typer.Exit(ExitCode.ANOMALIES)

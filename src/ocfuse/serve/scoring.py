@@ -19,6 +19,7 @@ from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, ta
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
+from ocfuse.serve.errors import finite
 from ocfuse.serve.pictures import PictureScorer
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
@@ -175,6 +176,15 @@ class RowScorer:
         """Names of the members."""
         return list(self.detector.pool_.names_)
 
+    def explain_cells(self, rows: Sequence[Cells]) -> Explanation:
+        """Return what lies behind the scores of rows."""
+        with cell_warnings_off():
+            return self.detector.explain(self._table_of(rows))
+
+    def channels(self, most: int) -> list[dict[str, Any]]:
+        """Return the names of the first columns."""
+        return [{"name": name} for name in self.names[:most]]
+
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all columns."""
         self.score_cells([tuple(row.values())])
@@ -236,6 +246,15 @@ class RunScorer:
             )
         context = [] if self.model.context is None else [self.model.context]
         return named_frame(rows, [*self.names, *context], self.schema)
+
+    def channels(self, most: int) -> list[dict[str, Any]]:
+        """Return names of the first channels, and between what they usually are."""
+        low, high = self.model.stream_.sensor_limits.band()
+        columns = zip(self.names, low[0].tolist(), high[0].tolist(), strict=True)
+        return [
+            {"name": name, "low": finite(least), "high": finite(most_usual)}
+            for name, least, most_usual in list(columns)[:most]
+        ]
 
     def score(self, rows: Rows) -> Scores:
         """Score whole runs, from their beginning."""
@@ -363,7 +382,8 @@ class Batcher:
 
     While a block of rows is scored, those that come wait for each other, and are the next
     block. So rows wait only when there is something to wait for, and blocks grow with the
-    load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others.
+    load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others,
+    and in any case for those that have come but not been read yet.
     `report` is called with the numbers of rows and of requests of every block.
     """
 
@@ -396,13 +416,25 @@ class Batcher:
     async def _work(self) -> None:
         """Score until nobody waits."""
         try:
-            await asyncio.sleep(self.seconds)  # even 0 lets those in who are at the door
+            await asyncio.sleep(self.seconds)
             while self._waiting:
+                await self._let_in()
                 block = self._take()
                 if block:
                     await self._answer(block)
         finally:
             self._task = None
+
+    async def _let_in(self) -> None:
+        """Let in who is at the door, unless many rows wait: it takes two turns of the loop."""
+        n, n_quiet = self._n_rows(), 0
+        while n_quiet < 2 and n < self.most_rows // 4:
+            await asyncio.sleep(0)
+            before, n = n, self._n_rows()
+            n_quiet = n_quiet + 1 if n == before else 0
+
+    def _n_rows(self) -> int:
+        return sum(len(waiting.rows) for waiting in self._waiting)
 
     def _take(self) -> list[Waiting]:
         """Return who is next; requests that were given up are passed over."""

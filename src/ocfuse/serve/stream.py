@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import anyio
+import numpy as np
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect
 
@@ -29,6 +30,8 @@ from ocfuse.serve.scoring import Batcher, Cells, RowScorer, RunScorer, Scorer, s
 from ocfuse.serve.settings import Limits
 from ocfuse.serve.telemetry import MOST_NOTES, Metrics, log_event, with_notes
 from ocfuse.serve.workers import Workers
+from ocfuse.streaming.channels import SensorEvent, row_readings
+from ocfuse.streaming.clock import ChunkLog
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
@@ -45,18 +48,19 @@ MOST_CHANNELS = 32
 class Scored:
     """The score of one row of a stream, as in `Scores`, and the run that it is of, if known.
 
-    What lies behind the score is computed by `why`, or of the features `cells`; both are None
-    where that is not known any more.
+    What lies behind the score is computed by `why`, or of the features `cells`; `why` is told
+    whether the channels are asked for, too. The sensors are those that fail or work again there.
     """
 
     score: float
     p_value: float
     is_anomaly: bool | None
     run: str | None = None
-    why: Callable[[], "Why"] | None = None
+    why: Callable[[bool], "Why"] | None = None
     cells: Cells | None = None
     severity: float | None = None
     picture: JudgedPicture | None = None
+    sensors: Sequence[SensorEvent] = ()
 
 
 @dataclass(frozen=True)
@@ -139,12 +143,25 @@ class RowFeed:
                 found.append(Scored(score, p_value, flag, cells=cells))
         return found
 
-    def whys(self, asked: Sequence[Scored]) -> list[Why | None]:
-        """Return what lies behind some scores, all at once."""
+    def whys(self, asked: Sequence[Scored], named: Sequence[bool]) -> list[Why | None]:
+        """Return what lies behind some scores, all at once; of those `named` the columns, too."""
         rows = [scored.cells for scored in asked if scored.cells is not None]
         contributions, local_p = self._scorer.shares(rows)
         names = self._scorer.detector.pool_.names_
-        return [_why(names, *both) for both in zip(contributions, local_p, strict=True)]
+        chosen = np.flatnonzero(named).tolist()
+        readings = dict(zip(chosen, self._readings([rows[i] for i in chosen]), strict=True))
+        return [
+            _why(names, contributions[i], local_p[i], readings=readings.get(i, ()))
+            for i in range(len(rows))
+        ]
+
+    def _readings(self, rows: list[Cells]) -> list[list[dict[str, Any]]]:
+        if not rows:
+            return []
+        explanation = self._scorer.explain_cells(rows)
+        detector = self._scorer.detector
+        found = [row_readings(explanation, detector, i) for i in range(len(rows))]
+        return [[reading.as_dict() for reading in readings] for readings in found]
 
 
 class RunFeed:
@@ -168,32 +185,49 @@ class RunFeed:
         return [outcome for row in rows for outcome in self._score([row])]
 
     def _next(self, rows: list[JSONRow]) -> list[Scored]:
-        frame = self._model.score_rows(self._scorer.frame(rows))
+        frame, log = self._model.follow(self._scorer.frame(rows))
         runs = self._model.runs_in(frame)
         names = [None] * len(rows) if runs is None else [str(run) for run in runs]
         scores = scores_of(frame)
-        columns = (scores.score, scores.p_value, scores.is_anomaly)
-        state = self._model.stream_.state_
-        # only of the last row is still known what its score was made of
-        features, context = state.features, state.context
-        why = [None] * (len(rows) - 1) + [partial(self._why, features, context)]
-        return [Scored(*values) for values in zip(*columns, names, why, strict=True)]
+        return [
+            Scored(*values, why=partial(self._why, log, i), sensors=log.sensors.get(i, ()))
+            for i, values in enumerate(
+                zip(scores.score, scores.p_value, scores.is_anomaly, names, strict=True)
+            )
+        ]
 
-    def whys(self, asked: Sequence[Scored]) -> list[Why | None]:
-        """Return what lies behind some scores, None where that is not known any more."""
-        return [None if scored.why is None else scored.why() for scored in asked]
+    def whys(self, asked: Sequence[Scored], named: Sequence[bool]) -> list[Why | None]:
+        """Return what lies behind some scores; of those that are `named` the channels, too."""
+        return [
+            None if scored.why is None else scored.why(is_named)
+            for scored, is_named in zip(asked, named, strict=True)
+        ]
 
-    def _why(self, features: FloatArray | None, context: FloatArray | None) -> Why:
+    def _why(self, log: ChunkLog, sample: int, is_named: bool) -> Why:
         view, state = self._model.stream_.view_, self._model.stream_.state_
         counted = view.is_watched & ~view.follows
         drift = state.slow.distance(view.rest)[counted].max(initial=0.0)
+        features, context = _made_of(log, sample)
         if features is None:
             return Why({}, None, finite(drift))
         detector = self._scorer.detector
         scale = detector.context_scale_
         scaled = None if context is None or scale is None else scale.transform(context)
         contributions, local_p = shares(detector, features, scaled)
-        return _why(detector.pool_.names_, contributions[0], local_p[0], finite(drift))
+        found = self._model.readings(log, sample) if is_named else []
+        readings = [reading.as_dict() for reading in found]
+        names = detector.pool_.names_
+        return _why(names, contributions[0], local_p[0], finite(drift), readings)
+
+
+def _made_of(log: ChunkLog, sample: int) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return features and context of one sample of a chunk, None for features without a score."""
+    for first, rows, context, _ in reversed(log.parts):
+        i = sample - first
+        if i >= 0:
+            place = None if context is None else context[i : i + 1]
+            return (None if np.isnan(rows[i]).any() else rows[i : i + 1]), place
+    return None, None
 
 
 class PictureFeed:
@@ -257,10 +291,14 @@ async def _by_parts(
 
 
 def _why(
-    names: Sequence[str], contributions: FloatArray, local_p: float, drift: float | None = None
+    names: Sequence[str],
+    contributions: FloatArray,
+    local_p: float,
+    drift: float | None = None,
+    readings: Sequence[Mapping[str, Any]] = (),
 ) -> Why:
-    named = dict(zip(names, contributions.tolist(), strict=True))
-    return Why(named, finite(local_p), drift)
+    shares_of = dict(zip(names, contributions.tolist(), strict=True))
+    return Why(shares_of, finite(local_p), drift, readings)
 
 
 @dataclass(frozen=True)
@@ -325,6 +363,7 @@ class Stream:
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None
+        self._sensors: dict[tuple[str, str], int] = {}
         self._lowest = math.inf
         self._waiting: deque[str | bytes] = deque()
         self._n_bytes = 0
@@ -343,8 +382,7 @@ class Stream:
         try:
             await self.socket.accept()
             self.around.overview.connect(self.source)
-            names = self.served.scorer.names[:MOST_CHANNELS]
-            self.around.live.introduce(self.source, [{"name": name} for name in names])
+            self.around.live.introduce(self.source, self.served.scorer.channels(MOST_CHANNELS))
             await self._send(
                 {
                     "type": "ready",
@@ -436,11 +474,12 @@ class Stream:
 
     async def _send(self, *contents: dict[str, Any]) -> None:
         """Send answers; who does not read one in time is given up."""
-        seconds = self.around.limits.seconds
+        seconds, time_of = self.around.limits.seconds, asyncio.get_running_loop().time
         with anyio.fail_after(seconds) as patience:
             for content in contents:
                 await self.socket.send_text(to_json(content).decode("ascii"))
-                patience.deadline = anyio.current_time() + seconds
+                if patience.deadline - time_of() < 0.9 * seconds:  # to move it takes a while
+                    patience.deadline = time_of() + seconds
 
     # -- what the client says -----------------------------------------------
 
@@ -551,7 +590,7 @@ class Stream:
         """Return by row what lies behind the scores that events and viewers ask for.
 
         That are those that begin an event, those that are its lowest, and the last one if
-        somebody looks on.
+        somebody looks on. Channels take longer: for viewers they are looked for once a second.
         """
         asked: dict[int, Scored] = {}
         is_on, last = self._event is not None, -1
@@ -562,12 +601,21 @@ class Stream:
             if alarm == "begin" or (is_on and outcome.score < self._lowest):
                 self._lowest, asked[i] = outcome.score, outcome
             is_on = alarm == "begin" or (is_on and alarm != "end")
+        loop = asyncio.get_running_loop()
+        named = set(asked)
         if last >= 0 and self.around.live.has_viewers:
             asked[last] = outcomes[last]  # type: ignore[assignment]
+            if loop.time() - self._explained_at >= 1.0:
+                self._explained_at = loop.time()
+                named.add(last)
         if not asked:
             return {}
-        loop, scored = asyncio.get_running_loop(), list(asked.values())
-        whys = await loop.run_in_executor(self.around.workers.streams, self._feed.whys, scored)
+        whys = await loop.run_in_executor(
+            self.around.workers.streams,
+            self._feed.whys,
+            list(asked.values()),
+            [i in named for i in asked],
+        )
         return dict(zip(asked, whys, strict=True))
 
     async def _answer(
@@ -579,6 +627,9 @@ class Stream:
         if not isinstance(outcome, Scored):
             return {"type": "error", **about} | ({} if outcome is None else outcome.content)
         event = await self._publish(item, outcome, alarm, why)
+        if outcome.sensors:
+            await self._record_sensors(item, outcome.sensors)
+            about["sensors"] = [sensor.as_dict() for sensor in outcome.sensors]
         return {
             "type": "score",
             **about,
@@ -589,6 +640,30 @@ class Stream:
             "event": event,
             **({} if outcome.picture is None else {"place": outcome.picture.place}),
         }
+
+    async def _record_sensors(self, item: Item, sensors: Sequence[SensorEvent]) -> None:
+        """Begin and end the events of sensors."""
+        loop, store = asyncio.get_running_loop(), self.around.events
+        executor = self.around.workers.events
+        for sensor in sensors:
+            key = sensor.kind, sensor.channel
+            if sensor.state == "begin":
+                named = [{"name": sensor.channel, "words": sensor.text}] if sensor.channel else []
+                about = sensor.kind, self.source, item.time, sensor.text, named
+                event = await loop.run_in_executor(executor, partial(store.raise_event, *about))
+                self._sensors[key] = event
+                self.around.metrics.events.labels(self.served.name).inc()
+            else:
+                event = self._sensors.pop(key, -1)
+                await loop.run_in_executor(executor, store.end, event, item.time)
+            log_event(
+                f"sensor_{sensor.state}",
+                model=self.served.name,
+                stream=self.name,
+                kind=sensor.kind,
+                channel=sensor.channel,
+                number=event,
+            )
 
     def _alarm(self, scored: Outcome | None) -> str | None:
         """Return "begin" or "end" if the row begins or ends an event. No run shares one."""
@@ -654,12 +729,13 @@ class Stream:
         ]
 
     async def _give_up_event(self) -> None:
-        """End the event that lasts when the stream is over: nobody sees its end."""
-        event, self._event = self._event, None
-        if event is not None:
-            loop = asyncio.get_running_loop()
-            executor, store = self.around.workers.events, self.around.events
-            await loop.run_in_executor(executor, lambda: store.end(event, state="interrupted"))
+        """End the events that last when the stream is over: nobody sees their end."""
+        last = [*self._sensors.values(), *([] if self._event is None else [self._event])]
+        self._event, self._sensors = None, {}
+        loop, store = asyncio.get_running_loop(), self.around.events
+        for event in last:
+            task = partial(store.end, event, state="interrupted")
+            await loop.run_in_executor(self.around.workers.events, task)
 
 
 class Streams:
