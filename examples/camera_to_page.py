@@ -11,15 +11,17 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from PIL import Image
 from websockets.sync.client import connect
 
-from ocfuse.vision import open_frames
+from ocfuse.vision import FrameSource, open_frames
 from ocfuse.vision.live import FrameQueue
 
 
-def send(frames, address, token=None):
+def send(frames: FrameSource, address: str, token: str | None = None) -> Iterator[dict[str, Any]]:
     """Send frames as JPEG, and yield the answer to each: score, alarm, place."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     with connect(address, additional_headers=headers) as stream:
