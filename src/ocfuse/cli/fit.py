@@ -33,6 +33,7 @@ from ocfuse.cli.options import (
     Out,
     Quiet,
     Report,
+    Rows,
     Scale,
     Scheduler,
     Seed,
@@ -222,14 +223,7 @@ def fit_command(
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="How many rows to take and learn from: with --engine dask 20,000, with --stream "
-            "4,000.",
-        ),
-    ] = None,
+    rows: Rows = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,

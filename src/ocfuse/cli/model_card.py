@@ -254,7 +254,7 @@ def as_table(model: object, path: Path) -> TableDetector:
     if type(model).__name__ == "PictureDetector":
         raise ModelFileError(
             f"{path.name} judges pictures, and this command is for tables. Models of pictures are "
-            "for ocfuse score, explain, watch, inspect and serve."
+            "for ocfuse score, explain, serve, and ocfuse watch --video."
         )
     if not isinstance(model, TableDetector):
         raise ModelFileError(

@@ -131,6 +131,14 @@ Workers = Annotated[
         rich_help_panel=Heading.MACHINES,
     ),
 ]
+Rows = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="How many rows to take and learn from: with --engine dask 20,000, with --stream "
+        "4,000.",
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json/--no-json", help="Print JSON.", rich_help_panel=Heading.ALL)
 ]

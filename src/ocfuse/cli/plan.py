@@ -21,6 +21,7 @@ from ocfuse.cli.options import (
     Members,
     Normal,
     Quiet,
+    Rows,
     Stream,
     Threads,
     Time,
@@ -41,7 +42,7 @@ class PlanCommand(KindCommand):
 
     panels: ClassVar[Panels] = {
         Heading.ROWS: ("category",),
-        Heading.STREAMS: ("stream", "windows"),
+        Heading.STREAMS: ("stream", "windows", "rows"),
     }
 
 
@@ -63,6 +64,7 @@ def plan_command(
     category: Category = None,
     stream: Stream = False,
     windows: Windows = "10,30",
+    rows: Rows = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -89,7 +91,7 @@ def plan_command(
     if stream:
         from ocfuse.streaming import StreamTable  # noqa: PLC0415
 
-        model = StreamTable(fit.make_stream(detector, windows, "keep", has_course=False), **roles)
+        model = StreamTable(fit.make_stream(detector, windows, "keep", False, {}, rows), **roles)
     else:
         model = tables.TableDetector(detector, **roles, categories=tuple(category or ()))
     with at_work(quiet) as notes:

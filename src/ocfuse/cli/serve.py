@@ -93,6 +93,9 @@ def serve_command(
     max_nesting: Annotated[
         int, typer.Option(min=3, help="Depth of JSON.", rich_help_panel=Panel.LIMITS)
     ] = 8,
+    max_pixels: Annotated[
+        int, typer.Option(min=1, help="Pixels of a picture.", rich_help_panel=Panel.LIMITS)
+    ] = 25_000_000,
     max_seconds: Annotated[
         float, typer.Option(min=0.01, help="Seconds of a request.", rich_help_panel=Panel.LIMITS)
     ] = 30.0,
@@ -157,6 +160,7 @@ def serve_command(
         rows=max_rows,
         columns=max_columns,
         nesting=max_nesting,
+        pixels=max_pixels,
         seconds=max_seconds,
         wait_seconds=max_wait,
         requests=max_requests,

@@ -29,9 +29,9 @@ from ocfuse.streaming.channels import ChannelReading, reading_line, readings_of
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.course import DRIFTING
 from ocfuse.streaming.detector import StreamDetector
-from ocfuse.streaming.fit import choose, drift_limit
+from ocfuse.streaming.fit import drift_limit
 from ocfuse.streaming.view import MOST_MISSING
-from ocfuse.streaming.windows import Windows, run_slices
+from ocfuse.streaming.windows import run_slices
 from ocfuse.system.packages import slow
 from ocfuse.tables.cells import PlainRows, numbers, words
 from ocfuse.tables.columns import shown_rows
@@ -352,14 +352,10 @@ class StreamTable(TableDetector):
             The plan, to be printed; its rows are those that are taken (`max_rows`), its columns
             the features of the windows.
         """
-        stream, table = self._blank(), as_frame(frame)
-        schema, lengths = self._settled(table), tuple(stream.windows)
-        names = Windows(lengths).names(schema.features) if lengths else schema.features
-        detector = FusedDetector() if stream.detector is None else stream.detector
+        table = as_frame(frame)
+        schema = self._settled(table)
         n_runs = len(run_slices(runs_of(schema, table), len(table)))
-        n_rows = len(choose(np.arange(len(table)), stream.max_rows))
-        plan: Plan = detector.plan((n_rows, len(names)), groups=max(n_runs, stream.n_blocks))
-        return plan
+        return self._blank().plan((len(table), len(schema.features)), n_runs)
 
     def _blank(self) -> StreamDetector:
         """Return what is to learn."""
