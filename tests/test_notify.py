@@ -275,7 +275,7 @@ def test_a_mail_names_the_channel_in_its_subject_and_text() -> None:
     mails: list[Any] = []
 
     class Sink:
-        async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
             mails.append(envelope)
             return "250 OK" if len(mails) > 1 else "451 try again"
 

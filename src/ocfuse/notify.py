@@ -317,6 +317,7 @@ class MqttTopic:
         refused: list[str] = []
 
         def answered(client: Any, data: Any, flags: Any, reason: Any, more: Any) -> None:
+            """Keep why the broker does not want us."""
             if reason.is_failure:
                 refused.append(str(reason))
                 client.disconnect()
@@ -570,7 +571,7 @@ class Notifier:
             if self._closing.is_set():
                 return
             # a new alarm does not shorten it: the receiver is down
-            self._closing.wait(wait * random.uniform(0.8, 1.2))  # noqa: S311
+            self._closing.wait(wait * random.uniform(0.8, 1.2))
             wait = min(2 * wait, self.longest_wait)
 
     def deliver_all(self) -> None:
