@@ -29,7 +29,7 @@ PERMISSIVE = re.compile(
     re.IGNORECASE,
 )
 #: Extras that a user installs; the others are for developers.
-FOR_USERS = ("tool", "plot", "video", "bags", "robots", "distributed", "serve")
+FOR_USERS = ("tool", "plot", "video", "bags", "robots", "distributed", "mqtt", "serve")
 #: Files with the text of a licence, and letters of them that name it.
 LICENCE_FILE, NAMED = re.compile(r"(LICEN[CS]E|COPYING)", re.IGNORECASE), 300
 #: What pip-audit says when nobody answers.

@@ -17,7 +17,7 @@ import pandas as pd
 from websockets.sync.client import connect
 
 from benchmarks.report import Report, Table, Target, spread
-from benchmarks.serve.processes import finished, ours, server, start_load
+from benchmarks.serve.processes import finished, ours, plain, server, start_load
 from benchmarks.tables.process import COMMAND, ocfuse
 from ocfuse import load
 from ocfuse.cli.watch_rows import MOST_ROWS
@@ -33,6 +33,11 @@ N_CHANNELS, N_RUNS, N_SAMPLES = 8, 20, 400
 POOLS = ("default", "light")
 RATE, SAMPLE_MS = 5_000, 1.5
 ONE_BY_ONE = "import ocfuse.cli.watch_rows as rows; rows.MOST_ROWS = 1; "
+POST = f"POST by {CLIENTS} clients, default"
+PLAIN, SHARE = (
+    f"plain HTTP, {CLIENTS} clients: requests per CPU second",
+    f"{POST}: share of plain HTTP",
+)
 #: Figures of every repetition by what was measured.
 Found = dict[str, list[float]]
 
@@ -61,6 +66,8 @@ def run(quick: bool) -> Report:
         "its start; wall time, beside it, shares the machine with who sends. Delays are from "
         f"writing a line to its answer, {N_SLOW} lines, one every {1e3 * STEP:g} ms. A sample has "
         f"{N_CHANNELS} channels; `score_one` is the library alone, `watch` reads and prints, too. "
+        "Plain HTTP is a handler of the same server and parser (uvicorn, h11) that has no model, "
+        "no framework, and answers always the same: what each of the requests costs at least. "
         f"{len(next(iter(found.values())))} rounds, all in turn.",
         targets(found),
         [
@@ -78,7 +85,7 @@ def targets(found: Found) -> list[Target]:
     rates = [
         *(f"watch, {pool}: rows per CPU second" for pool in POOLS),
         "WebSocket, default: rows per CPU second",
-        f"POST by {CLIENTS} clients, default: rows per CPU second",
+        f"{POST}: rows per CPU second",
     ]
     result = []
     for what in rates:
@@ -91,7 +98,7 @@ def targets(found: Found) -> list[Target]:
 
 
 def digits_of(what: str) -> int:
-    return 2 if " ms" in what else 0
+    return 2 if " ms" in what or "share" in what else 0
 
 
 def write_tables(folder: Path, n: int) -> None:
@@ -134,7 +141,10 @@ def measured(folder: Path, n: int, quick: bool) -> dict[str, float]:
         delays = slow_delays(model, lines[: (20 if quick else N_SLOW) + 1])
         found[f"slow input, {pool}: longest delay, ms"] = 1e3 * max(delays)
         found[f"slow input, {pool}: median delay, ms"] = 1e3 * median(delays)
-    found |= service_rates(folder, n, 1.0 if quick else LOAD_SECONDS)
+    seconds = 1.0 if quick else LOAD_SECONDS
+    found |= service_rates(folder, n, seconds)
+    found[PLAIN] = plain_rate(folder, seconds)
+    found[SHARE] = found[f"{POST}: rows per CPU second"] / found[PLAIN]
     for pool in POOLS:
         model = folder / f"{pool}-8.ocf"
         found[f"score_one, {pool}: CPU ms per sample"] = sample_ms(model)
@@ -221,6 +231,16 @@ def service_rates(folder: Path, n: int, seconds: float) -> dict[str, float]:
             lambda: _all(finished(start_load(port, bodies, clients=CLIENTS, seconds=seconds))),
         )
     return found
+
+
+def plain_rate(folder: Path, seconds: float) -> float:
+    """Return the requests per CPU second of a server that does nothing with them."""
+    bodies = folder / "bodies.jsonl"
+    with server(*plain(folder / "default.ocf", "bare")) as (port, pid):
+        finished(start_load(port, bodies, clients=CLIENTS, seconds=1.0))
+        begin = cpu_seconds(pid)
+        sent = _all(finished(start_load(port, bodies, clients=CLIENTS, seconds=seconds)))
+        return sent / (cpu_seconds(pid) - begin)
 
 
 def _all(load: dict[str, float]) -> float:

@@ -14,8 +14,15 @@ import pytest
 from ocfuse import load
 from ocfuse.cli.app import run as main
 from ocfuse.cli.runtime import Terminated
-from ocfuse.cli.watch_events import EventSettings, Flags, RowEvents, StreamReporter, patience
-from ocfuse.streaming import StreamTable
+from ocfuse.cli.watch_events import (
+    EventSettings,
+    Flags,
+    RowEvents,
+    StreamReporter,
+    last_event,
+    patience,
+)
+from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.tables import open_source
 from tests.faults.cases import run_fed
 from tests.forks import process
@@ -298,7 +305,8 @@ def test_watch_tells_one_event(watch, rows):
 
 def test_every_row_has_a_line_with_its_state(watch, rows):
     code, text, _ = watch(b"\n".join(rows[: FAULT + 20]), "--all")
-    lines = [line for line in text.splitlines() if "  row " in line and line[:5] != "event"]
+    beside = ("event", "drift", "chann")
+    lines = [line for line in text.splitlines() if line[:5] not in beside and "  row " in line]
     states = [line.split("  ")[0] for line in lines]
     assert (code, len(lines)) == (0, FAULT + 19)
     assert states[: LONGEST - 1] == ["no score"] * (LONGEST - 1)
@@ -537,9 +545,10 @@ def test_silence_is_told_and_its_end(pump, rows, run_command, monkeypatch):
     code, text, _ = run_command(*arguments, "--timeout", "2.5")
     stall, resumed, summary = records(text)
     assert code == 1
-    assert (stall["kind"], stall["seconds"]) == ("stall", 3.0)
-    assert (resumed["kind"], resumed["seconds"]) == ("resumed", 5.0)
-    assert (summary["stalls"], summary["rows"]) == (1, 40)
+    assert (stall["kind"], stall["state"], stall["seconds"]) == ("silent", "begin", 3.0)
+    assert (resumed["kind"], resumed["state"], resumed["seconds"]) == ("silent", "end", 5.0)
+    assert stall["row"] == resumed["row"] == 38
+    assert (summary["silences"], summary["rows"]) == (1, 40)
     now[0] = 0.0
     assert run_command(*arguments, "--timeout", "5.5")[0] == 0
 
@@ -556,8 +565,7 @@ def test_patience_comes_from_the_dates_of_training(pump, tmp_path):
 
 
 def told_of(scores, runs=None, **settings):
-    settings = {"threshold": 0.0, "leave": 0.5, "min_rows": 2, "most_unscored": 3} | settings
-    events = RowEvents(**settings)
+    events = RowEvents(EventTracker(0.0, 0.5, 2, **settings), most_unscored=3)
     found = []
     for i, score in enumerate(scores):
         row = {"row": i, "columns": {}, "score": score, "p_value": 0.5, "is_anomaly": score < 0}
@@ -570,6 +578,13 @@ def test_hysteresis_and_least_duration():
     assert [r["kind"] for r in found] == ["alarm", "event"]
     assert (found[0]["row"], found[1]["start"]["row"], found[1]["last"]["row"]) == (4, 3, 6)
     assert found[1]["worst"]["row"] == 4
+    assert events.n_events == 1
+
+
+def test_alarms_within_the_hold_are_told_as_one_event():
+    found, events = told_of([-1, -2, 1, 1, -3, -1, 1, 1, 1, 1], hold=3)
+    assert [(r["kind"], r["event"]) for r in found] == [("alarm", 1), ("event", 1)]
+    assert (found[0]["row"], found[1]["last"]["row"], found[1]["worst"]["row"]) == (1, 5, 4)
     assert events.n_events == 1
 
 
@@ -601,3 +616,62 @@ def test_gaps_of_a_stream_are_no_matter_of_a_flag(pump, run_command):
     for command in ("score", "watch"):
         code, _, err = run_command(command, pump / "pump.ocf", pump / "new.csv", "--gaps", "alarm")
         assert (code, "rows that stand alone" in plain(err)) == (2, True)
+
+
+def with_faults(rows):
+    """Return rows in which flow is missing from row 60 on, and current stands still from 99."""
+    header, *cells = [row.split(b",") for row in rows]
+    for i, row in enumerate(cells):
+        row[1] = b"" if i >= 60 else row[1]
+        row[2] = cells[99][2] if i >= 99 else row[2]
+    return b"\n".join(map(b",".join, [header, *cells]))
+
+
+def test_sensors_that_fail_are_told_when_it_happens(watch, rows):
+    _code, text, err = watch(with_faults(rows))
+    told = [line for line in text.splitlines() if line.startswith("channel")]
+    assert told[0].startswith("channel flow missing since row 60  row 6")
+    assert told[1].startswith("channel current stands still since row 99: at ")
+    assert len(told) == 2
+    assert "2 sensor failures" in err
+    assert watch(with_faults(rows[:90]), "--fail-on-anomaly", "-q")[0] == 1
+
+
+def test_records_say_when_and_where_and_channels_before_members(watch, rows, tmp_path):
+    path = tmp_path / "events.jsonl"
+    _, text, _ = watch(b"\n".join(rows), "--json", "--events", path)
+    _, other, _ = watch(with_faults(rows), "--json", "--events", path)
+    told = records(text) + records(other)
+    assert {r["kind"] for r in told} >= {"alarm", "event", "missing", "stuck", "summary"}
+    for record in told:
+        assert {"row", "columns", "at", "model", "stream"} <= record.keys()
+        assert (record["model"], record["stream"]) == ("pump", "stdin")
+    alarm = told[0]
+    assert list(alarm).index("channels") < list(alarm).index("members")
+    assert alarm["channels"][0]["name"] == "current"
+    assert alarm["severity"] > 1
+    numbers = [r["event"] for r in records(path.read_text()) if r["kind"] == "alarm"]
+    assert numbers == list(range(1, len(numbers) + 1))  # over both starts
+    assert len(numbers) > 1
+
+
+def test_an_alarm_names_channels_first_and_members_last(watch, rows):
+    _, text, _ = watch(b"\n".join(rows))
+    alarm = text.splitlines()[0]
+    assert "  current " in alarm
+    assert alarm.index(" (usual ") < alarm.index("  score ") < alarm.index("  members ")
+    assert "  severity " in alarm
+
+
+def test_another_rate_than_in_training_is_told(watch, rows):
+    _, text, _ = watch(b"\n".join([rows[0], *rows[1::4]]))
+    assert "rows come every 4.0 s, in training every 1.0 s" in text
+
+
+def test_events_of_files_of_other_programs_count_from_one(tmp_path):
+    path = tmp_path / "events.jsonl"
+    assert last_event(path) == 0
+    path.write_bytes(b'[1]\nno json\n{"event": null}\n\xff\n{"event": "x"}\n{"kind": "a"}\n')
+    assert last_event(path) == 0
+    path.write_bytes(b'{"event": 7}\n{"event": 3}\n')
+    assert last_event(path) == 7

@@ -355,8 +355,11 @@ def test_whole_numbers_have_some_bits(bits):
         kernels.kernel.whole(TABLE, bits, 1)
 
 
-@pytest.mark.parametrize("values", ["different", "few", "equal", "falling"])
-@pytest.mark.parametrize(("n", "k"), [(5, 5), (7, 1), (300, 20), (2000, 20), (2000, 1999)])
+@pytest.mark.usefixtures("build")
+@pytest.mark.parametrize("values", ["different", "few", "equal", "falling", "far"])
+@pytest.mark.parametrize(
+    ("n", "k"), [(5, 5), (7, 1), (300, 20), (300, 300), (2000, 20), (2000, 1999)]
+)
 def test_the_smallest_are_the_first_of_a_stable_sort(values, n, k):
     rng = np.random.default_rng(0)
     D = {
@@ -364,10 +367,21 @@ def test_the_smallest_are_the_first_of_a_stable_sort(values, n, k):
         "few": rng.integers(0, 4, size=(20, n)).astype(float),
         "equal": np.zeros((3, n)),
         "falling": np.sort(rng.normal(size=(20, n)))[:, ::-1].copy(),
+        "far": np.where(rng.random((20, n)) < 0.9, np.inf, rng.normal(size=(20, n))),
     }[values]
     expected = D.argsort(axis=1, kind="stable")[:, :k]
     for threads in (1, 2):
         np.testing.assert_array_equal(kernels.kernel.smallest(D, k, threads), expected)
+
+
+@pytest.mark.parametrize("k", [1, 20, 1000])
+def test_what_is_no_number_is_as_far_as_can_be(k):
+    rng = np.random.default_rng(0)
+    D = rng.normal(size=(20, 2000))
+    D[rng.random(D.shape) < 0.3] = np.nan
+    D[0], D[1, 5:] = np.nan, np.nan
+    expected = np.where(np.isnan(D), np.inf, D).argsort(axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(kernels.kernel.smallest(D, k, 1), expected)
 
 
 @pytest.mark.parametrize(("D", "k"), [(TABLE, 0), (TABLE, 3), (np.zeros(4), 1)])

@@ -49,6 +49,21 @@ def test_searches_agree_with_the_definition(seed, n, m, k, levels, offset):
         np.testing.assert_array_equal(squares, expected[0])
 
 
+@pytest.mark.parametrize("levels", [2, 5, None])
+@pytest.mark.parametrize("k", [1, 20, 299, 300])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_a_bound_drops_no_neighbour(levels, k, offset):
+    # so many rows that few are looked at closely, unless most are asked for
+    rng = np.random.default_rng(k)
+    Z = rng.normal(size=(330, 4)) if levels is None else rng.integers(levels, size=(330, 4))
+    X, Y = Z[:30] + offset, Z[30:] + offset
+    D, norms = rounded_distances(X, Y)
+    for found, expected in zip(
+        nearest_by_matrix(D, X, norms, Y, k), by_definition(X, Y, k), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_a_wrong_order_of_the_fast_search_is_repaired():
     Y = np.array([[0.0], [1e-9], [2e-9], [1e8]]).repeat(5, axis=0)
     X = np.array([[0.0]])

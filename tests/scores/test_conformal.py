@@ -305,3 +305,28 @@ def test_other_scores_of_the_same_rows():
         np.testing.assert_array_equal(one.rates_, other.rates_)
         np.testing.assert_allclose(one.weights_, other.weights_)
         assert one.n_groups_ == other.n_groups_
+
+
+@LAW
+@given(scores_of_any_kind, st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=20))
+def test_severity_rises_as_scores_fall_and_is_that_of_p_values_within_the_data(normals, asked):
+    calibrator = ConformalCalibrator().fit(normals)
+    fresh = np.sort(np.array([*asked, *normals]))
+    found = calibrator.severity(fresh)
+    assert (np.diff(found) <= 0).all()
+    assert (found >= 0).all()
+    within = fresh >= min(normals)
+    np.testing.assert_allclose(found[within], -np.log10(calibrator.p_values(fresh[within])))
+    below = fresh[~within]
+    lowest = -np.log10(calibrator.p_values([min(normals) - 1.0]))
+    assert (calibrator.severity(below) >= lowest).all()
+    far = calibrator.severity(min(normals) - np.array([1.0, 10.0, 100.0, 1e300, 1e308]))
+    assert (np.diff(far[:4]) > 0).all()
+    assert np.isfinite(far).all()
+
+
+def test_a_row_without_a_score_has_no_severity():
+    assert np.isnan(ConformalCalibrator().fit([1.0, 2.0]).severity([np.nan, 1.5])).tolist() == [
+        True,
+        False,
+    ]

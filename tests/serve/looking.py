@@ -1,5 +1,6 @@
 """A service with the live page and nothing to score: tests publish what they like."""
 
+import math
 import threading
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from ocfuse.serve.app import _answer_errors
 from ocfuse.serve.dashboard import dashboard_router
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.middleware import Guard
+from ocfuse.serve.overview import Overview
 from ocfuse.serve.samples import Live, Sample
 from ocfuse.serve.settings import Settings
 
@@ -34,21 +36,30 @@ class Watched:
 
     def __init__(self, path=None, token=None):
         self.live, self.events = Live(), EventStore(path)
-        self.app = FastAPI()
+        self.overview = Overview(self.events)
+        self.app = FastAPI(docs_url=None, redoc_url=None)
         _answer_errors(self.app)
-        self.app.include_router(dashboard_router(self.live, self.events, token=token))
+        self.app.include_router(
+            dashboard_router(self.live, self.events, self.overview, token=token)
+        )
         self.door = Guard(self.app, Settings(models={"pump": Path("unused")}, token=token))
         self.n_seen = 0
 
     def publish(self, score=1.0, alarm=None, model="pump", stream="line-1", **more):
         """Publish a sample as the service does: first its event, then itself."""
         self.n_seen += 1
+        source = model, stream
+        if source not in dict(self.overview.statuses()):
+            self.overview.connect(source)
         more = {"time": 1.79e9 + 0.1 * self.n_seen, "p_value": 0.5} | more
         sample = Sample(
             model, stream, self.n_seen, more.pop("time"), score, 0.0,
             is_anomaly=score is not None and score < 0, alarm=alarm, **more,
         )  # fmt: skip
         event = self.events.take(sample)
+        if not math.isnan(sample.time):
+            reading = sample.readings[0] if sample.readings else None
+            self.overview.sample(source, sample.time, score, 0.0, channel=reading)
         self.live.publish(sample)
         return event
 

@@ -171,9 +171,13 @@ def test_acknowledge_and_comment(watched, client):
     ("path", "content", "status"),
     [
         ("999/comment", {"text": "a"}, 404),
-        ("999/acknowledge", {}, 404),
-        ("0/acknowledge", {}, 422),
-        (f"{10**30}/acknowledge", {}, 422),
+        ("999/acknowledge", {"who": "Ada"}, 404),
+        ("0/acknowledge", {"who": "Ada"}, 422),
+        (f"{10**30}/acknowledge", {"who": "Ada"}, 422),
+        ("1/acknowledge", {}, 422),
+        ("1/acknowledge", {"who": ""}, 422),
+        ("1/acknowledge", {"who": " \n"}, 422),
+        ("acknowledge", {"who": "", "model": "pump", "stream": "line-1", "up_to": 9}, 422),
         ("1/comment", {}, 422),
         ("1/comment", {"text": ""}, 422),
         ("1/comment", {"text": "  \n "}, 422),
@@ -190,6 +194,24 @@ def test_what_cannot_be_said(watched, client, path, content, status):
     assert answer.status_code == status
     assert set(answer.json()["error"]) == {"code", "message"}
     assert watched.events.get(1).notes == ()
+
+
+def test_all_events_of_a_stream_up_to_the_last_one_seen_are_acknowledged_at_once(watched, client):
+    first, second = watched.event(), watched.event()
+    other, later = watched.event(stream="line-2"), watched.event()
+    assert watched.overview.streams()[0]["state"] == "unacknowledged"
+    said = {"who": "Ada", "model": "pump", "stream": "line-1", "up_to": second}
+    answer = client.post("/v1/events/acknowledge", json=said)
+    assert answer.json() == {"acknowledged": 2}
+    known = {event.id: event.acknowledgement for event in watched.events.list()}
+    assert known[first].who == known[second].who == "Ada"
+    assert known[other] is known[later] is None
+    client.post("/v1/events/acknowledge", json=said | {"up_to": later})
+    listed = client.get("/v1/streams").json()["streams"]
+    assert [(one["stream"], one["state"]) for one in listed] == [
+        ("line-1", "normal"),
+        ("line-2", "unacknowledged"),
+    ]
 
 
 def test_half_a_character_is_refused_or_told(watched, client):
@@ -239,12 +261,12 @@ def test_thumbnails(watched, client):
 def test_the_documentation_names_every_answer(client):
     paths = client.get("/openapi.json").json()["paths"]
     assert set(paths) == {
-        "/v1/events", "/v1/events.csv", "/v1/events/{number}/thumbnail",
-        "/v1/events/{number}/acknowledge", "/v1/events/{number}/comment",
+        "/v1/streams", "/v1/events", "/v1/events.csv", "/v1/events/{number}/thumbnail",
+        "/v1/events/acknowledge", "/v1/events/{number}/acknowledge", "/v1/events/{number}/comment",
     }  # fmt: skip
     for methods in paths.values():
         for described in methods.values():
-            assert {"200", "401", "422"} <= set(described["responses"])
+            assert {"200", "401"} <= set(described["responses"])
             assert described["summary"]
             assert described["description"]
 
@@ -333,12 +355,14 @@ def test_samples_of_the_chosen_stream(watched, look_on):
         watched.publish(float(i), contributions={"knn": 0.1}, time=100.0 + i, alarm="end")
     with look_on() as socket:
         hello(socket, source=["pump", "line-1"])
-        assert receive(socket, "sources")["sources"] == [["pump", "line-1"]]
+        assert receive(socket, "streams")["sources"] == [["pump", "line-1"]]
         before = receive(socket, "history")
         assert [sample["score"] for sample in before["samples"]] == [0.0, 1.0, 2.0]
         assert before["samples"][0]["contributions"] == {"knn": 0.1}
         watched.publish(None, stream="line-2")
-        assert receive(socket, "sources")["sources"] == [["pump", "line-1"], ["pump", "line-2"]]
+        while (told := receive(socket, "streams"))["sources"] == [["pump", "line-1"]]:
+            pass
+        assert told["sources"] == [["pump", "line-1"], ["pump", "line-2"]]
         watched.publish(5.0, time=float("nan"))
         watched.publish(float("-inf"), drift=float("inf"))
         watched.publish(7.0)
@@ -375,7 +399,7 @@ def test_viewers_are_counted_and_forgotten(look_on, watched, monkeypatch):
     monkeypatch.setattr(Viewers, "most_viewers", 1)
     with look_on() as socket:
         hello(socket)
-        receive(socket, "sources")
+        receive(socket, "streams")
         assert watched.live.has_viewers
         with look_on() as second:
             hello(second)
@@ -399,7 +423,7 @@ def test_strangers_keep_no_page_out(look_on, monkeypatch):
 def test_trouble_is_told(client, look_on, watched, monkeypatch):
     with look_on() as socket:
         hello(socket)
-        receive(socket, "sources")
+        receive(socket, "streams")
         monkeypatch.setattr(watched.events, "_failure", "disk is full")
         watched.publish()
         assert "disk is full" in receive(socket, "trouble")["message"]

@@ -313,7 +313,9 @@ def test_numbers_are_those_of_the_samples(watched, visit):
     page = visit()
     page.locator("#now-score:has-text('0.25')").wait_for()
     page.locator("#drift:has-text('0.75')").wait_for()
-    shown = [page.locator(f"#{name}").inner_text() for name in ("now-offset", "now-p", "local-p")]
+    shown = [
+        page.locator(f"#{name}").inner_text() for name in ("now-threshold", "now-p", "local-p")
+    ]
     assert shown == ["0", "0.125", "1.5"]
     rows = page.locator("#members tbody tr:visible")
     assert rows.count() == 8

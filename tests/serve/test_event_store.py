@@ -3,6 +3,7 @@
 import csv
 import io
 import logging
+import math
 import os
 import signal
 import sqlite3
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -34,8 +36,8 @@ def store(tmp_path):
     store.close()
 
 
-def sample(model, stream, time, score, offset=0.0, **more):
-    return Sample(model, stream, 0, time, score, offset, **more)
+def sample(model, stream, time, score, threshold=0.0, **more):
+    return Sample(model, stream, 0, time, score, threshold, **more)
 
 
 def fill(store, n, model="pump", **more):
@@ -52,7 +54,7 @@ def ids_of(events):
 
 def test_an_event_from_begin_to_end(store, monkeypatch):
     first = sample(
-        "pump", "line", 10.0, -1.0, offset=0.1, p_value=0.01, local_p=2.0,
+        "pump", "line", 10.0, -1.0, threshold=0.1, p_value=0.01, local_p=2.0,
         contributions={"knn": 0.5, "gmm": -1.5}, thumbnail=PNG,
     )  # fmt: skip
     event = store.begin(first)
@@ -146,7 +148,7 @@ def test_the_first_acknowledgement_counts(store):
     first = store.acknowledge(event, "Ada")
     assert store.acknowledge(event, "Bo") == first
     assert first.acknowledgement.who == "Ada"
-    assert store.acknowledge(999) is None
+    assert store.acknowledge(999, "Ada") is None
     assert store.comment(999, "nobody hears it") is None
 
 
@@ -194,7 +196,7 @@ def test_thumbnails_are_small_pictures(store, caplog):
 
 def test_lists_are_read_in_pages_and_chosen(store):
     ids = fill(store, 7) + fill(store, 4, model="fan")
-    store.acknowledge(ids[8])
+    store.acknowledge(ids[8], "Ada")
     assert ids_of(store.list()) == ids[::-1]
     assert ids_of(store.list(before=ids[3], limit=2)) == [ids[2], ids[1]]
     assert ids_of(store.list(after=ids[3], limit=2)) == [ids[4], ids[5]]
@@ -240,7 +242,7 @@ def test_listeners_hear_of_changes(store):
 
 
 def test_csv_is_the_store(store):
-    ids = fill(store, 3, contributions={"knn": -1.5}, offset=0.5, p_value=0.01)
+    ids = fill(store, 3, contributions={"knn": -1.5}, threshold=0.5, p_value=0.01)
     store.acknowledge(ids[0], "Ada")
     store.comment(ids[0], '=HYPERLINK("http://x"),\n"quoted"', "+Bo")
     fill(store, 1, model="@SUM(A1)")
@@ -280,7 +282,7 @@ def test_old_events_go(tmp_path, monkeypatch):
     store = EventStore(tmp_path / "events.db", Retention(events=5, picture_bytes=2 * len(PNG)))
     left_open = store.begin(sample("pump", "line", 0.0, -1.0))
     ids = fill(store, 20, thumbnail=PNG)
-    store.acknowledge(ids[-1])
+    store.acknowledge(ids[-1], "Ada")
     kept = ids_of(store.list())
     assert kept == [*ids[:-7:-1][:5], left_open]
     pictured = [event.id for event in store.list() if event.media]
@@ -669,6 +671,83 @@ def test_a_new_file_that_cannot_be_made_at_once_is_made_later(tmp_path, monkeypa
     assert store.state == "replaced"
     assert [one.id for one in store.list()] == [event, *reversed(begun)]
     assert len(list(tmp_path.glob("events.db.damaged-*Z"))) == 1
+    store.close()
+
+
+#: Tables of the first version of the file, with two events.
+FIRST_VERSION = """
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY, change INTEGER NOT NULL, model TEXT NOT NULL, stream TEXT NOT NULL,
+    seen REAL NOT NULL, begin REAL NOT NULL, "end" REAL NOT NULL, state TEXT NOT NULL, lowest REAL,
+    "offset" REAL, p_value REAL, local_p REAL, members TEXT NOT NULL, n_samples INTEGER NOT NULL,
+    media TEXT
+);
+CREATE INDEX events_by_change ON events (change);
+CREATE INDEX events_open ON events (id) WHERE state = 'open';
+CREATE TABLE notes (
+    event INTEGER NOT NULL REFERENCES events (id) ON DELETE CASCADE, number INTEGER NOT NULL,
+    kind TEXT NOT NULL, who TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (event, number)
+);
+CREATE TABLE pictures (
+    event INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE, data BLOB NOT NULL
+);
+CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+INSERT INTO events VALUES (1, 1, 'pump', 'line', 5.0, 1.0, 2.0, 'ended', -3.0, -0.5, 0.01, NULL,
+    '{"knn": -1.5}', 4, NULL), (2, 2, 'pump', 'line', 6.0, 3.0, 4.0, 'open', -2.0, -0.5, 0.02,
+    NULL, '{}', 1, NULL);
+INSERT INTO notes VALUES (1, 0, 'acknowledge', '', 7.0, '');
+INSERT INTO counters VALUES ('store', 7), ('id', 2), ('change', 2);
+PRAGMA application_id = 1868785253; PRAGMA user_version = 1;
+"""
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_file_of_the_first_version_is_read_and_written_on(tmp_path, is_damaged):
+    path = tmp_path / "events.db"
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript(FIRST_VERSION)
+        (page,) = old.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'events_open'"
+        ).fetchone()
+    if is_damaged:
+        with path.open("r+b") as file:
+            file.seek(4096 * (page - 1))
+            file.write(b"\xff" * 4096)
+    for _ in range(2):
+        store = EventStore(path)
+        second, first = store.list(limit=2)
+        assert (first.id, first.threshold, first.kind, first.channels) == (1, -0.5, "anomaly", [])
+        assert (first.acknowledgement.who, first.news.matters) == ("", False)
+        assert (second.state, second.news.state) == ("interrupted", "interrupted")
+        store.close()
+    assert len(list(tmp_path.glob("*.damaged-*"))) == is_damaged
+    store = EventStore(path)
+    assert store.begin(sample("pump", "line", 9.0, -1.0)) == 3
+    store.close()
+
+
+def test_an_acknowledgement_has_a_name(store):
+    (event,) = fill(store, 1)
+    for who in ("", "  ", "\x1b\n"):
+        with pytest.raises(InvalidInputError, match="needs the name"):
+            store.acknowledge(event, who)
+    assert store.acknowledge(event, " Ada ").acknowledgement.who == "Ada"
+
+
+def test_a_silence_outlasts_the_service_and_a_failing_sensor_does_not(tmp_path):
+    store = EventStore(tmp_path / "events.db")
+    reading = {"name": "flow", "words": "flow 1 (usual 2 +- 0.1)", "value": math.inf, "share": 1}
+    silent = store.raise_event("silent", ("pump", "line"), 5.0, "no samples")
+    missing = store.raise_event("missing", ("pump", "line"), 6.0, "flow missing", [reading])
+    store.close()
+    store = EventStore(tmp_path / "events.db")
+    assert [store.get(event).state for event in (silent, missing)] == ["open", "interrupted"]
+    assert store.get(missing).channels == [reading | {"value": None}]
+    assert store.get(missing).as_row()[COLUMNS.index("channels")] == "flow missing"
+    store.end(silent, 9.0)
+    assert (store.get(silent).state, store.get(silent).end) == ("ended", 9.0)
+    assert ids_of(store.list(choice=Choice(kind="missing"))) == [missing]
     store.close()
 
 

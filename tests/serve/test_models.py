@@ -66,7 +66,7 @@ def test_a_changed_file_is_loaded(changing, other_file):
     assert asyncio.run(service.registry.reload()) == ["plant"]
     assert version(service) != first
     told = ask(service, "/v1/score", {"rows": rows()}).json()
-    assert told["offset"] == load(other_file).detector_.offset_
+    assert told["threshold"] == load(other_file).detector_.offset_
     assert asyncio.run(service.registry.reload()) == []
 
 
@@ -114,7 +114,7 @@ def test_no_request_is_dropped_while_models_change(changing, model_files, other_
                 answer = await client.post("/v1/score", json={"rows": rows(1)})
                 assert answer.status_code == 200, answer.text
                 told = answer.json()
-                seen.add((told["version"], told["offset"]))
+                seen.add((told["version"], told["threshold"]))
                 counts[number] += 1
 
         async def answered():

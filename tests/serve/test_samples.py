@@ -12,7 +12,7 @@ SOURCE = ("pump", "line")
 
 
 def sample(seq, score=1.0, **changes):
-    plain = Sample(*SOURCE, seq=seq, time=float(seq), score=score, offset=0.0)
+    plain = Sample(*SOURCE, seq=seq, time=float(seq), score=score, threshold=0.0)
     return replace(plain, **changes)
 
 

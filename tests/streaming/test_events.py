@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.streaming import Cusum, EventTracker, cusum, events, run_score, time_to_detection
+from ocfuse.streaming import Cusum, Event, EventTracker, cusum, events, run_score, time_to_detection
 
 NAN = math.nan
 SCORES = st.lists(st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0, NAN]), max_size=40)
@@ -82,8 +82,46 @@ def test_laws(scores, min_duration, leave):
         assert covered[np.array(scores) < 0].all()
 
 
+def test_alarms_within_the_hold_are_one_event():
+    scores = [-1, 1, 1, -3, 1, 1, 1, -2]
+    assert spans(events(scores, enter=0, hold=2)) == [(0, 4), (7, 8)]
+    (event,) = events(scores, enter=0, hold=3)
+    assert (event.start, event.stop, event.raised, event.lowest) == (0, 8, 0, -3.0)
+
+
+def test_an_event_is_held_until_the_hold_has_passed():
+    tracker = EventTracker(0.0, hold=2)
+    states = []
+    for score in (1.0, -1.0, 1.0, 1.0, 1.0):
+        ended = tracker.update(score)
+        states.append((tracker.is_on, tracker.is_held, ended is not None))
+    on, held, over = (True, False, False), (True, True, False), (False, False, True)
+    assert states == [(False, False, False), on, held, held, over]
+
+
+@given(
+    scores=SCORES,
+    min_duration=st.integers(1, 3),
+    leave=st.sampled_from([0.0, 1.0]),
+    max_unscored=st.integers(0, 3),
+    hold=st.integers(0, 9),
+)
+def test_the_hold_joins_alarms_and_changes_nothing_else(
+    scores, min_duration, leave, max_unscored, hold
+):
+    joined = []
+    for alarm in events(scores, 0.0, leave, min_duration, max_unscored):
+        if joined and alarm.raised - joined[-1].stop <= hold:
+            before = joined.pop()
+            lowest = min(before.lowest, alarm.lowest)
+            alarm = Event(before.start, alarm.stop, before.raised, lowest)
+        joined.append(alarm)
+    assert events(scores, 0.0, leave, min_duration, max_unscored, hold) == joined
+
+
 @pytest.mark.parametrize(
-    "given", [{"leave": -1}, {"leave": NAN}, {"min_duration": 0}, {"max_unscored": -1}]
+    "given",
+    [{"leave": -1}, {"leave": NAN}, {"min_duration": 0}, {"max_unscored": -1}, {"hold": -1}],
 )
 def test_unusable_rules_are_refused(given):
     with pytest.raises(InvalidInputError):

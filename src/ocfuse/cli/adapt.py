@@ -6,6 +6,7 @@ import typer
 
 from ocfuse.cli.early import import_early
 from ocfuse.cli.options import (
+    Columns,
     Config,
     Data,
     Decimal,
@@ -18,6 +19,7 @@ from ocfuse.cli.options import (
     Threads,
     check_model,
     refuse_overwriting,
+    split_names,
 )
 from ocfuse.cli.output import collected, print_fields, print_json, print_line, print_table, warn_of
 
@@ -32,6 +34,7 @@ def adapt_command(
     force: Force = False,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -51,7 +54,11 @@ def adapt_command(
     detector = load_model(model)
     before = facts(detector)
     with collected() as notes:
-        detector.adapt(tables.open_source(data, delimiter, decimal=decimal).read())
+        detector.adapt(
+            tables.open_source(
+                data, delimiter, decimal=decimal, columns=split_names(columns)
+            ).read()
+        )
     detector.save(out)
     after = facts(detector)
     weights = {one["member"]: one["weight"] for one in before["trust"]}

@@ -7,6 +7,7 @@ import typer
 
 from ocfuse.cli.options import (
     Anomaly,
+    Columns,
     Config,
     Data,
     Decimal,
@@ -24,6 +25,7 @@ from ocfuse.cli.options import (
     check_rate,
     check_scores,
     refuse_overwriting,
+    split_names,
 )
 from ocfuse.cli.output import at_work, print_json, print_line, print_table, warn_of
 
@@ -45,6 +47,7 @@ def compare_command(
     group: Group = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     splits: Annotated[int, typer.Option(min=1, help="Repetitions.")] = 10,
     false_alarms: Annotated[
         float,
@@ -77,7 +80,9 @@ def compare_command(
 
     pool = fit.to_members(members)
     with at_work(quiet) as notes:
-        frame = tables.open_source(data, delimiter, decimal=decimal).read()
+        frame = tables.open_source(
+            data, delimiter, decimal=decimal, columns=split_names(columns)
+        ).read()
         schema = tables.Schema.infer(
             *(frame, label, ignore or (), id, time),
             normal=normal or None,

@@ -1,4 +1,4 @@
-"""`ocfuse explain`: why rows have their scores."""
+"""`ocfuse explain`: why rows or pictures have their scores."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ocfuse.cli.options import (
+    Columns,
     Config,
-    Data,
     Decimal,
     Delimiter,
     FalseAlarms,
     Gaps,
     Json,
     Model,
+    Overlays,
     Quiet,
     Threads,
     Threshold,
+    check_flags,
+    split_names,
 )
 from ocfuse.cli.output import collected, oddities, print_json, print_line, warn_of
 from ocfuse.exceptions import InvalidInputError
@@ -37,33 +40,55 @@ Explained: TypeAlias = "tuple[list[dict[str, Any]], Explanation]"
 @app.command("explain")
 def explain_command(
     model: Model,
-    data: Data,
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="CSV, TSV, Parquet, Feather, NPY, NPZ file, a folder of them, or - for CSV on "
+            "stdin; or pictures, or a folder of them.",
+            show_default=False,
+        ),
+    ],
     row: Annotated[
         list[int] | None,
         typer.Option(min=0, help="Number of a row, as `ocfuse score` tells it; may be repeated."),
     ] = None,
     worst: Annotated[int | None, typer.Option(min=1, help="How many of the lowest scores.")] = None,
+    overlays: Overlays = None,
     gaps: Gaps = None,
     threshold: Threshold = None,
     false_alarms: FalseAlarms = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Say what lies behind the scores of some rows."""
-    if bool(row) == (worst is not None):
-        raise typer.BadParameter("give either --row or --worst")
+    """Say what lies behind the scores of some rows, or of pictures."""
     import pandas as pd  # noqa: PLC0415
 
     from ocfuse import tables  # noqa: PLC0415
     from ocfuse.cli import model_card  # noqa: PLC0415
     from ocfuse.tables.detector import RUNS  # noqa: PLC0415
 
-    detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    opened = partial(tables.open_source, data, delimiter, decimal=decimal)
+    detector = model_card.load_either(model, data[0], threshold, false_alarms, gaps)
+    of_tables = {"--row": row, "--gaps": gaps, "--delimiter": delimiter, "--decimal": decimal}
+    of_tables["--columns"] = columns
+    is_table = isinstance(detector, tables.TableDetector)
+    check_flags("a model of pictures", not is_table, {"--overlays": overlays}, of_tables)
+    if not isinstance(detector, tables.TableDetector):
+        from ocfuse.cli import pictures  # noqa: PLC0415
+
+        pictures.explain_pictures(detector, data, worst, overlays, threads=threads, json=json)
+        return
+    if bool(row) == (worst is not None):
+        raise typer.BadParameter("give either --row or --worst")
+    if len(data) > 1:
+        raise typer.BadParameter(f"rows are of one table. Got {', '.join(data)}")
+    opened = partial(
+        tables.open_source, data[0], delimiter, decimal=decimal, columns=split_names(columns)
+    )
     find = _of_stream if detector.kind == RUNS else _of_table
     names, explanation = find(detector, opened, row or [], worst or 1)
     channels = _channels(detector, explanation)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 import typer
 
-from ocfuse.cli.kinds import Heading, KindCommand, Panels
+from ocfuse.cli.kinds import Heading, Kind, KindCommand, Panels, is_of
 from ocfuse.cli.options import (
     Anomaly,
     Category,
+    Columns,
     Config,
     Decimal,
     Delimiter,
@@ -35,6 +36,7 @@ from ocfuse.cli.options import (
     Scale,
     Scheduler,
     Seed,
+    Single,
     Threads,
     Time,
     Topic,
@@ -45,6 +47,7 @@ from ocfuse.cli.options import (
     check_rate,
     help_or_value,
     refuse_overwriting,
+    split_names,
 )
 from ocfuse.cli.output import at_work, in_words, print_json, print_line, warn_of
 from ocfuse.exceptions import InvalidInputError
@@ -67,14 +70,14 @@ class FitCommand(KindCommand):
     panels: ClassVar[Panels] = {
         Heading.TABLES: (
             *("label", "normal", "anomaly", "ignore", "id", "time", "group"),
-            *("delimiter", "decimal", "members", "fusion", "report"),
+            *("delimiter", "decimal", "columns", "members", "fusion", "report"),
         ),
         Heading.ROWS: (
             *("category", "scale", "gaps", "tune"),
             *("method", "tuning", "solver", "scope", "norm"),
         ),
         Heading.STREAMS: ("stream", "windows", "context", "course", "drift"),
-        Heading.PICTURES: ("video", "topic", "progress", "size"),
+        Heading.PICTURES: ("video", "single", "topic", "progress", "size"),
     }
 
 
@@ -84,8 +87,9 @@ def fit_command(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="CSV, TSV, Parquet, Feather, NPY, NPZ file, a folder of them, or - for CSV on "
-            "stdin; with --stream, a folder holds one run per file.",
+            help="CSV, TSV, JSON lines, Parquet, Feather, NPY, NPZ file, a folder of them, or - "
+            "for CSV or JSON lines on stdin; with --stream, a folder holds one run per file. A "
+            "folder of pictures, or of recordings, is the same as --video.",
             show_default=False,
         ),
     ] = None,
@@ -112,6 +116,7 @@ def fit_command(
     ] = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     members: Members = "default",
     fusion: Annotated[
         str | None,
@@ -178,12 +183,14 @@ def fit_command(
     video: Annotated[
         list[str] | None,
         typer.Option(
-            help="Recordings of normal runs: a folder with one video, bag, array or folder of "
-            "pictures per run, or with trial_<id>/rgb folders; or one run; may be repeated.",
+            help="A folder of pictures of good parts; or recordings of normal runs: a folder with "
+            "one video, bag, array or folder of pictures per run, or with trial_<id>/rgb folders; "
+            "or one run; may be repeated.",
             callback=help_or_value,
             is_eager=True,
         ),
     ] = None,
+    single: Single = None,
     topic: Topic = None,
     progress: Annotated[
         bool,
@@ -217,6 +224,8 @@ def fit_command(
     The rows of a table stand alone. With --stream they are samples of sensors, with --video
     pictures or recordings are learned from instead.
     """
+    if data is not None and is_of(ctx, Kind.PICTURES):
+        video = [data]
     if video:
         from ocfuse.cli import fit_video  # noqa: PLC0415
 
@@ -227,6 +236,7 @@ def fit_command(
             seed=seed,
             threads=threads,
             progress=progress,
+            single=single,
             force=force,
             json=json,
             quiet=quiet,
@@ -239,7 +249,7 @@ def fit_command(
     is_spread = check_engine(
         engine,
         {"--scheduler": scheduler, "--workers": workers, "--rows": rows},
-        {"--report": report, "--delimiter": delimiter, "--decimal": decimal},
+        {"--report": report, "--delimiter": delimiter, "--decimal": decimal, "--columns": columns},
     )
     from ocfuse import tables  # noqa: PLC0415
     from ocfuse.encoder import FeatureEncoder  # noqa: PLC0415
@@ -260,7 +270,7 @@ def fit_command(
         is_default = scale == "standard" and gaps is None
         encoder = None if is_default else FeatureEncoder(scale, gaps or "judge")
         detector = make_detector(members, fusion, tune, false_alarms, seed, threads, encoder)
-    columns: dict[str, Any] = {
+    roles: dict[str, Any] = {
         "label": label,
         "normal": normal or None,
         "anomaly": anomaly or None,
@@ -273,14 +283,16 @@ def fit_command(
         from ocfuse.streaming import StreamTable  # noqa: PLC0415
 
         parts = make_stream(detector, windows, drift, course and context is not None)
-        model: TableDetector = StreamTable(parts, **columns, context=context)
+        model: TableDetector = StreamTable(parts, **roles, context=context)
     else:
-        model = tables.TableDetector(detector, **columns, categories=tuple(category or ()))
+        model = tables.TableDetector(detector, **roles, categories=tuple(category or ()))
     if is_spread:
         cluster = {"scheduler": scheduler, "workers": workers}
         done = learn_from_folder(model, data, out, cluster, rows=rows, seed=seed, quiet=quiet)
     else:
-        opened = partial(tables.open_source, data, delimiter, decimal=decimal)
+        opened = partial(
+            tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+        )
         done = learn(model, opened, out, report, quiet)
     print_model(model, done, json, quiet)
 

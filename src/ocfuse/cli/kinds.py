@@ -6,10 +6,20 @@ of another kind is refused, and so is its key in the file of settings.
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import typer
 from typer.core import TyperCommand
+
+from ocfuse.system.files import PICTURE_ENDINGS
+
+#: Endings of videos.
+VIDEO_ENDINGS = (
+    *(".mp4", ".mkv", ".avi", ".mov", ".webm", ".m4v", ".mpg", ".mpeg", ".ts", ".mjpeg", ".wmv"),
+)
+#: Endings of recordings that are nothing else.
+RECORDED = (*VIDEO_ENDINGS, ".bag", ".mcap")
 
 
 class Kind(Enum):
@@ -34,6 +44,7 @@ class Heading:
     STREAM_MODELS = "Streams (models of ocfuse fit --stream)"
     EVENTS = "Streams and pictures"
     PICTURES = "Pictures (--video)"
+    PICTURE_MODELS = "Pictures (models that learned from pictures)"
     ALL = "For every command"
 
 
@@ -53,8 +64,33 @@ Panels: TypeAlias = Mapping[str, Sequence[str]]
 CHOSEN = "ocfuse.kinds"
 
 
+def holds_pictures(where: object) -> bool:
+    """Return whether a name is that of pictures or recordings, or of a folder of nothing else.
+
+    A folder in which there is a table, too, is one of tables.
+    """
+    path = Path(str(where))
+    pictures = (*PICTURE_ENDINGS, *RECORDED)
+    if not path.is_dir():
+        return path.suffix.lower() in pictures
+    tables = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".feather", ".npy", ".npz")
+    inside = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+    endings = {entry.suffix.lower() for entry in inside}
+    if endings.intersection(tables):
+        return False
+    folders = [entry for entry in inside if entry.is_dir()]
+    return bool(endings.intersection(pictures)) or any(map(_has_pictures, folders))
+
+
+def _has_pictures(folder: Path) -> bool:
+    return any(entry.suffix.lower() in PICTURE_ENDINGS for entry in folder.iterdir())
+
+
 class KindCommand(TyperCommand):
-    """A command for several kinds of data; ``--stream`` and ``--video`` choose."""
+    """A command for several kinds of data.
+
+    ``--stream`` and ``--video`` choose; pictures and recordings are known without, too.
+    """
 
     #: Parameters below each heading of the help; others have their own, or none.
     panels: ClassVar[Panels] = {}
@@ -72,9 +108,13 @@ class KindCommand(TyperCommand):
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         flags = [name for name in FLAGS.values() if name in given]
         known = {param.name for param in self.params}
+        named = given.get("data")
+        is_found = not flags and isinstance(named, str) and holds_pictures(named)
         ctx.meta[CHOSEN] = (
             tuple(kind for kind, name in FLAGS.items() if name in flags)
             if flags
+            else (Kind.PICTURES,)
+            if is_found
             else tuple(kind for kind in KINDS[Heading.TABLES] if FLAGS.get(kind) not in known)
         )
         rest = super().parse_args(ctx, args)
@@ -86,9 +126,12 @@ class KindCommand(TyperCommand):
             )
         for param in self.params:
             if param.param_type_name == "option" and param.name in given and not is_for(ctx, param):
-                ctx.fail(f"{longest_flag(param)} is for {self._advice(param, flags)}.")
+                advice = self._advice(param, flags)
+                if is_found:
+                    advice = f"{self._words(param)}, and {named} holds pictures: leave it out"
+                ctx.fail(f"{longest_flag(param)} is for {advice}.")
         data = ctx.params.get("data")
-        if data is not None and is_of(ctx, Kind.PICTURES):
+        if data is not None and flags and is_of(ctx, Kind.PICTURES):
             ctx.fail(f"Got unexpected extra argument(s) ({data}). Recordings are named by --video.")
         return rest
 
@@ -97,12 +140,15 @@ class KindCommand(TyperCommand):
         kinds = KINDS[param.rich_help_panel]
         known = {param.name for param in self.params}
         missing = [f"--{FLAGS[kind]}" for kind in kinds if FLAGS.get(kind) in known]
-        words = " and ".join(kind.value for kind in kinds)
+        words = self._words(param)
         if flags and (Kind.ROWS in kinds or not missing):
             return f"{words}: leave --{flags[0]} out"
         if flags:
             return f"{words}: give {missing[0]} instead of --{flags[0]}"
         return f"{words}: add {missing[0]}"
+
+    def _words(self, param: Any) -> str:
+        return " and ".join(kind.value for kind in KINDS[param.rich_help_panel])
 
 
 def is_of(ctx: typer.Context, kind: Kind) -> bool:

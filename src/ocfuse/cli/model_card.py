@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ocfuse.cli.kinds import holds_pictures
 from ocfuse.cli.output import oddities, print_fields, print_line, print_table
+from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.report import in_words, trusted_members
 from ocfuse.exceptions import ModelFileError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.persistence import load
 from ocfuse.report.page import find_browser
 from ocfuse.report.words import count
-from ocfuse.streaming.course import DRIFTING
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import RUNS
 
@@ -40,6 +41,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "fusion": type(detector.fusion_).__name__,
         "trust": trusted_members(detector),
         "adapted": _adapted(detector.fusion_),
+        "pruned": _pruned(detector),
         "threshold": detector.offset_,
         "false_alarms": detector.false_alarm_rate,
         "false_alarms_reachable": detector.threshold_rate_,
@@ -57,6 +59,12 @@ def _adapted(fusion: BaseFusion) -> dict[str, Any] | None:
     """Return the unlabelled rows that trust was adapted to, if it was."""
     rows = getattr(fusion, "n_adapted_", 0)
     return {"rows": rows, "sureness": float(fusion.sureness_)} if rows else None
+
+
+def _pruned(detector: FusedDetector) -> dict[str, Any] | None:
+    """Return the members that are no longer computed, if there are any."""
+    members = list(detector.pool_.constants_)
+    return {"members": members, "largest_change": detector.pruned_change_} if members else None
 
 
 def print_columns(model: TableDetector, most: int = 40) -> None:
@@ -81,6 +89,7 @@ def print_summary(model: TableDetector) -> None:
             *of_stream,
             ("columns", f"{n_features} learned from, {len(known['columns']) - n_features} not"),
             ("members", f"{len(known['members'])}: {', '.join(known['members'])}"),
+            ("pruned", _in_pruned_words(known["pruned"])),
             ("fusion", known["fusion"]),
             ("adapted", adaptation(known["adapted"])),
             *(("trusted most", line) for line in in_words(known["trust"])),
@@ -88,6 +97,14 @@ def print_summary(model: TableDetector) -> None:
             ("false alarms", _rates(known)),
         ]
     )
+
+
+def _in_pruned_words(pruned: dict[str, Any] | None) -> str:
+    """Return which members are no longer computed; empty if all are."""
+    if pruned is None:
+        return ""
+    names = ", ".join(pruned["members"])
+    return f"{names}: scores of training rows changed by {pruned['largest_change']:.2g} at most"
 
 
 def adaptation(adapted: dict[str, Any] | None) -> str:
@@ -114,7 +131,10 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
         ("windows", f"{windows} rows; the first {first} of a run have no score"),
         ("context", stream["context"]),
         ("odd rows", ", ".join(oddities(stream["counts"]))),
-        ("drift ratios", f"{', '.join(channels)}; above {DRIFTING:g} a channel drifts"),
+        (
+            "drift ratios",
+            f"{', '.join(channels)}; above {stream['drift_limit']:g} a channel drifts",
+        ),
     ]
 
 
@@ -154,12 +174,14 @@ def load_model(
     false_alarms: float | None = None,
     gaps: str | None = None,
 ) -> TableDetector:
-    """Return the model that `ocfuse fit` wrote, with what flags ask for."""
-    if threshold is not None and false_alarms is not None:
-        raise typer.BadParameter("give either --threshold or --false-alarms")
-    model = as_table(load(path), path)
-    if threshold is not None or false_alarms is not None:
-        model.set_threshold(false_alarms, offset=threshold)
+    """Return the model of a table that `ocfuse fit` wrote, with what flags ask for."""
+    return _with_flags(as_table(load(path), path), threshold, false_alarms, gaps)
+
+
+def _with_flags(
+    model: TableDetector, threshold: float | None, false_alarms: float | None, gaps: str | None
+) -> TableDetector:
+    _set_threshold(model, threshold, false_alarms)
     if gaps is not None:
         if model.kind == RUNS:
             raise typer.BadParameter(
@@ -170,13 +192,48 @@ def load_model(
     return model
 
 
+def load_either(
+    path: Path,
+    data: str,
+    threshold: float | None,
+    false_alarms: float | None,
+    gaps: str | None,
+) -> "TableDetector | PictureDetector":
+    """Return a model of a table or of pictures, and see that the data are such."""
+    loaded = load(path)
+    if isinstance(loaded, TableDetector):
+        if holds_pictures(data):
+            raise ModelFileError(
+                f"{path.name} judges rows of a table, and {data} holds pictures. Expected a model "
+                f"that learned from pictures: ocfuse fit {data} -o part.ocf"
+            )
+        return _with_flags(loaded, threshold, false_alarms, gaps)
+    from ocfuse.vision import PictureDetector  # noqa: PLC0415
+
+    if not isinstance(loaded, PictureDetector):
+        return as_table(loaded, path)  # says what is wrong
+    _set_threshold(loaded, threshold, false_alarms)
+    return loaded
+
+
+def _set_threshold(model: Any, threshold: float | None, false_alarms: float | None) -> None:
+    if threshold is not None and false_alarms is not None:
+        raise typer.BadParameter("give either --threshold or --false-alarms")
+    if threshold is not None or false_alarms is not None:
+        model.set_threshold(false_alarms, offset=threshold)
+
+
 def as_table(model: object, path: Path) -> TableDetector:
     """Return a model that knows the columns of a table, or refuse what a file holds."""
+    if type(model).__name__ == "PictureDetector":
+        raise ModelFileError(
+            f"{path.name} judges pictures, and this command is for tables. Models of pictures are "
+            "for ocfuse score, explain, watch, inspect and serve."
+        )
     if not isinstance(model, TableDetector):
         raise ModelFileError(
             f"{path.name} holds a {type(model).__name__}, which knows arrays and not the columns "
-            "of a table. Expected a model that `ocfuse fit` or TableDetector.save wrote. "
-            "A model of recordings is for ocfuse watch --video."
+            "of a table. Expected a model that `ocfuse fit` or TableDetector.save wrote."
         )
     return model
 
@@ -184,9 +241,7 @@ def as_table(model: object, path: Path) -> TableDetector:
 def load_detector(
     path: Path, threshold: float | None = None, false_alarms: float | None = None
 ) -> "PictureDetector":
-    """Return the model that `ocfuse fit --video` wrote, with the threshold that flags ask for."""
-    if threshold is not None and false_alarms is not None:
-        raise typer.BadParameter("give either --threshold or --false-alarms")
+    """Return the model of pictures that `ocfuse fit` wrote, with the threshold of the flags."""
     from ocfuse.vision import PictureDetector  # noqa: PLC0415
 
     model = load(path)
@@ -195,8 +250,7 @@ def load_detector(
             f"{path.name} holds a {type(model).__name__}, which does not know pictures. "
             "Expected a model that `ocfuse fit --video` or PictureDetector.save wrote."
         )
-    if threshold is not None or false_alarms is not None:
-        model.set_threshold(false_alarms, offset=threshold)
+    _set_threshold(model, threshold, false_alarms)
     return model
 
 

@@ -8,6 +8,7 @@ Keys at the top hold for every command that has such a flag. Flags win. The file
 ``--config`` names, or ocfuse.toml in the working folder.
 """
 
+import csv
 import importlib
 import math
 import os
@@ -36,7 +37,8 @@ Model = Annotated[Path, typer.Argument(help="Model that `ocfuse fit` wrote.", sh
 Data = Annotated[
     str,
     typer.Argument(
-        help="CSV, TSV, Parquet, Feather, NPY, NPZ file, a folder of them, or - for CSV on stdin.",
+        help="CSV, TSV, JSON lines, Parquet, Feather, NPY, NPZ file, a folder of them, or - for "
+        "CSV or JSON lines on stdin.",
         show_default=False,
     ),
 ]
@@ -94,6 +96,16 @@ FailOnAnomaly = Annotated[
 Report = Annotated[
     Path | None,
     typer.Option(help="Write a report on the rows, .html or .pdf; they are then held in memory."),
+]
+Single = Annotated[
+    bool | None,
+    typer.Option(
+        "--single/--frames",
+        help="Whether pictures stand alone, or are frames of runs. By default the pictures that "
+        "lie in a folder stand alone, and folders of pictures inside a folder are runs; a model "
+        "takes pictures as those that it learned from.",
+        show_default=False,
+    ),
 ]
 Engine = Annotated[
     str | None,
@@ -290,6 +302,19 @@ def _to_delimiter(given: str | None) -> str | None:
     return delimiter
 
 
+def _check_columns(given: str | None) -> str | None:
+    """Refuse names that are empty or given twice."""
+    names = split_names(given)
+    if names is not None and ("" in names or len(set(names)) < len(names)):
+        raise typer.BadParameter(f"must be different names, such as flow,current. Got {given!r}.")
+    return given
+
+
+def split_names(given: str | None) -> list[str] | None:
+    """Return the names of columns that ``--columns`` gives, as in a line of CSV."""
+    return None if given is None else [n.strip() for n in next(csv.reader([given]), [""])]
+
+
 def _check_decimal(decimal: str | None) -> str | None:
     if decimal not in (None, ".", ","):
         raise typer.BadParameter(f"must be . or ,. Got {decimal!r}.")
@@ -308,6 +333,13 @@ Decimal = Annotated[
     typer.Option(
         help="What separates the decimals in text files, . or comma; found out by default.",
         callback=_check_decimal,
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Names of the columns, such as flow,current, of CSV without a line of names.",
+        callback=_check_columns,
     ),
 ]
 Threshold = Annotated[
@@ -483,3 +515,13 @@ def check_folder(path: Path | None) -> Path | None:
     if path is not None and path.exists() and not path.is_dir():
         raise typer.BadParameter(f"{path} is a file. Give the name of a folder.")
     return path
+
+
+Overlays = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for pictures whose unusual places are marked.",
+        callback=check_folder,
+        rich_help_panel=Heading.PICTURE_MODELS,
+    ),
+]

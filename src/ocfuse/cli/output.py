@@ -68,6 +68,10 @@ PHRASES = {
     " (trimmed_rows_)": "",
     "allow a longer timeout": "allow more by --timeout",
     "of every run, or of none": "of every run; or use --no-progress",
+    "Give groups: the run, part or batch of each picture.": (
+        "If these are frames of one run, say --frames; pictures of one part or run belong in a "
+        "folder of their own, inside one folder."
+    ),
 }
 
 

@@ -38,7 +38,7 @@ COMMANDS = {
     ),
     "simulate": (
         "ocfuse.lab.simulate",
-        "Record a simulated robot that picks and places, with anomalies in some runs.",
+        "Record a simulated robot or motor, with anomalies in some runs.",
     ),
     "data": ("ocfuse.cli.data", "List, fetch and show data sets."),
     "bench": ("ocfuse.lab.bench", "Run the paper's experiment again."),

@@ -1,4 +1,4 @@
-"""`ocfuse score`: a table in, scores out, chunk by chunk."""
+"""`ocfuse score`: a table or pictures in, scores out, chunk by chunk."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ import typer
 from ocfuse.cli.early import import_early
 from ocfuse.cli.options import (
     SCORE_FORMATS,
+    Columns,
     Config,
     Data,
     Decimal,
@@ -22,6 +23,7 @@ from ocfuse.cli.options import (
     Gaps,
     Json,
     Model,
+    Overlays,
     Quiet,
     Report,
     Scheduler,
@@ -29,8 +31,10 @@ from ocfuse.cli.options import (
     Threshold,
     Workers,
     check_engine,
+    check_flags,
     check_scores,
     refuse_overwriting,
+    split_names,
 )
 from ocfuse.cli.output import (
     collected,
@@ -87,9 +91,11 @@ def score_command(
         typer.Option("--why-all/--no-why-all", help="The same for every row; takes far longer."),
     ] = False,
     gaps: Gaps = None,
+    overlays: Overlays = None,
     report: Report = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -98,7 +104,7 @@ def score_command(
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Score the rows of a table by a model."""
+    """Score the rows of a table, or pictures, by a model."""
     refuse_overwriting({"--out": out, "--report": report}, {"model": model, "data": data})
     is_spread = check_engine(
         engine,
@@ -107,6 +113,7 @@ def score_command(
             "--report": report,
             "--delimiter": delimiter,
             "--decimal": decimal,
+            "--columns": columns,
             "--why": why,
             "--why-all": why_all,
         },
@@ -122,14 +129,31 @@ def score_command(
 
     if report is not None:
         model_card.check_report(report)
-    detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    if is_spread and out is not None:
+    detector = model_card.load_either(model, data, threshold, false_alarms, gaps)
+    of_tables: dict[str, Any] = {
+        "--keep-going": keep_going,
+        "--why": why,
+        "--why-all": why_all,
+        "--gaps": gaps,
+    }
+    of_tables |= {"--delimiter": delimiter, "--decimal": decimal, "--engine": engine}
+    is_table = isinstance(detector, tables.TableDetector)
+    check_flags("a model of pictures", not is_table, {"--overlays": overlays}, of_tables)
+    if not isinstance(detector, tables.TableDetector):
+        from ocfuse.cli import pictures  # noqa: PLC0415
+
+        tally = pictures.score_pictures(
+            *(detector, data, out, overlays, report), threads=threads, json=json, quiet=quiet
+        )
+    elif is_spread and out is not None:
         cluster = {"scheduler": scheduler, "workers": workers}
         tally = score_folder(
             detector, data, out, cluster, json=json, quiet=quiet, keep_going=keep_going
         )
     else:
-        opened = partial(tables.open_source, data, delimiter, decimal=decimal)
+        opened = partial(
+            tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+        )
         tally = score_table(
             *(detector, opened, out, report),
             json=json,
@@ -290,8 +314,8 @@ def score_folder(
     return tally
 
 
-def print_summary(summary: dict[str, Any], json: bool, quiet: bool) -> None:
-    """Print what became of the rows."""
+def print_summary(summary: dict[str, Any], json: bool, quiet: bool, noun: str = "row") -> None:
+    """Print what became of the rows, or pictures."""
     from ocfuse.report.words import count  # noqa: PLC0415
 
     if summary["file"] and json:
@@ -300,7 +324,7 @@ def print_summary(summary: dict[str, Any], json: bool, quiet: bool) -> None:
         # scores on stdout stay alone there
         say = print_line if summary["file"] else warn
         where = f" {summary['file']} written." if summary["file"] else ""
-        rows, share = count(summary["rows"], "row"), summary["anomalies"] / max(summary["rows"], 1)
+        rows, share = count(summary["rows"], noun), summary["anomalies"] / max(summary["rows"], 1)
         rows += (
             f" ({summary['without_score']:,} without a score)" if summary["without_score"] else ""
         )

@@ -58,6 +58,16 @@ def serve_command(
         float,
         typer.Option(min=0.001, help="Megabytes of their pictures.", rich_help_panel=Panel.EVENTS),
     ] = 256.0,
+    silence: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="Seconds without a sample after which a stream is silent; by default five times "
+            "the usual time between messages, at least 10.",
+            show_default=False,
+            rich_help_panel=Panel.EVENTS,
+        ),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -158,6 +168,7 @@ def serve_command(
         events=events,
         keep=serve.Retention(keep_days, keep_events, round(keep_pictures * 2**20)),
         publish_scores=show_requests,
+        silence_seconds=silence,
     )
     raise typer.Exit(run(settings, json=json, quiet=quiet))
 

@@ -200,9 +200,7 @@ def _marked(watch: FrameWatch, seen: Seen) -> Picture:
     explanation = watch.explain(seen)
     if not explanation.maps.size:
         return seen.frame.image
-    height, width = seen.frame.image.shape[:2]
-    square = _pillow().fromarray(explanation.overlay(0, seen.frame.image))
-    return np.asarray(square.resize((width, height)))
+    return explanation.overlay(0, seen.frame.image)
 
 
 def _enlarged(picture: Any) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ocfuse.cli.kinds import RECORDED
 from ocfuse.exceptions import DatasetWarning, InvalidInputError
 from ocfuse.report.words import count
 from ocfuse.system.files import PICTURE_ENDINGS, natural
@@ -16,10 +17,38 @@ from ocfuse.vision.live import is_live_name
 from ocfuse.vision.trials import FRAMES, Trial, read_trials
 
 #: Files that are recordings when they lie in a folder of runs.
-RECORDINGS = (
-    *(".mp4", ".mkv", ".avi", ".mov", ".webm", ".m4v", ".mpg", ".mpeg", ".ts", ".mjpeg", ".wmv"),
-    *(".bag", ".mcap", ".npy", ".npz"),
-)
+RECORDINGS = (*RECORDED, ".npy", ".npz")
+
+
+def find_single(places: Sequence[str], single: bool | None) -> PictureFiles | None:
+    """Return pictures that stand alone, each for itself; None if the places hold runs.
+
+    Those of one folder that lie beside each other stand alone, unless there is progress of a
+    task for them. Recordings are runs, and so are folders of pictures inside a folder.
+    `single` decides otherwise.
+    """
+    if single is False:
+        return None
+    paths = [Path(place) for place in places]
+    if single is None and not (len(paths) == 1 and _is_flat(paths[0])):
+        return None
+    for path in paths:
+        if not path.is_dir() and path.suffix.lower() not in PICTURE_ENDINGS:
+            raise InvalidInputError(
+                f"--single is for pictures, each of which stands alone. Got {path}, which is none, "
+                "nor a folder of them. Leave --single out."
+            )
+    found = [open_frames(path) for path in paths]
+    files = [path for source in found if isinstance(source, PictureFiles) for path in source.paths]
+    return PictureFiles(files, ", ".join(places))
+
+
+def _is_flat(path: Path) -> bool:
+    """Return whether a path is a picture, or a folder of pictures that knows no progress."""
+    if not path.is_dir():
+        return path.suffix.lower() in PICTURE_ENDINGS and path.exists()
+    is_run = (path / "metadata.yaml").is_file() or path.with_name(f"{path.name}.progress").is_file()
+    return not is_run and _has_pictures(path)
 
 
 def open_run(where: str, topic: str | None = None) -> FrameSource:

@@ -7,6 +7,7 @@ import typer
 
 from ocfuse.cli.kinds import Heading, Kind, KindCommand, Panels, is_of
 from ocfuse.cli.options import (
+    Columns,
     Config,
     Decimal,
     Delimiter,
@@ -15,6 +16,7 @@ from ocfuse.cli.options import (
     Json,
     Model,
     Quiet,
+    Single,
     Threads,
     Threshold,
     Topic,
@@ -24,6 +26,7 @@ from ocfuse.cli.options import (
     check_video,
     help_or_value,
     refuse_overwriting,
+    split_names,
 )
 from ocfuse.cli.runtime import ExitCode
 
@@ -34,10 +37,21 @@ class WatchCommand(KindCommand):
     """The options of `ocfuse watch` by the kind of data that they are for."""
 
     panels: ClassVar[Panels] = {
-        Heading.TABLES: ("follow", "new", "strict", "gaps", "delimiter", "decimal"),
-        Heading.STREAM_MODELS: ("min_rows",),
+        Heading.TABLES: (
+            *("source", "follow", "new", "strict", "gaps"),
+            *("delimiter", "decimal", "columns"),
+        ),
+        Heading.STREAM_MODELS: ("min_rows", "hold"),
         Heading.EVENTS: ("leave", "timeout", "events"),
-        Heading.PICTURES: ("video", "topic", "progress", "min_frames", "annotated", "thumbnails"),
+        Heading.PICTURES: (
+            "video",
+            "single",
+            "topic",
+            "progress",
+            "min_frames",
+            "annotated",
+            "thumbnails",
+        ),
     }
 
 
@@ -47,11 +61,14 @@ def _check_events(ctx: typer.Context, path: Path | None) -> Path | None:
 
 @app.command("watch", cls=WatchCommand)
 def watch_command(
+    ctx: typer.Context,
     model: Model,
     data: Annotated[
         str | None,
         typer.Argument(
-            help="CSV file with a header line; - for stdin, which is the default.",
+            help="CSV or JSON lines; - for stdin, which is the default. A Parquet, Feather, NPY or "
+            "NPZ file, or a folder of tables, is played through; pictures and recordings are the "
+            "same as --video.",
             show_default=False,
         ),
     ] = None,
@@ -67,6 +84,14 @@ def watch_command(
         ),
     ] = None,
     fail_on_anomaly: FailOnAnomaly = False,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Rows from a broker, mqtt://[user@]host[:port]/topic, or mqtts:// for TLS; the "
+            "password from the environment, OCFUSE_MQTT_PASSWORD or OCFUSE_MQTT_PASSWORD_FILE.",
+        ),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", "-f", help="Wait for further rows of the file.")
     ] = False,
@@ -80,11 +105,21 @@ def watch_command(
     gaps: Gaps = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    columns: Columns = None,
     min_rows: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Rows in a row below the threshold that raise an event; by default 3.",
+            help="Rows in a row below the threshold that raise an event; by default the model's.",
+            show_default=False,
+        ),
+    ] = None,
+    hold: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Rows after the end of an alarm in which another one goes on with the same "
+            "event; by default the model's.",
             show_default=False,
         ),
     ] = None,
@@ -124,6 +159,7 @@ def watch_command(
             is_eager=True,
         ),
     ] = None,
+    single: Single = None,
     topic: Topic = None,
     progress: Annotated[
         str | None,
@@ -162,6 +198,8 @@ def watch_command(
     Rows of sensors, of which ocfuse fit --stream learns, raise events; so do pictures and
     recordings, with --video.
     """
+    if data is not None and is_of(ctx, Kind.PICTURES):
+        video = data
     if video is not None:
         from ocfuse.cli import watch_video  # noqa: PLC0415
 
@@ -173,6 +211,7 @@ def watch_command(
             leave=leave,
             min_frames=min_frames,
             timeout=timeout,
+            single=single,
             threads=threads,
             fail_on_anomaly=fail_on_anomaly,
             show_all=show_all,
@@ -180,6 +219,8 @@ def watch_command(
             quiet=quiet,
         )
         return
+    if source is not None and (data is not None or follow):
+        raise typer.BadParameter("--from takes the place of a file and of --follow. Leave them out")
     data = "-" if data is None else data
     if (follow and data == "-") or (new and not follow):
         raise typer.BadParameter("--follow needs a file, and --new needs --follow")
@@ -187,11 +228,13 @@ def watch_command(
     from ocfuse.cli import model_card, watch_events, watch_rows  # noqa: PLC0415
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    settings = watch_events.EventSettings(leave, min_rows, timeout, events)
+    settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events)
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
-    reporter = watch_events.make_reporter(detector, settings, flags, is_live)
-    watch = watch_rows.Watch(detector, reporter, delimiter, decimal)
-    watch.run(data, follow=follow, only_new=new, quiet=quiet)
+    stream = source or ("stdin" if data == "-" else Path(data).name)
+    names = {"model": model.stem, "stream": stream}
+    reporter = watch_events.make_reporter(detector, settings, flags, is_live, names)
+    watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns))
+    watch.run(source or data, follow=follow, only_new=new, quiet=quiet)
     if fail_on_anomaly and reporter.n_alarms + reporter.n_unknown:
         raise typer.Exit(ExitCode.ANOMALIES)

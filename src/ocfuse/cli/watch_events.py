@@ -1,9 +1,11 @@
 """What `ocfuse watch` prints of rows and of streams, at once and in the end."""
 
 import datetime
+import json
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -22,8 +24,8 @@ from ocfuse.cli.output import (
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.report.words import count
 from ocfuse.streaming import EventTracker, StreamTable
+from ocfuse.streaming.channels import SENSOR_KINDS
 from ocfuse.streaming.clock import ChunkLog
-from ocfuse.streaming.events import leave_score
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
@@ -57,21 +59,29 @@ class EventSettings:
 
     leave: float | None = None
     min_rows: int | None = None
+    hold: int | None = None
     timeout: float | None = None
     #: File that lines of JSON are appended to, but not those of single rows.
     events: Path | None = None
 
 
 def make_reporter(
-    model: TableDetector, settings: EventSettings, flags: Flags, is_live: bool
+    model: TableDetector,
+    settings: EventSettings,
+    flags: Flags,
+    is_live: bool,
+    names: dict[str, str] | None = None,
 ) -> "Reporter | StreamReporter":
-    """Return what prints alarms of single rows, or events of a stream."""
+    """Return what prints alarms of single rows, or events of a stream.
+
+    Records of JSON hold the `names`: of the model, and of the stream.
+    """
     if isinstance(model, StreamTable):
-        return StreamReporter(model, settings, flags, is_live)
+        return StreamReporter(model, settings, flags, is_live, names)
     if settings != EventSettings():
         raise typer.BadParameter(
-            "--leave, --min-rows, --timeout and --events are for streams of sensors. The model "
-            "knows rows that stand alone; learn one with ocfuse fit --stream."
+            "--leave, --min-rows, --hold, --timeout and --events are for streams of sensors. The "
+            "model knows rows that stand alone; learn one with ocfuse fit --stream."
         )
     return Reporter(model, flags)
 
@@ -145,29 +155,36 @@ class StreamReporter:
     """
 
     def __init__(
-        self, model: StreamTable, settings: EventSettings, flags: Flags, is_live: bool
+        self,
+        model: StreamTable,
+        settings: EventSettings,
+        flags: Flags,
+        is_live: bool,
+        names: dict[str, str] | None = None,
     ) -> None:
-        self.model, self.flags = model, flags
-        detector = model.detector_
-        end = leave_score(detector.offset_, detector.normal_scores_)
+        self.model, self.flags, self.names = model, flags, names or {}
         self.events = RowEvents(
-            float(detector.offset_),
-            end if settings.leave is None else settings.leave,
-            settings.min_rows or 3,
+            model.stream_.tracker(settings.min_rows, settings.hold, settings.leave),
             # from two longest windows without a score on nothing is watched any more
             most_unscored=2 * max((*model.stream_.windows, 1)),
         )
         usual = patience(model) if is_live else None
         self.timeout = usual if settings.timeout is None else settings.timeout
-        self.file = None if settings.events is None else LineFile(settings.events)
-        self.n_stalls = self._n_refused = 0
+        self.file = None
+        if settings.events is not None:
+            self.events.n_before = last_event(settings.events)
+            self.file = LineFile(settings.events)
+        self.n_silences = self.n_sensors = self._n_refused = 0
+        self._last: Row = {"row": None, "columns": {}}
+        self._why: tuple[Row, Row] | None = None  # the lowest row of an event, and its reasons
         self._kept: list[str] = []
         self._heard, self._is_silent = monotonic(), False
 
     @property
     def n_alarms(self) -> int:
-        """Events, and times that nothing was watched."""
-        return self.events.n_events + self.events.n_blind + self.n_stalls
+        """Events, failures of sensors, and times that nothing was watched."""
+        events = self.events
+        return events.n_events + events.n_blind + self.n_silences + self.n_sensors
 
     @property
     def n_unknown(self) -> int:
@@ -177,20 +194,54 @@ class StreamReporter:
     def report(self, rows: list[Row], runs: Sequence[Any] | None, log: ChunkLog) -> None:
         """Print what happens in the next rows, whose runs may be known, and was counted there."""
         for i, row in enumerate(rows):
+            self._last = row
             if self.flags.show_all:
                 self._put({"kind": "row", **row, "threshold": self.events.threshold})
+            for event in log.sensors.get(i, ()):
+                self.n_sensors += event.state == "begin"
+                self._say([event.at(row["row"]).as_dict() | {"columns": row["columns"]}])
             records = self.events.take(row, None if runs is None else runs[i])
             if records:
-                self._say(records, log.counts_after(i, self.model.counts))
+                told = [self._reasoned(record, rows, log) for record in records]
+                self._say(told, log.counts_after(i, self.model.counts))
             if log.drifted.get(i):
-                self._say([{"kind": "drift", "channels": log.drifted[i]}])
+                self._say([{"kind": "drift", **_place(row), "channels": log.drifted[i]}])
+        worst = self.events.worst
+        if worst is not None and (self._why is None or self._why[0] is not worst):
+            self._why = worst, self._reasons(worst, rows, log)
         self._print()
+
+    def _reasoned(self, record: Row, rows: list[Row], log: ChunkLog) -> Row:
+        """Return a record with how grave it is, and the channels and members behind it."""
+        if record["kind"] not in ("alarm", "event"):
+            return record
+        worst = record["worst"] if record["kind"] == "event" else record
+        if record["kind"] == "event" and self._why is not None:
+            known, reasons = self._why
+            if known["row"] == worst["row"]:
+                return record | reasons
+        return record | self._reasons(worst, rows, log)
+
+    def _reasons(self, row: Row, rows: list[Row], log: ChunkLog) -> Row:
+        """Return what lies behind the score of one of these rows."""
+        severity = self.model.detector_.conformal_.severity([row["score"]])[0]
+        found: Row = {"severity": round(float(severity), 2)}
+        place = next((i for i, one in enumerate(rows) if one["row"] == row["row"]), None)
+        if place is None:
+            return found
+        readings, members = self.model.reasons(log, place)
+        found["channels"] = [reading.as_dict() for reading in readings]
+        return found | {"members": {name: float(f"{x:.6g}") for name, x in members.items()}}
 
     def begin(self) -> None:
         """Begin another file at a header, which without times is another run."""
         if not self.model.has_times:
             self.model.begin_run()
-            self._say(self.events.finish())
+            self._finish()
+
+    def _finish(self) -> None:
+        """End the event that lasts."""
+        self._say([self._reasoned(record, [], ChunkLog(0)) for record in self.events.finish()])
 
     def listen(self, has_come: bool) -> None:
         """Print when no row has come for too long, and when they come again."""
@@ -198,12 +249,16 @@ class StreamReporter:
         silence = now - self._heard
         if has_come:
             if self._is_silent:
-                self._say([{"kind": "resumed", "seconds": silence}])
+                self._say([self._silence("end", silence)])
             self._heard, self._is_silent = now, False
         elif self.timeout is not None and silence > self.timeout and not self._is_silent:
             self._is_silent = True
-            self.n_stalls += 1
-            self._say([{"kind": "stall", "seconds": silence}])
+            self.n_silences += 1
+            self._say([self._silence("begin", silence)])
+
+    def _silence(self, state: str, seconds: float) -> Row:
+        """Return a record of silence after the last row."""
+        return {"kind": "silent", "state": state, **_place(self._last), "seconds": seconds}
 
     def complain(self, number: int, error: InvalidInputError) -> None:
         """Print why a row cannot be read; with many of them nothing is watched."""
@@ -213,7 +268,7 @@ class StreamReporter:
 
     def end(self, n_rows: int, n_bad: int) -> None:
         """Print the event that lasts, and how much it was."""
-        self._say(self.events.finish())
+        self._finish()
         if self.file is not None:
             self.file.close()
         events, counts = self.events, self.model.counts
@@ -226,14 +281,19 @@ class StreamReporter:
                     "without_score": events.n_unscored,
                     "left_out": n_bad,
                     "blind": events.n_blind,
-                    "stalls": self.n_stalls,
+                    "silences": self.n_silences,
+                    "sensors": self.n_sensors,
                     "counts": counts,
+                    **_place(self._last),
+                    **self._origin(),
                 }
             )
             self._print()
         if not self.flags.quiet:
             odd = [f"{events.n_unscored:,} without a score", *oddities(counts)]
             both = f"{count(n_rows, 'row')}, {count(events.n_events, 'event')}"
+            if self.n_sensors:
+                both += f", {count(self.n_sensors, 'sensor failure')}"
             warn(f"{both}, {n_bad:,} left out; {', '.join(odd)}")
 
     def _say(self, records: Iterable[Row], counts: dict[str, int] | None = None) -> None:
@@ -242,13 +302,16 @@ class StreamReporter:
             if record["kind"] == "blind":
                 so_far = self.model.counts if counts is None else counts
                 record |= {"counts": so_far | {"refused": self._n_refused}}
-            if record["kind"] in ("drift", "stall", "resumed"):
-                now = datetime.datetime.now().astimezone()
-                record |= {"at": now.isoformat(timespec="milliseconds")}
+            record |= self._origin()
             self._put(record)
             self._print()
             if self.file is not None:
                 self.file.write(json_line(record).encode())
+
+    def _origin(self) -> Row:
+        """Return the time of day, model and stream."""
+        now = datetime.datetime.now().astimezone()
+        return {"at": now.isoformat(timespec="milliseconds"), **self.names}
 
     def _put(self, record: Row) -> None:
         """Keep a record until `_print`: rows that came together are printed together."""
@@ -273,23 +336,31 @@ def _words(record: Row) -> str:
         state = "no score" if not has_score else "alarm" if record["is_anomaly"] else "normal"
         return f"{state}  {_named(record)}  {_scores(record)}"
     if kind == "alarm":
-        since = f"since row {record['start']['row']}"
-        return f"event {record['event']}  {_named(record)}  {_scores(record)}  {since}"
+        since, members = f"since row {record['start']['row']}", record.get("members", {})
+        lowest = ", ".join(f"{name} {x:.3g}" for name, x in [*members.items()][:3] if x < 0)
+        return (
+            f"event {record['event']}  {_named(record)}{_channels(record)}  {_scores(record)}  "
+            f"severity {record['severity']:.1f}  {since}"
+            + (f"  members {lowest}" if lowest else "")
+        )
     if kind == "event":
         first, last, worst = record["start"]["row"], record["last"], record["worst"]
         return (
-            f"event {record['event']} is over  {_named(last)}  rows {first} to {last['row']}  "
-            f"lowest score {worst['score']:.4g} in row {worst['row']}"
+            f"event {record['event']} is over  {_named(last)}{_channels(record)}  rows {first} to "
+            f"{last['row']}  lowest score {worst['score']:.4g} in row {worst['row']}  "
+            f"severity {record['severity']:.1f}"
         )
+    if kind in SENSOR_KINDS:
+        return f"{record['text']}  {_named(record)}"
     if kind == "blind":
         odd = ", ".join(oddities(record["counts"])) or "windows are not full yet"
         return f"not watched  {_named(record)}  no score for {record['rows']} rows; so far {odd}"
     if kind == "drift":
         return (
-            f"drift  {', '.join(record['channels'])}  level has left what was learned: a lasting "
-            "fault, or drift; if it is drift, learn again"
+            f"drift  {_named(record)}  {', '.join(record['channels'])}  level has left what was "
+            "learned: a lasting fault, or drift; if it is drift, learn again"
         )
-    if kind == "stall":
+    if record["state"] == "begin":
         return f"silent  no row for {record['seconds']:.1f} s"
     return f"rows come again after {record['seconds']:.1f} s"
 
@@ -300,6 +371,12 @@ def _named(row: Row) -> str:
     return "  ".join(f"{name} {value}" for name, value in named)
 
 
+def _channels(record: Row) -> str:
+    """Return the channels behind a score with what is usual of them."""
+    words = "; ".join(channel["words"] for channel in record.get("channels", ()))
+    return f"  {words}" if words else ""
+
+
 def _scores(row: Row) -> str:
     return (
         f"score {row['score']:.4g}  threshold {row['threshold']:.4g}  p-value {row['p_value']:.3g}"
@@ -307,19 +384,19 @@ def _scores(row: Row) -> str:
 
 
 class RowEvents:
-    """Join alarms of rows to events.
+    """Join alarms of rows to events, as a tracker does.
 
-    `min_rows` scores in a row below `threshold` raise an event, a score from `leave` on ends it.
-    More than `most_unscored` rows in a row without a score are a blind stretch: some have none,
-    as windows must be full first.
+    More than `most_unscored` rows in a row without a score are a blind stretch: some have none, as
+    windows must be full first.
     """
 
-    def __init__(self, threshold: float, leave: float, min_rows: int, most_unscored: int) -> None:
-        self.threshold = threshold
-        self.tracker = EventTracker(threshold, leave, min_rows)
+    def __init__(self, tracker: EventTracker, most_unscored: int) -> None:
+        self.threshold = tracker.enter
+        self.tracker = tracker
         self.most_unscored = most_unscored
         self.n_events = self.n_blind = self.n_unscored = 0
-        self._recent: deque[Row] = deque(maxlen=min_rows)
+        self.n_before = 0  # events that the file of an earlier start holds
+        self._recent: deque[Row] = deque(maxlen=tracker.min_duration)
         self._event: Row | None = None
         self._run: Any = None
         self._blind_rows = 0
@@ -341,7 +418,10 @@ class RowEvents:
             return records + self._ended()
         if self._event is None:
             return [*records, self._raised(row)]
-        worst = min(self._event["worst"], row, key=lambda seen: seen["score"])
+        if self.tracker.is_held:
+            return records
+        # of an alarm that goes on with the event, some rows have come before it was raised
+        worst = min(self._event["worst"], *self._recent, key=lambda seen: seen["score"])
         self._event |= {"last": row, "worst": worst}
         return records
 
@@ -366,15 +446,38 @@ class RowEvents:
         worst = min(self._recent, key=lambda seen: seen["score"])
         start = _place(self._recent[0])
         self._event = {"start": start, "raised": _place(row), "last": row, "worst": worst}
-        alarm = {"kind": "alarm", "event": self.n_events, **row, "threshold": self.threshold}
+        alarm = {"kind": "alarm", "event": self.number, **row, "threshold": self.threshold}
         return alarm | {"start": start}
 
     def _ended(self) -> list[Row]:
         if self._event is None:
             return []
         event, self._event = self._event, None
-        event |= {"last": _place(event["last"]), "threshold": self.threshold}
-        return [{"kind": "event", "event": self.n_events, **event}]
+        last = _place(event["last"])
+        event |= {**last, "last": last, "threshold": self.threshold}
+        return [{"kind": "event", "event": self.number, **event}]
+
+    @property
+    def number(self) -> int:
+        """Number of the last event."""
+        return self.n_before + self.n_events
+
+    @property
+    def worst(self) -> Row | None:
+        """The row with the lowest score of the event that lasts."""
+        return None if self._event is None else self._event["worst"]
+
+
+def last_event(path: Path) -> int:
+    """Return the highest number of an event in a file of JSON lines; 0 if there is none."""
+    if not path.is_file():
+        return 0
+    highest = 0
+    with path.open("rb") as file:
+        for line in file:
+            with suppress(ValueError, TypeError, AttributeError):  # of another program
+                highest = max(highest, int(json.loads(line).get("event", 0)))
+    return highest
 
 
 def _place(row: Row) -> Row:

@@ -1,5 +1,7 @@
 """Rows as `ocfuse watch` has them: lines from stdin or a growing file, scored as they come.
 
+Lines hold CSV, or a JSON object each; rows of a Parquet file come as the text of their cells.
+
 Rows that wait, because input is faster than scores, are scored together, at most `MOST_ROWS` at
 a time. Nothing waits for others to come: a row that comes alone is scored at once, and one that
 comes while others are scored waits for those before it. What is printed is what would be
@@ -8,6 +10,7 @@ printed row by row, but for the rounding of scores.
 
 import codecs
 import csv
+import gzip
 import io
 import math
 import os
@@ -16,10 +19,11 @@ import sys
 import threading
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 import pandas as pd
 
@@ -36,10 +40,13 @@ from ocfuse.exceptions import (
 from ocfuse.scores.threshold import p_values_of
 from ocfuse.streaming import StreamTable
 from ocfuse.streaming.clock import ChunkLog
-from ocfuse.tables import TableDetector
-from ocfuse.tables.cells import PlainReader
+from ocfuse.tables import TableDetector, open_source
+from ocfuse.tables.cells import PlainReader, rows_of_text
 from ocfuse.tables.dataframes import free_name, require_distinct
 from ocfuse.tables.detector import RESULTS
+from ocfuse.tables.json_lines import read_object
+from ocfuse.tables.mqtt import lines_of_topic
+from ocfuse.tables.open import BINARY, kind
 from ocfuse.tables.text import (
     DELIMITERS,
     FALLBACK,
@@ -61,6 +68,8 @@ BLOCK, MOST_BLOCKS = 65_536, 16
 PAUSE = 0.2
 #: Number and fields of a row.
 Row: TypeAlias = tuple[int, list[str]]
+#: A line of text, or the values of a row of a file that has no lines.
+Line: TypeAlias = bytes | list[str]
 
 
 def lines_of_stdin() -> Iterator[list[bytes]]:
@@ -113,12 +122,29 @@ def _stdin_reader() -> Callable[[], bytes]:
 def lines_of_file(path: Path) -> Iterator[list[bytes]]:
     """Yield the lines of a file."""
     rest = b""
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            lines, rest = _split_lines(rest + block)
-            yield lines
+    is_compressed = path.suffix.lower() == ".gz"
+    with gzip.open(path) if is_compressed else path.open("rb") as file:
+        try:
+            while block := file.read(BLOCK):
+                lines, rest = _split_lines(rest + block)
+                yield lines
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise TableError(f"{path.name} is cut off or damaged ({error}).") from None
     if rest:
         yield [rest]
+
+
+def rows_of_table(path: Path) -> Iterator[list[list[str]]]:
+    """Yield the column names of a table that is no text, or of a folder, and then its rows."""
+    source = open_source(path, chunk_rows=MOST_ROWS)
+    yield [source.columns]
+    for frame in source.chunks():
+        yield rows_of_text(frame)
+
+
+def has_lines(path: Path) -> bool:
+    """Return whether a file is read line by line, as text is."""
+    return not path.is_dir() and kind(path) not in BINARY
 
 
 def lines_of_growing_file(path: Path, notify: Callable[[str], None]) -> Iterator[list[bytes]]:
@@ -167,12 +193,12 @@ def _is_other(path: Path, file: BinaryIO) -> bool:
         return False
 
 
-def batches(source: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+def batches(source: Iterator[Sequence[Line]]) -> Iterator[list[Line]]:
     """Yield lines that wait together, at most `MOST_ROWS` of them; an empty list for none.
 
     An empty list of the source says that all that is there has been read.
     """
-    waiting: list[bytes] = []
+    waiting: list[Line] = []
     try:
         for lines in source:
             waiting += lines
@@ -215,30 +241,49 @@ class Judged:
 
 @dataclass
 class Watch:
-    """Score the lines of a table; the first one names the columns.
+    """Score the lines of a table; the first one names the columns, unless they are given.
 
-    A later line that names all columns of the model is a header again: files are replaced.
+    A later line that names all columns of the model is a header again: files are replaced. JSON
+    objects name their columns each; a name that one does not have is a gap.
     """
 
     model: TableDetector
     reporter: Reporter | StreamReporter
     delimiter: str | None = None  # None finds it out, as of the decimal separator
     decimal: str | None = None
+    columns: Sequence[str] | None = None  # of CSV without a line of names
+    form: Literal["CSV", "JSON", "values"] | None = None  # None until the first line
     header: list[str] = field(default_factory=list)
     wanted: frozenset[str] | None = None  # names that make a line a header
+    absent: frozenset[str] = frozenset()  # names of the model that the header has not
     plain: tuple[list[str], PlainReader | None] | None = None  # for rows below a header
     is_utf8: bool = True  # all lines so far
     n_rows: int = 0
     n_bad: int = 0  # rows that could not be scored
 
     def run(self, data: str, *, follow: bool, only_new: bool, quiet: bool) -> None:
-        """Score all rows of a file, or of stdin for ``-``, until they end, and report the sum."""
+        """Score all rows of a file, of an address, or of stdin for ``-``, and report the sum."""
+        self.watch(self._source(data, follow, quiet), only_new=only_new)
+
+    def _source(self, data: str, follow: bool, quiet: bool) -> Iterator[Sequence[Line]]:
+        notify: Callable[[str], None] = (lambda text: None) if quiet else warn
         if data == "-":
-            source = lines_of_stdin()
-        elif follow:
-            source = lines_of_growing_file(Path(data), lambda text: None if quiet else warn(text))
-        else:
-            source = lines_of_file(Path(data))
+            return lines_of_stdin()
+        if "://" in data:
+            return lines_of_topic(data, notify, PAUSE)
+        if not has_lines(Path(data)):
+            if follow or self.columns is not None:
+                flag = "--follow" if follow else "--columns"
+                raise InvalidInputError(
+                    f"{data} is no text: it does not grow, and names its columns. Leave {flag} out."
+                )
+            return rows_of_table(Path(data))
+        if follow:
+            return lines_of_growing_file(Path(data), notify)
+        return lines_of_file(Path(data))
+
+    def watch(self, source: Iterator[Sequence[Line]], *, only_new: bool = False) -> None:
+        """Score all rows of lines as they come, until they end, and report the sum."""
         try:
             self._take_all(source, only_new)
         except Terminated:
@@ -246,7 +291,7 @@ class Watch:
         finally:
             self.reporter.end(self.n_rows, self.n_bad)
 
-    def _take_all(self, source: Iterator[list[bytes]], only_new: bool) -> None:
+    def _take_all(self, source: Iterator[Sequence[Line]], only_new: bool) -> None:
         skip, is_told = only_new, False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DriftWarning)  # the reporter prints it
@@ -262,10 +307,12 @@ class Watch:
                         is_told = True
                 if lines:
                     self.reporter.listen(True)  # the time of scoring is no silence
+        if not self.header and self.form == "JSON":
+            raise TableError("No row has the columns of the model. See what is said of each.")
         if not self.header:
             raise TableError("There is no header line. Expected the names of the columns first.")
 
-    def _parts(self, lines: list[bytes]) -> Iterator[list[bytes]]:
+    def _parts(self, lines: list[Line]) -> Iterator[list[Line]]:
         """Yield lines, one by one up to the first row: warnings on the table are on that one."""
         n = 0
         while n < len(lines) and not self.n_rows:
@@ -273,31 +320,29 @@ class Watch:
             n += 1
         yield lines[n:]
 
-    def take(self, lines: Iterable[bytes], *, skip: bool = False) -> None:
+    def take(self, lines: Iterable[Line], *, skip: bool = False) -> None:
         """Score the next lines at once, or only count them."""
         rows: list[Row] = []
         for line in lines:
-            if not line.strip():
+            if not line or (isinstance(line, bytes) and line.isspace()):
                 continue
-            if not self.header:
-                self._begin(line)
+            if not self.header and self._begin(line):
                 continue
-            if self.is_utf8 and not _is_utf8(line):
+            if self.is_utf8 and isinstance(line, bytes) and not _is_utf8(line):
                 self._score(rows)  # what is told of them comes before the warning
                 rows.clear()
             try:
-                fields = _fields(self._text(line), str(self.delimiter))
-                if len(fields) != len(self.header):
-                    n_names = len(self.header)
-                    raise TableError(f"It has {len(fields)} values, the header {n_names} names.")
-            except TableError as error:
+                fields = self._fields(line)
+            except InvalidInputError as error:
                 self._score(rows)  # in the order in which they came
                 rows.clear()
                 if not skip:
                     self._refuse(self.n_rows, error)
                 self.n_rows += 1
                 continue
-            if self._names_columns(fields):
+            for _, earlier in rows:  # of JSON objects with fewer names
+                earlier += [""] * (len(fields) - len(earlier))
+            if self.form == "CSV" and self._names_columns(fields):
                 self._score(rows)
                 rows.clear()
                 self.header = _names(fields)
@@ -314,21 +359,64 @@ class Watch:
                     self._refuse(self.n_rows - 1, error)
         self._score(rows)
 
-    def _begin(self, line: bytes) -> None:
-        """Take the first line, which has to name the columns; one before may name a separator."""
+    def _begin(self, line: Line) -> bool:
+        """Find out how rows are written; return whether the line is none, but names columns."""
+        if isinstance(line, list):
+            self.form = "values"
+            self._name_columns(line)
+            return True
         _require_text(line)
         text = self._text(line)
+        if self.form == "JSON" or text.lstrip().startswith("{"):
+            self.form = "JSON"
+            if self.columns is not None:
+                raise TableError("JSON objects name their columns each. Leave --columns out.")
+            return False
+        self.form = "CSV"
         named = separator_line(text)
         if named is not None:
             self.delimiter = self.delimiter or named
-            return
+            return True
         self.delimiter = self.delimiter or self._find_delimiter(text)
-        names = _names(_fields(text, self.delimiter))
-        require_distinct(names, "The first line")
+        if self.columns is not None:
+            self._name_columns(list(self.columns))
+            return False
+        self._name_columns(_names(_fields(text, self.delimiter)))
+        return True
+
+    def _name_columns(self, names: list[str]) -> None:
+        require_distinct(names, "The first line" if self.columns is None else "--columns")
         if not self._names_columns(names):
             # raises an error that names the missing columns
             self.model.schema_.check(pd.DataFrame(columns=names))
         self.header = names
+        known = (column.name for column in self.model.schema_.columns)
+        self.absent = frozenset(known).difference(names)
+
+    def _fields(self, line: Line) -> list[str]:
+        """Return the values of a row, in the order of the columns."""
+        if isinstance(line, list):
+            return line
+        text = self._text(line)
+        if self.form == "JSON":
+            return self._cells(read_object(text))
+        fields = _fields(text, str(self.delimiter))
+        if len(fields) != len(self.header):
+            n_names = len(self.header)
+            what = "the header" if self.columns is None else "--columns"
+            raise TableError(f"It has {len(fields)} values, {what} {n_names} names.")
+        return fields
+
+    def _cells(self, row: dict[str, str]) -> list[str]:
+        """Return the cells of a JSON object; the first that has all columns settles these."""
+        if not self.header:
+            self._name_columns(list(row))
+        elif self.wanted is not None and self.wanted.isdisjoint(row):
+            self.model.schema_.check(pd.DataFrame(columns=list(row)))  # says what is missing
+        new = self.absent.intersection(row)
+        if new:  # such as a time that not all rows have
+            self._name_columns([*self.header, *sorted(new)])
+        return [row.get(name, "") for name in self.header]
 
     def _text(self, line: bytes) -> str:
         """Return a line without its end."""
@@ -346,12 +434,16 @@ class Watch:
         return plain.decode(FALLBACK, errors="replace")
 
     def _find_delimiter(self, header: str) -> str:
-        """Return the separator by which most names are columns of the model."""
+        """Return the separator by which most names are columns of the model, if it has names."""
         known = {column.name for column in self.model.schema_.columns}
 
         def n_known(delimiter: str) -> int:
             return len(known.intersection(*map(_names, head_records([header], delimiter))))
 
+        if self.columns is not None:
+            wanted = [len(self.columns)]
+            widths = ((d, [len(row) for row in head_records([header], d)]) for d in DELIMITERS)
+            return next((d for d, width in widths if width == wanted), ",")
         best = max(DELIMITERS, key=n_known)
         return best if n_known(best) else sniff_delimiter([header])
 
@@ -363,6 +455,8 @@ class Watch:
 
     def _with_point(self, fields: list[str]) -> list[str]:
         """Return the values of a row with decimal points; by the first comma all are read."""
+        if self.form != "CSV":
+            return fields
         may_be = self.decimal is None and self.delimiter != "," and any("," in f for f in fields)
         if may_be and sniff_decimal([fields], str(self.delimiter), "The row") == ",":
             self.decimal = ","  # for good: not every row shows it

@@ -15,8 +15,9 @@ import numpy as np
 import typer
 
 from ocfuse.cli import model_card
-from ocfuse.cli.options import refuse_overwriting
+from ocfuse.cli.options import check_flags, refuse_overwriting
 from ocfuse.cli.output import in_words, json_line, print_at_once, printable, warn
+from ocfuse.cli.pictures import stand_alone, warm_up, watch_pictures
 from ocfuse.cli.runtime import ExitCode, wish_to_stop
 from ocfuse.cli.video_output import AnnotatedVideo, LiveView, Thumbnails
 from ocfuse.cli.video_runs import open_run, read_numbers
@@ -40,6 +41,7 @@ def watch_recording(
     leave: float | None,
     min_frames: int,
     timeout: float | None,
+    single: bool | None,
     threads: int | None,
     fail_on_anomaly: bool,
     show_all: bool,
@@ -55,6 +57,16 @@ def watch_recording(
     )
     detector = model_card.load_detector(model, threshold, false_alarms)
     source = open_watched(detector, video, topic, progress, timeout)
+    if stand_alone(detector, source, single):
+        of_frames = {"--leave": leave, "--annotated": outputs.annotated, "--progress": progress}
+        check_flags("pictures that stand alone", True, {}, of_frames)
+        files = (outputs.events, outputs.thumbnails)
+        tally = watch_pictures(
+            *(detector, source, video, *files), threads=threads, show_all=show_all, quiet=quiet
+        )
+        if fail_on_anomaly and tally.exceeds(0.0):
+            raise typer.Exit(ExitCode.ANOMALIES)
+        return
     watch = make_watch(detector, leave, min_frames, threads)
     flags = {"json": json, "show_all": show_all, "quiet": quiet}
     code = watch_run(watch, source, outputs, **flags, timeout=timeout)
@@ -220,10 +232,7 @@ def make_watch(
     detector: PictureDetector, leave: float | None, min_frames: int, threads: int | None = None
 ) -> FrameWatch:
     """Return a watch that turns frames into events, warmed up."""
-    for backbone in detector.backbones_.values():
-        if threads is not None and "threads" in backbone.get_params():
-            backbone.set_params(threads=threads)  # not those of the machine that it was learned on
-        backbone.extract([np.zeros((8, 8, 3), dtype=np.uint8)])  # networks are opened late
+    warm_up(detector, threads)
     return FrameWatch(detector, leave, min_frames)
 
 

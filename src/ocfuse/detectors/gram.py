@@ -24,8 +24,9 @@ from ocfuse.system.threads import few_threads
 
 Made = TypeVar("Made")
 
-#: Neighbours alone keep no distance matrix larger than this.
-MOST_DISTANCES = 2**24
+#: Neighbours alone keep no distance matrix larger than the first: they take distances block by
+#: block. Of more distances than the second they search without, and folds slice no matrix.
+MOST_KEPT, MOST_DISTANCES = 2**18, 2**24
 
 
 class Reference:
@@ -267,7 +268,17 @@ class Query:
         if not self._has_distances:
             return self._search(k)
         norms = self.reference.norms(self.X)
-        return nearest_by_matrix(self.squared_distances, self.X, norms, self.reference.X, k)
+        n = self.reference.n_rows
+        if self._part is not None or self._distances is not None or self.n_rows * n <= MOST_KEPT:
+            return nearest_by_matrix(self.squared_distances, self.X, norms, self.reference.X, k)
+        found = []
+        for begin in range(0, self.n_rows, max(1, MOST_KEPT // n)):
+            block = slice(begin, begin + max(1, MOST_KEPT // n))
+            rows = self.X[block]
+            D = self.reference.squared_distances(rows)
+            found.append(nearest_by_matrix(D, rows, norms[block], self.reference.X, k))
+        squares, index = zip(*found, strict=True)
+        return np.concatenate(squares), np.concatenate(index)
 
     def _search(self, k: int) -> Nearest:
         return self.reference.search.of(self.X, k)
@@ -425,8 +436,11 @@ def neighbours_cost(shape: Shape, k: int) -> Cost:
     own = Cost(score_work={"neighbour": k})
     # a neighbour and its distance take 16 bytes
     part = Cost(fit_bytes={"neighbours": shape.held * 16 * n * k})
-    if n**2 <= MOST_DISTANCES:
+    if n**2 <= (MOST_DISTANCES if shape.folds else MOST_KEPT):  # folds are slices of the whole
         own += distances_cost(shape)
+    elif n**2 <= MOST_DISTANCES:
+        work = n * (shape.columns + EXTRA)
+        part += Cost(fit_work={"square": shape.fits(2) * n * work}, score_work={"square": work})
     else:
         numbers = numbers_looked_at(n, shape.columns)
         part += Cost(

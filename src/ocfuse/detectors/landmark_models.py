@@ -275,6 +275,8 @@ class LandmarkSpectrum(AskedOfBlocks):
         values, vectors = eigenpairs(centred, overwrite=True)
         self.values: FloatArray = np.maximum(values[::-1], 0.0)
         self._vectors: FloatArray = vectors[:, ::-1]
+        #: What leads from kernel values to all directions.
+        self._rotation = sums.basis.weights(self._vectors)
 
     @property
     def resolution(self) -> float:
@@ -295,9 +297,11 @@ class LandmarkSpectrum(AskedOfBlocks):
 
     def projection(self, r: int) -> tuple[FloatArray, FloatArray]:
         """Return kernel values to r projections and the product with the mean; its projections."""
-        on_phi = np.column_stack([self._vectors[:, :r], self._centre])
+        projection = np.empty((len(self._centre), r + 1), order="F")
+        projection[:, :r] = self._rotation[:, :r]
+        projection[:, r] = self._sums.basis.weights(self._centre)
         shift: FloatArray = self._centre @ self._vectors[:, :r]
-        return np.asfortranarray(self._sums.basis.weights(on_phi)), shift
+        return projection, shift
 
     def left_out_errors(self, size: int) -> FloatArray:
         """Return the reconstruction error of every row had the others alone been learned from.
@@ -323,9 +327,9 @@ class LandmarkSpectrum(AskedOfBlocks):
         known = min(len(self.values), size + SPARE)
         poles, weights = self._poles(size, known)
         landmarks = self._sums.basis.factor - self._centre
-        own = landmarks @ self._vectors[:, :known]
+        own = landmarks @ self._vectors
         # beyond the first directions: what all rows but the landmarks have within, and off them
-        rest = np.einsum("lm,lm->", landmarks, landmarks) - np.einsum("lr,lr->", own, own)
+        rest = np.einsum("lr,lr->", own[:, known:], own[:, known:])
         beyond = max(float(self.values[known:].sum() - rest), 0.0)
         off = max(n - float(np.trace(self._sums.products)), 0.0)
         off = off / (off + beyond) if off + beyond > self._floor else 0.0
@@ -333,13 +337,16 @@ class LandmarkSpectrum(AskedOfBlocks):
         errors = []
         for block in self._blocks():
             parts = block.times_seen(projection)
-            squares = (parts[:, :-1] - shift) ** 2
-            rest = np.maximum(self._distances(parts) - squares.sum(axis=1), 0.0)
-            z = grow * np.column_stack([squares, (1.0 - off) * rest])
+            z = parts[:, :-1] - shift
+            z *= z
+            rest = np.maximum(self._distances(parts) - z.sum(axis=1), 0.0)
+            z = np.column_stack([z, (1.0 - off) * rest])
+            z *= grow
             g = excess(z @ poles[0], z @ poles[1])
             found = grow * (z.sum(axis=1) / 2 + g @ weights / np.pi) + off * rest
             if len(block.rows):
-                found[block.rows] = self._landmark_errors(block, own, poles, weights)
+                seen = parts[block.rows, :-1]
+                found[block.rows] = self._landmark_errors(block, seen, own, poles, weights)
             errors.append(found)
         return np.concatenate(errors)
 
@@ -360,29 +367,37 @@ class LandmarkSpectrum(AskedOfBlocks):
         return [np.vstack([part[:known], share @ part[known:]]) for part in both], weights
 
     def _landmark_errors(
-        self, block: LeftOutBlock, own: FloatArray, poles: list[FloatArray], weights: FloatArray
+        self,
+        block: LeftOutBlock,
+        seen: FloatArray,
+        own: FloatArray,
+        poles: list[FloatArray],
+        weights: FloatArray,
     ) -> FloatArray:
         """Return the errors of those rows of a block that are landmarks.
 
-        `own` are all landmarks in the first directions, (m, r).
+        `seen` are their products with the first directions, and `own` all landmarks in all
+        directions, (m, m).
         """
-        basis, n = self._sums.basis, self._sums.n
+        n, known = self._sums.n, seen.shape[1]
         grow = n / (n - 1)
-        seen = basis.factor[block.columns] - self._centre
-        fresh = basis.coordinates(block.fresh_landmarks()).astype(np.float64, copy=False)
+        part = block.take(block.rows)
+        fresh = np.empty((len(seen), len(self.values)))
+        fresh[:, :known] = part.as_fresh(seen, self._rotation[:, :known])
+        fresh[:, known:] = part.times(self._rotation[:, known:])
         off = np.maximum(1.0 - np.einsum("lm,lm->l", fresh, fresh), 0.0)
-        fresh = fresh - self._centre + seen / (n - 1)
-        u, w = own[block.columns], fresh @ self._vectors[:, : own.shape[1]]
+        u = own[block.columns]
+        w = fresh - self._centre @ self._vectors + u / (n - 1)
 
-        def resolvent(left: FloatArray, right: FloatArray, whole: FloatArray) -> Any:
+        def resolvent(left: FloatArray, right: FloatArray) -> Any:
             products = left * right
-            products = np.column_stack([products, whole - products.sum(axis=1)])
+            products = np.column_stack([products[:, :known], products[:, known:].sum(axis=1)])
             return products @ poles[0] + 1j * (products @ poles[1])
 
-        a = grow * resolvent(u, u, np.einsum("lm,lm->l", seen, seen))
-        b = grow * resolvent(u, w, np.einsum("lm,lm->l", seen, fresh))
-        length = np.einsum("lm,lm->l", fresh, fresh)
-        found = resolvent(w, w, length) + b * b / (grow * (1.0 - a))
+        a = grow * resolvent(u, u)
+        b = grow * resolvent(u, w)
+        found = resolvent(w, w) + b * b / (grow * (1.0 - a))
+        length = np.einsum("lm,lm->l", w, w)
         errors: FloatArray = length / 2 - found.real @ weights / np.pi + off
         return np.maximum(errors, 0.0)
 

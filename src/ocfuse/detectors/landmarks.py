@@ -6,7 +6,7 @@ learned from n rows then rests on the sums of phi and of phi phi' over them, at 
 cost of n m^2, and no matrix of n rows is kept.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from functools import cached_property, partial
 from typing import Any, ClassVar, TypeAlias
@@ -17,7 +17,7 @@ from scipy.linalg import cholesky, solve_triangular, svd
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape
-from ocfuse.detectors.gram import Gram, Reference
+from ocfuse.detectors.gram import Gram, Reference, complete
 from ocfuse.detectors.landmark_models import (
     JITTER,
     Basis,
@@ -38,6 +38,8 @@ Adjust: TypeAlias = Callable[[KernelArray, slice, FloatArray], None]
 
 #: Rows of a block, at most.
 BLOCK_ROWS = 1000
+#: Up to so many kernel values are kept from the sums over all rows to the rows left out.
+MOST_REUSED = 2**20
 #: Kernel values held at once, and those that a sphere, which takes many passes, is learned from.
 MOST_VALUES, MOST_KEPT = 2**21, 2**25
 
@@ -133,6 +135,7 @@ class Landmarks:
         self.reference = Reference(rows[self._chosen], scale)
         self._bases: dict[float, Basis] = {}
         self._sums: dict[float, Moments] = {}
+        self._kept: dict[float, list[KernelArray]] = {}
         self._spectra: dict[float, LandmarkSpectrum] = {}
         self._inverses: dict[tuple[float, float], LandmarkInverse] = {}
         self._regressions: dict[tuple[float, float], BlockedRegression] = {}
@@ -200,7 +203,10 @@ class Landmarks:
 
     def _summed(self, width: float) -> Moments:
         if width not in self._sums:
-            self._sums[width] = moments(self._basis(width), self._kernels(width))
+            kernels: Iterable[KernelArray] = self._kernels(width)
+            if len(self._rows) * self.n_rows <= MOST_REUSED:
+                kernels = self._kept[width] = list(kernels)
+            self._sums[width] = moments(self._basis(width), kernels)
         return self._sums[width]
 
     def _make_sphere(self, width: float, nu: float) -> LandmarkSphere:
@@ -240,7 +246,12 @@ class Landmarks:
     def _left_out(self, width: float) -> Iterator[LeftOutBlock]:
         """Yield the kernel values of rows that are left out, with landmarks among them."""
         own, begin = self._basis(width).predicted, 0
-        for K in self._kernels(width, self._adjust):
+        kept = self._kept.pop(width, None)  # once: they take room
+        if kept is None or self._adjust is not None:
+            kernels: Iterable[KernelArray] = self._kernels(width, self._adjust)
+        else:
+            kernels = kept
+        for K in kernels:
             here = np.flatnonzero((self._chosen >= begin) & (self._chosen < begin + len(K)))
             yield LeftOutBlock(K, self._chosen[here] - begin, here, own[here])
             begin += len(K)
@@ -381,8 +392,11 @@ def evenly(n: int, most: int) -> IntArray:
 def squared_distances(X: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
     """Return the squared distances of rows about the origin, in their float type."""
     D: NDArray[Any] = X @ (-2.0 * Y).T
-    D += np.einsum("nd,nd->n", Y, Y)
-    D += np.einsum("nd,nd->n", X, X)[:, None]
+    columns, rows = np.einsum("nd,nd->n", Y, Y), np.einsum("nd,nd->n", X, X)
+    if D.dtype == np.float64:
+        return complete(D, columns, rows)
+    D += columns
+    D += rows[:, None]
     np.maximum(D, 0.0, out=D)
     return D
 

@@ -1,9 +1,10 @@
 """Pools of members: named ones, and the class that fits and scores them together."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal, TypeGuard
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -118,6 +119,9 @@ def _light() -> Members:
     ]
 
 
+#: Column, name and estimator of some members.
+Family: TypeAlias = list[tuple[int, str, Any]]
+
 POOLS: dict[str, Callable[[], Members]] = {
     "paper": partial(_paper, 1.0),
     "paper-all": partial(_paper, *WIDTHS),
@@ -208,6 +212,9 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         Fold of each training row; rows of one group are in one fold.
     dropped_ : dict
         Why a member was left out, by name.
+    constants_ : dict
+        The score that all rows get from a member that is no longer computed, by its name
+        (see `FusedDetector.prune`). Such a member is in `names_`, but not in `members_`.
     lowest_ : dict
         What -inf counts as, by the name of each member not of this package.
     n_features_in_ : int
@@ -223,6 +230,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     """
 
     pool_name_: str | None = None
+    constants_: Mapping[str, float] = MappingProxyType({})  # of models saved before there were any
 
     def __init__(
         self,
@@ -284,6 +292,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         self.names_ = [name for name, _ in self.members_]
         self.out_of_fold_scores_ = np.column_stack([training.scores[name] for name in self.names_])
         self.dropped_ = training.dropped
+        self.constants_ = {}
         self.lowest_ = training.lowest
         return self
 
@@ -329,24 +338,23 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         table: FloatArray = (
             X if self._is_plain(X) else validate_data(self, X, dtype=np.float64, reset=False)
         )
-        columns = self._score_shared(table)
-        for name, member in self.members_:
-            if not is_shared(member):
-                scores = finite_scores(
-                    _attempt(name, own_scores, member, table), self.lowest_[name]
-                )
-                columns[name] = _attempt(name, check_scores, scores, len(table))
-        Z = np.column_stack([columns[name] for name in self.names_])
+        Z = np.empty((len(table), len(self.names_)))
+        if self.constants_:
+            Z[:] = [self.constants_.get(name, np.nan) for name in self.names_]
+        self._score_shared(table, Z)
+        for j, name, member in self._families[1]:
+            scores = finite_scores(_attempt(name, own_scores, member, table), self.lowest_[name])
+            Z[:, j] = _attempt(name, check_scores, scores, len(table))
         # One look at all is quicker than one at each, which is needed only to name the member.
         if not np.isfinite(Z).all():
-            for name in self.names_:
-                _attempt(name, check_scores, columns[name], len(table))
+            for name, column in zip(self.names_, Z.T, strict=True):
+                _attempt(name, check_scores, column, len(table))
         return Z
 
     @property
     def is_own(self) -> bool:
         """Whether all fitted members are of this package: each row on its own, in any thread."""
-        return all(is_shared(member) for _, member in self.members_)
+        return not self._families[1]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; if `deep`, also the members and theirs, by name."""
@@ -414,30 +422,40 @@ class Pool(BaseEstimator):  # type: ignore[misc]
             )
 
     @property
-    def _families(self) -> list[Members]:
-        """Our own members by the training rows that they share, in the order of their needs."""
-        kept: tuple[Members, list[Members]] | None = vars(self).get("_kept")
+    def _families(self) -> tuple[list[Family], Family]:
+        """Our own members by the training rows that they share, and those that are not ours.
+
+        Members are with their columns, our own in the order of their needs.
+        """
+        kept: tuple[Members, list[Family], Family] | None = vars(self).get("_kept")
         if kept is None or kept[0] is not self.members_:
             families: defaultdict[int, Members] = defaultdict(list)
             for name, member in self.members_:
                 if is_shared(member):
                     families[id(member.reference_)].append((name, member))
-            kept = self._kept = self.members_, [givers_first(some) for some in families.values()]
-        return kept[1]
+            column = {name: j for j, name in enumerate(self.names_)}
+            own = [
+                [(column[name], name, member) for name, member in givers_first(some)]
+                for some in families.values()
+            ]
+            others = [
+                (column[name], name, member)
+                for name, member in self.members_
+                if not is_shared(member)
+            ]
+            kept = self._kept = self.members_, own, others
+        return kept[1:]
 
-    def _score_shared(self, X: FloatArray) -> dict[str, FloatArray]:
-        """Score rows by our own members: one Query per set of training rows."""
-        columns: dict[str, FloatArray] = {}
+    def _score_shared(self, X: FloatArray, Z: FloatArray) -> None:
+        """Score rows by our own members, into their columns: one Query per set of training rows."""
         with few_threads(0):  # as chunks of many rows are scored: the same bits
-            for members in self._families:
-                reference = members[0][1].reference_
-                columns.update({name: np.empty(len(X)) for name, _ in members})
+            for members in self._families[0]:
+                reference = members[0][2].reference_
                 # Of more than 4,000 training rows a new row is compared with some.
                 for block in blocks(len(X), min(reference.n_rows, 4000)):
                     query = reference.query(X[block])
-                    for name, member in members:
-                        columns[name][block] = _attempt(name, member.score_query, query)
-        return columns
+                    for j, name, member in members:
+                        Z[block, j] = _attempt(name, member.score_query, query)
 
 
 def _attempt(name: str, function: Callable[..., Any], *args: Any) -> Any:

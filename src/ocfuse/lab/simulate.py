@@ -1,4 +1,4 @@
-"""`ocfuse simulate`: recordings of a robot that picks and places, with and without anomalies."""
+"""`ocfuse simulate`: recordings of a robot or of a motor, with and without anomalies."""
 
 from collections import Counter
 from pathlib import Path
@@ -48,6 +48,14 @@ def simulate_command(
             min=0, help="Test runs of each type, by default a tenth of --runs.", show_default=False
         ),
     ] = None,
+    motor: Annotated[
+        bool,
+        typer.Option(
+            "--motor",
+            help="A motor with six sensors instead of the robot: CSV files of --runs normal runs "
+            "to learn from, three quarters as many fresh ones, and --anomalous runs of each fault.",
+        ),
+    ] = False,
     frames: Annotated[int, typer.Option(min=1, help="Pictures of a run of 9 seconds.")] = 100,
     jobs: Annotated[int, typer.Option(min=1, help="Processes; the files do not depend on it.")] = 1,
     json: Json = False,
@@ -55,9 +63,41 @@ def simulate_command(
     seed: Seed = 0,
     config: Config = None,
 ) -> None:
-    """Record a simulated robot that picks and places, with anomalies in some runs."""
+    """Record a simulated robot or, with --motor, a motor, with anomalies in some runs."""
+    if motor:
+        record_motor(out, runs, anomalous, seed, json=json, quiet=quiet)
+        return
     plan = make_plan(runs, anomalous, types, frames, seed)
     record(plan, out, jobs, json=json, quiet=quiet)
+
+
+def record_motor(
+    out: Path, runs: int, anomalous: int | None, seed: int, *, json: bool, quiet: bool
+) -> None:
+    """Write the runs of a motor, and print how many there are of what."""
+    from ocfuse.lab.motor import MotorPlan, simulate  # noqa: PLC0415
+
+    plan = MotorPlan(
+        train=runs,
+        normal=max(1, round(0.75 * runs)),
+        faulty=max(1, round(runs / 12)) if anomalous is None else anomalous,
+        seed=seed,
+    )
+    truth = simulate(out, plan)
+    facts = {
+        "train": plan.train,
+        "normal": plan.normal,
+        "faults": len(truth),
+        "slow": plan.slow,
+    }
+    if json:
+        print_json({"folder": out.as_posix(), "runs": facts, "truth": truth})
+    elif not quiet:
+        print_table(("folder", "runs"), facts.items())
+        print_line(
+            f"\nLearn with `ocfuse fit {out.as_posix()}/train --stream`. What goes wrong, where "
+            f"and when, stands in {out.as_posix()}/truth.csv."
+        )
 
 
 def make_plan(runs: int, anomalous: int | None, types: str, frames: int, seed: int) -> "CellPlan":

@@ -82,8 +82,25 @@ def make_report(data: ReportData) -> Report:
     Report
         The page.
     """
+    environment, markup = make_environment()
+    (style, policy), parts = read_style(), "\n".join(_read(f"{name}.js") for name in SCRIPTS)
+    script = f'"use strict";\n(() => {{\n{parts}}})();\n'  # leaves no names behind
+    page = environment.get_template("report.html").render(
+        **_texts(data),
+        data=data,
+        style=markup(style),
+        script=markup(script),
+        # lets this style and this script run, and nothing else
+        policy="default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"{policy}; script-src '{_digest(script)}'",
+        payload=markup(to_json(data)),
+    )
+    return Report(page)
+
+
+def make_environment() -> tuple[Any, Any]:
+    """Return what fills the templates, and the class of text that is HTML already."""
     jinja2 = needed("jinja2", "to make a report")
-    markup = jinja2.utils.markupsafe.Markup
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -97,19 +114,13 @@ def make_report(data: ReportData) -> Report:
         "counted": words.count,
         "reason_words": words.reason_words,
     }
-    style, parts = _read("report.css"), "\n".join(_read(f"{name}.js") for name in SCRIPTS)
-    script = f'"use strict";\n(() => {{\n{parts}}})();\n'  # leaves no names behind
-    page = environment.get_template("report.html").render(
-        **_texts(data),
-        data=data,
-        style=markup(style),
-        script=markup(script),
-        # lets this style and this script run, and nothing else
-        policy="default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'",
-        payload=markup(to_json(data)),
-    )
-    return Report(page)
+    return environment, jinja2.utils.markupsafe.Markup
+
+
+def read_style() -> tuple[str, str]:
+    """Return the style of all reports, and what lets it, and nothing else, come into a page."""
+    style = _read("report.css")
+    return style, f"style-src '{_digest(style)}'"
 
 
 def _texts(data: ReportData) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.scores.distribution import WeightedSample, tail_decay
 from ocfuse.validation import rate_in_open_interval, require_rows, score_vector
 
 
@@ -167,6 +168,46 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         rank = np.searchsorted(self.scores_, score_vector(scores), side="right")
         return np.asarray(self.rates_[rank])
+
+    def severity(self, scores: ArrayLike) -> FloatArray:
+        """Return how grave scores are: higher for lower scores, without an end.
+
+        ``-log10(p)`` down to the lowest of the normal scores v, where p-values end; below it
+        extrapolated, and no probability any more::
+
+            -log10(p_lowest) + 2 log10(1 + (v - s) / (2 b))
+
+        with b the mean distance of the lowest 5 % of the normal scores to their upper end: a
+        tail that decays by a power, as far scores are rarely as rare as an exponential one says.
+        1.3 is what one normal row in 20 reaches; one more is ten times as rare.
+
+        Parameters
+        ----------
+        scores : array_like of shape (q,)
+            Scores, higher = more normal; NaN where there is none.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            Severities, at least 0; NaN where there is no score.
+
+        Examples
+        --------
+        >>> from ocfuse.scores import ConformalCalibrator
+        >>> calibrator = ConformalCalibrator().fit(range(99))
+        >>> calibrator.severity([50, 0, -5, -50]).round(1)
+        array([0.3, 1.7, 2.6, 4.1])
+        """
+        check_is_fitted(self)
+        values = np.asarray(scores, dtype=np.float64)
+        known = ~np.isnan(values)
+        found = np.full(values.shape, np.nan)
+        found[known] = 0.0 - np.log10(self.p_values(values[known]))
+        below = known & (values < self.scores_[0])
+        if below.any():
+            far = tail_decay(WeightedSample.of(self.scores_, self.weights_), values[below])
+            found[below] -= np.log10(far)
+        return found
 
     def threshold(self, rate: float) -> tuple[float, float]:
         """Return offset and guaranteed rate, as `conformal_threshold`.

@@ -167,6 +167,12 @@ def _decay(scores: FloatArray, end: float, scale: float) -> FloatArray:
         return np.asarray((1.0 + np.abs(scores - end) / scale / 2.0) ** -2.0)
 
 
+def tail_decay(sample: WeightedSample, scores: FloatArray) -> FloatArray:
+    """Return how much rarer than the lowest of a sample scores below it are, in (0, 1]."""
+    far = _decay(scores, sample.values[0], _tail_scale(sample))
+    return np.maximum(far, np.finfo(float).tiny)
+
+
 def _tail_scale(sample: WeightedSample) -> float:
     """Return the mean distance of the lowest values to the upper end of the tail.
 

@@ -1,8 +1,10 @@
 """The application: models, routes, streams and the page, behind one door."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, WebSocket
@@ -18,9 +20,10 @@ from ocfuse.serve.errors import ServeError, answer, internal
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.middleware import Guard, Observed, refuse_stream
 from ocfuse.serve.models import ModelRegistry
+from ocfuse.serve.overview import Overview, StreamGauges
 from ocfuse.serve.routes import RequestHandler, api_router
 from ocfuse.serve.samples import Live
-from ocfuse.serve.settings import Settings
+from ocfuse.serve.settings import MODEL_NAME, Settings
 from ocfuse.serve.stream import Batchers, Stream, Streams, StreamServices
 from ocfuse.serve.telemetry import Metrics
 from ocfuse.serve.workers import Workers
@@ -31,6 +34,10 @@ Scores of rows by models of ocfuse. Higher is more normal; below the threshold i
 WebSocket `/v1/stream?model=...&stream=...` takes rows as messages, `{"row": {...}}` or
 `{"rows": [...]}`, and answers each with score, p-value, verdict and the alarms that begin and end.
 """
+
+
+#: Where rows are scored, as far as log and counters name it.
+SCORE_ROUTE = SimpleNamespace(path="/v1/score")
 
 
 class Service:
@@ -52,6 +59,8 @@ class Service:
         Samples for those who look on.
     events : EventStore
         Events of streams.
+    overview : Overview
+        States of streams.
     metrics : Metrics
         Counters.
     workers : Workers
@@ -66,14 +75,40 @@ class Service:
         )
         self.registry.load()
         self.live, self.events = Live(), EventStore(settings.events, settings.keep)
+        self.overview = Overview(self.events, settings.silence_seconds)
+        StreamGauges(self.overview, self.metrics.registry)
         self.metrics.unwritten_events.set_function(lambda: self.events.n_unwritten)
         self.streams = Streams()
         self.app = self._build()
-        self._guarded: ASGIApp = Observed(Guard(self.app, settings), self.metrics)
+        self._guarded: ASGIApp = Observed(Guard(self._routed, settings), self.metrics)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         await self._guarded(scope, receive, send)
+
+    async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that has been let in: for scores without the framework's own steps.
+
+        They take longer than all else that the request of a row needs. Whatever is not the plain
+        address of the route takes them.
+        """
+        is_post = scope["type"] == "http" and scope["method"] == "POST"
+        plain = rf"(?:model=({MODEL_NAME}))?".encode()
+        found = None
+        if is_post and scope["path"] == SCORE_ROUTE.path:
+            found = re.fullmatch(plain, scope["query_string"])
+        if found is None:
+            await self.app(scope, receive, send)
+            return
+        scope["route"] = SCORE_ROUTE
+        name = None if found[1] is None else found[1].decode()
+        try:
+            answered = await self.handler.score(Request(scope, receive, send), name)
+        except ServeError as error:
+            answered = answer(error)
+        except ClientDisconnect:
+            answered = _gone()
+        await answered(scope, receive, send)
 
     async def drain(self) -> None:
         """Take no more streams, answer what has come by those that are open, and close them."""
@@ -88,18 +123,25 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
-        watching = None
+        tasks = [asyncio.create_task(self._tick())]
         if self.settings.reload_seconds:
-            watching = asyncio.create_task(self.registry.watch())
+            tasks.append(asyncio.create_task(self.registry.watch()))
         try:
             yield
         finally:
-            if watching is not None:
-                watching.cancel()
+            for task in tasks:
+                task.cancel()
                 with suppress(asyncio.CancelledError):
-                    await watching
+                    await task
             await self.drain()
             self.close()
+
+    async def _tick(self, seconds: float = 0.5) -> None:
+        """Look again and again which streams have fallen silent."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(seconds)
+            await loop.run_in_executor(self.workers.events, self.overview.tick)
 
     def _build(self) -> FastAPI:
         app = FastAPI(
@@ -113,15 +155,17 @@ class Service:
         )
         _answer_errors(app)
         settings = self.settings
-        handler = RequestHandler(
+        self.handler = RequestHandler(
             self.registry,
             settings.limits,
             self.workers,
             self.metrics,
             self.live if settings.publish_scores else None,
+            self.overview,
         )
-        app.include_router(api_router(handler, self.events))
-        app.include_router(dashboard_router(self.live, self.events, token=settings.token))
+        app.include_router(api_router(self.handler, self.events))
+        page = dashboard_router(self.live, self.events, self.overview, token=settings.token)
+        app.include_router(page)
         self._add_stream(app)
         return app
 
@@ -129,7 +173,13 @@ class Service:
         settings = self.settings
         batchers = Batchers(self.workers.streams, settings.batch_rows, settings.batch_seconds)
         around = StreamServices(
-            self.live, self.events, self.metrics, settings.limits, self.workers, batchers
+            self.live,
+            self.events,
+            self.overview,
+            self.metrics,
+            settings.limits,
+            self.workers,
+            batchers,
         )
         names = iter(range(1, 2**63))
 
@@ -165,6 +215,11 @@ def create_app(settings: Settings) -> Service:
     return Service(settings)
 
 
+def _gone() -> Response:
+    """Return the answer to a client that left before all had come, for log and counters alone."""
+    return Response(status_code=499)
+
+
 def _answer_errors(app: FastAPI) -> None:
     """Let every refusal have the same form."""
 
@@ -183,8 +238,7 @@ def _answer_errors(app: FastAPI) -> None:
         return answer(ServeError(422, "bad_argument", f"{where}: {found['msg']}."))
 
     async def gone(request: Request, error: Any) -> Response:
-        # the client left before all had come; nobody reads it: for the log and the counters
-        return Response(status_code=499)
+        return _gone()
 
     async def failed(request: Request, error: Exception) -> Response:
         return answer(internal())

@@ -1,6 +1,7 @@
 """The live page: its files, its requests and its WebSocket.
 
-Over its WebSocket a page is sent samples, changes of events, and troubles. It says first
+Over its WebSocket a page is sent states of streams, samples, changes of events, and troubles. It
+says first
 ``{"type": "hello", "token", "store", "after", "source"}``: the token if the service has one,
 the file of events and the number of the last change that it knows, and the stream that it
 shows. It is sent every change after that, so that none is missed, however often the connection
@@ -28,8 +29,18 @@ from ocfuse.serve.database import Choice
 from ocfuse.serve.errors import CloseCode, JSONAnswer, ServeError, to_json
 from ocfuse.serve.event import StoredEvent
 from ocfuse.serve.event_store import EventStore
+from ocfuse.serve.overview import Overview
 from ocfuse.serve.samples import Live, Sample, Source, Viewer
-from ocfuse.serve.schemas import Acknowledgement, Comment, EventForm, EventList, refusals
+from ocfuse.serve.schemas import (
+    Acknowledged,
+    Acknowledgement,
+    AcknowledgementOfAll,
+    Comment,
+    EventForm,
+    EventList,
+    StreamList,
+    refusals,
+)
 
 HEADERS = {
     # Nothing from elsewhere, nothing inline, shown in no page of others. Pictures of events are
@@ -49,6 +60,7 @@ PRIVATE = {**HEADERS, "Cache-Control": "no-store"}
 Number = Annotated[int, Path(ge=1, le=2**53, description="Number of the event.")]
 Name = Annotated[str | None, Query(max_length=200)]
 State = Annotated[Literal["open", "ended", "interrupted"] | None, Query()]
+Kind = Annotated[str | None, Query(max_length=200, description="Such as anomaly or silent.")]
 IsKnown = Annotated[bool | None, Query(description="Acknowledged, or not.")]
 Edge = Annotated[int | None, Query(ge=0, le=2**53)]
 
@@ -56,10 +68,14 @@ Edge = Annotated[int | None, Query(ge=0, le=2**53)]
 FILES = {
     "page.html": "text/html",
     "page.css": "text/css",
+    "docs.html": "text/html",
     "icon.svg": "image/svg+xml",
     **{
         f"{name}.js": "text/javascript"
-        for name in ("page", "chart", "connection", "events", "panels", "samples", "words")
+        for name in (
+            *("page", "chart", "connection", "docs", "events", "panels", "samples", "words"),
+            "streams",
+        )
     },
 }
 
@@ -88,8 +104,10 @@ class PageFiles:
         return Response(self._contents[name], headers=sent, media_type=FILES[name])
 
 
-def dashboard_router(live: Live, events: EventStore, *, token: str | None = None) -> APIRouter:
-    """Return the routes of the live page.
+def dashboard_router(
+    live: Live, events: EventStore, overview: Overview, *, token: str | None = None
+) -> APIRouter:
+    """Return the routes of the live page, of the page on the API, and of streams and events.
 
     A page shows the token in the first message of its WebSocket, as a browser can send no
     header with it. `Guard` checks all other requests.
@@ -101,6 +119,11 @@ def dashboard_router(live: Live, events: EventStore, *, token: str | None = None
         """Return the page."""
         return page_files.answer("page.html", request.headers)
 
+    @router.get("/docs", include_in_schema=False)
+    def docs(request: Request) -> Response:
+        """Return the page that tells what the API knows."""
+        return page_files.answer("docs.html", request.headers)
+
     @router.get("/static/{name}", include_in_schema=False)
     def static(name: str, request: Request) -> Response:
         """Return a file of the page."""
@@ -110,7 +133,19 @@ def dashboard_router(live: Live, events: EventStore, *, token: str | None = None
     async def look_on(socket: WebSocket) -> None:
         """Send a page what happens."""
         await socket.accept()
-        await viewers.run(DashboardConnection(socket, live, events, token))
+        await viewers.run(DashboardConnection(socket, live, events, overview, token))
+
+    @router.get(
+        "/v1/streams",
+        tags=["streams"],
+        summary="List streams",
+        response_model=StreamList,
+        responses=refusals(),
+    )
+    def list_streams() -> Response:
+        """Return the state of every stream that is there, or that somebody must know of."""
+        streams = [_without(told, "words") for told in overview.streams()]
+        return JSONAnswer({"streams": streams}, headers=PRIVATE)
 
     _add_lists(router, events)
     _add_notes(router, events)
@@ -133,12 +168,13 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
         stream: Name = None,
         state: State = None,
         acknowledged: IsKnown = None,
+        kind: Kind = None,
     ) -> Response:
         """Return events, the latest first; with `after`, those that follow it, in order.
 
         Read on with `before` as the number of the last event, until none comes.
         """
-        choice = Choice(model, stream, state, acknowledged)
+        choice = Choice(model, stream, state, acknowledged, kind)
         found = events.list(after, before, limit, choice)
         content = {"events": [event.as_json() for event in found], "trouble": events.trouble}
         return JSONAnswer(content, headers=PRIVATE)
@@ -158,9 +194,10 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
         stream: Name = None,
         state: State = None,
         acknowledged: IsKnown = None,
+        kind: Kind = None,
     ) -> Response:
         """Return events as a CSV file, the first one first."""
-        lines = events.csv(Choice(model, stream, state, acknowledged))
+        lines = events.csv(Choice(model, stream, state, acknowledged, kind))
         named = {"Content-Disposition": 'attachment; filename="events.csv"'}
         return StreamingResponse(lines, headers=PRIVATE | named, media_type="text/csv")
 
@@ -199,7 +236,25 @@ def _add_notes(router: APIRouter, events: EventStore) -> None:
     )
     def acknowledge(number: Number, said: Acknowledgement) -> Response:
         """Record that somebody knows of an event; the first one who does counts."""
-        return _answer(number, events.acknowledge(number, said.who))
+        try:
+            return _answer(number, events.acknowledge(number, said.who))
+        except InvalidInputError as error:
+            raise ServeError(422, "bad_argument", str(error)) from None
+
+    @router.post(
+        "/v1/events/acknowledge",
+        tags=["events"],
+        summary="Acknowledge all events of a stream",
+        response_model=Acknowledged,
+        responses=documented["responses"],
+    )
+    def acknowledge_all(said: AcknowledgementOfAll) -> Response:
+        """Record that somebody knows of all events of a stream up to one of them."""
+        try:
+            n = events.acknowledge_all((said.model, said.stream), said.up_to, said.who)
+        except InvalidInputError as error:
+            raise ServeError(422, "bad_argument", str(error)) from None
+        return JSONAnswer({"acknowledged": n}, headers=PRIVATE)
 
     @router.post(
         "/v1/events/{number}/comment", tags=["events"], summary="Comment on an event", **documented
@@ -225,19 +280,29 @@ class DashboardConnection:
     patience: ClassVar[float] = 15.0
     #: Latest events that a new page is sent, and changes sent at once.
     most_events: ClassVar[int] = 200
+    #: Seconds between looks at streams that have had samples only.
+    seconds: ClassVar[float] = 1.0
     #: Characters of a message of a page.
     longest_message: ClassVar[int] = 4096
 
     def __init__(
-        self, socket: WebSocket, live: Live, events: EventStore, token: str | None
+        self,
+        socket: WebSocket,
+        live: Live,
+        events: EventStore,
+        overview: Overview,
+        token: str | None,
     ) -> None:
         self.socket, self.live, self.events, self.token = socket, live, events, token
+        self.overview = overview
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._after = 0
         self._wanted: Source | None = None
         self._watched: Source | None = None
         self._sources: list[Source] | None = None
+        self._streams = -1  # change up to which the page knows the streams, and all of them when
+        self._whole, self._whole_at = -1, -math.inf
         self._trouble: str | None = None
         self._first: asyncio.Task[dict[str, Any] | None] | None = None
 
@@ -263,11 +328,12 @@ class DashboardConnection:
         """Serve a page that has said hello until it leaves."""
         with suppress(WebSocketDisconnect, asyncio.TimeoutError, RuntimeError):
             viewer = self.live.join(self._notify)
-            stop = self.events.listen(self._notify)
+            stops = [self.events.listen(self._notify), self.overview.listen(self._notify)]
             try:
                 await self._serve(viewer, hello)
             finally:
-                stop()
+                for stop in stops:
+                    stop()
                 self.live.leave(viewer)
 
     async def close(self, code: int, reason: str) -> None:
@@ -345,17 +411,25 @@ class DashboardConnection:
             await self._send_changes()
             await self._send_samples(viewer)
             try:
-                await asyncio.wait_for(self._wake.wait(), 2.0)
+                await asyncio.wait_for(self._wake.wait(), self.seconds)
             except asyncio.TimeoutError:
                 await self._send(type="beat")  # nothing has happened
             await asyncio.sleep(0.05)  # samples that come meanwhile are sent together
         await self.socket.close(CloseCode.TRY_LATER, "Too slow for what happens. Come back.")
 
     async def _send_state(self) -> None:
-        sources = self.live.sources
-        if sources != self._sources:
+        is_whole = self._loop.time() - self._whole_at >= self.seconds
+        if is_whole:
+            self._whole_at = self._loop.time()
+        since = self._whole if is_whole else self._streams
+        self._streams, sources, streams = self.overview.since(since, is_whole)
+        if is_whole:
+            self._whole = self._streams
+        if streams or sources != self._sources:
             self._sources = sources
-            await self._send(type="sources", sources=sources)
+            told = [_shown(stream) for stream in streams]
+            now = self.overview.now()
+            await self._send(type="streams", sources=sources, streams=told, now=now)
         trouble = self.events.trouble
         if trouble != self._trouble:
             self._trouble = trouble
@@ -378,7 +452,9 @@ class DashboardConnection:
         if self._wanted != self._watched:
             self._watched = self._wanted
             before = self.live.watch(viewer, self._watched)
-            await self._send(type="history", source=self._watched, samples=_plain(before))
+            channels = self.live.channels(self._watched)
+            told = _plain(before)
+            await self._send(type="history", source=self._watched, channels=channels, samples=told)
         samples = self.live.drain(viewer)
         if samples:
             await self._send(type="samples", source=self._watched, samples=_plain(samples))
@@ -431,18 +507,32 @@ def _source(value: Any) -> Source | None:
     return tuple(value) if is_pair and all(isinstance(part, str) for part in value) else None
 
 
+def _shown(stream: dict[str, Any]) -> dict[str, Any]:
+    """Return a stream as the page has it: its words with times that the reader's browser writes."""
+    course = [_short(low) for low in stream["course"]]
+    words: dict[str, Any] = stream["words"]
+    return _without(stream, "words") | words | {"course": course}
+
+
+def _without(content: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key != name}
+
+
 def _plain(samples: list[Sample]) -> list[dict[str, Any]]:
     return [
         {
             "seq": sample.seq,
             "time": sample.time,
             "score": _short(sample.score),
-            "offset": _short(sample.offset),
+            "threshold": _short(sample.threshold),
             "p_value": _short(sample.p_value),
             "local_p": _short(sample.local_p),
             "drift": _short(sample.drift),
             "is_anomaly": sample.is_anomaly,
             "alarm": sample.alarm,
+            "severity": _short(sample.severity),
+            "readings": list(sample.readings),
+            "values": [_short(value) for value in sample.values],
             "contributions": sample.contributions
             and {name: _short(value) for name, value in sample.contributions.items()},
         }

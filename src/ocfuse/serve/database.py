@@ -19,8 +19,9 @@ SCHEMA = """
 CREATE TABLE events (
     id INTEGER PRIMARY KEY, change INTEGER NOT NULL, model TEXT NOT NULL, stream TEXT NOT NULL,
     seen REAL NOT NULL, begin REAL NOT NULL, "end" REAL NOT NULL, state TEXT NOT NULL, lowest REAL,
-    "offset" REAL, p_value REAL, local_p REAL, members TEXT NOT NULL, n_samples INTEGER NOT NULL,
-    media TEXT
+    threshold REAL, p_value REAL, local_p REAL, members TEXT NOT NULL, n_samples INTEGER NOT NULL,
+    media TEXT, kind TEXT NOT NULL DEFAULT 'anomaly', severity REAL,
+    channels TEXT NOT NULL DEFAULT '[]', text TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX events_by_change ON events (change);
 CREATE INDEX events_open ON events (id) WHERE state = 'open';
@@ -35,8 +36,21 @@ CREATE TABLE pictures (
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
+#: What makes the tables of one version of the file those of the next.
+UPDATES = {
+    1: """
+ALTER TABLE events RENAME COLUMN "offset" TO threshold;
+ALTER TABLE events ADD COLUMN kind TEXT NOT NULL DEFAULT 'anomaly';
+ALTER TABLE events ADD COLUMN severity REAL;
+ALTER TABLE events ADD COLUMN channels TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE events ADD COLUMN text TEXT NOT NULL DEFAULT '';
+"""
+}
+
 #: Columns of events: all of an event but its notes, which have a table of their own.
 FIELDS = tuple(field.name for field in fields(StoredEvent) if field.name != "notes")
+#: Those that are kept as JSON.
+JSON_FIELDS = ("members", "channels")
 NAMES = ", ".join(f'"{name}"' for name in FIELDS)
 UPSERT = (
     f"INSERT INTO events ({NAMES}) VALUES ({', '.join('?' * len(FIELDS))}) "
@@ -57,6 +71,7 @@ class Choice:
     stream: str | None = None
     state: str | None = None
     acknowledged: bool | None = None
+    kind: str | None = None
 
     def matches(self, event: StoredEvent) -> bool:
         """Return whether an event is asked for."""
@@ -64,12 +79,14 @@ class Choice:
             self.model in (None, event.model)
             and self.stream in (None, event.stream)
             and self.state in (None, event.state)
+            and self.kind in (None, event.kind)
             and self.acknowledged in (None, event.acknowledgement is not None)
         )
 
     def condition(self) -> tuple[str, list[str]]:
         """Return the same in SQL, and the values of its question marks."""
-        names = [name for name in ("model", "stream", "state") if getattr(self, name) is not None]
+        fields = ("model", "stream", "state", "kind")
+        names = [name for name in fields if getattr(self, name) is not None]
         parts = [f"{name} = ?" for name in names]
         if self.acknowledged is not None:
             parts.append(
@@ -153,11 +170,11 @@ class Database:
         """Copy what can be read of a damaged file: from both ends up to the damage."""
         kept: set[int] = set()
         with self.transaction():
-            for row in _readable(old, "events", FIELDS):
+            for row in _readable(old, "events", _fields_of(old)):
                 if _is_event(row):
                     self.connection.execute(UPSERT, row)
                     kept.add(row[0])
-            note_fields = ("event", "number", "kind", "who", "time", "text")
+            note_fields = ("event", "number", '"kind"', "who", '"time"', '"text"')
             for row in _readable(old, "notes", note_fields):
                 if row[0] in kept and None not in row:
                     self.connection.execute(
@@ -176,7 +193,7 @@ class Database:
 
     def _prepare(self) -> None:
         """Check that the file is one of ours, and make its tables if there are none."""
-        ours, latest = 0x6F636665, 1  # "ocfe" as a number, and the version of the tables above
+        ours, latest = 0x6F636665, 2  # "ocfe" as a number, and the version of the tables above
         (application,) = self.connection.execute("PRAGMA application_id").fetchone()
         (version,) = self.connection.execute("PRAGMA user_version").fetchone()
         n_tables = self._n_tables(is_own=application == ours and version <= latest)
@@ -201,11 +218,23 @@ class Database:
                 f"PRAGMA user_version = {latest}; "
                 f"INSERT INTO counters VALUES ('store', {secrets.randbits(48)}); COMMIT;"
             )
+        else:
+            self._update(version, latest)
         with self.transaction():  # a folder that cannot be written to is an error now
             self.connection.execute(
                 "INSERT INTO counters VALUES ('starts', 1) "
                 "ON CONFLICT (name) DO UPDATE SET value = value + 1"
             )
+
+    def _update(self, version: int, latest: int) -> None:
+        """Make the tables of an older version those of this one, all or nothing."""
+        if version == latest:
+            return
+        with self.transaction():
+            for before in range(version, latest):
+                for statement in UPDATES[before].split(";"):
+                    self.connection.execute(statement)
+            self.connection.execute(f"PRAGMA user_version = {latest}")
 
     def _n_tables(self, is_own: bool) -> int:
         """Return the number of tables and indices; say if a file of ours is damaged."""
@@ -259,9 +288,7 @@ class Database:
         """Write events as they are now, their new notes and pictures; all or nothing."""
         with self.transaction():
             for event in events:
-                members = json.dumps(event.members)
-                row = [members if name == "members" else getattr(event, name) for name in FIELDS]
-                self.connection.execute(UPSERT, row)
+                self.connection.execute(UPSERT, _cells(event))
                 self.connection.executemany(
                     "INSERT OR IGNORE INTO notes VALUES (?, ?, ?, ?, ?, ?)",
                     [
@@ -292,7 +319,7 @@ class Database:
         found = []
         for row in rows:
             cells = dict(zip(FIELDS, row, strict=True))
-            cells["members"] = json.loads(cells["members"])
+            cells |= {name: json.loads(cells[name]) for name in JSON_FIELDS}
             found.append(StoredEvent(**cells, notes=tuple(notes[row[0]])))
         return found
 
@@ -303,18 +330,19 @@ class Database:
         ).fetchone()
         return None if row is None else bytes(row[0])
 
-    def prune(self, most_events: int, oldest: float, most_bytes: int) -> None:
-        """Delete events that are over, and pictures.
+    def prune(self, most_events: int, oldest: float, most_bytes: int) -> list[tuple[str, str, int]]:
+        """Delete events that are over, and pictures; return model, stream and number of events.
 
         Events recorded before `oldest` go, and those before the latest `most_events`; pictures
         of the latest events stay, up to `most_bytes`.
         """
         with self.transaction():
-            self.connection.execute(
+            gone = self.connection.execute(
                 "DELETE FROM events WHERE state != 'open' AND (seen < ? OR id <= "
-                "(SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?))",
+                "(SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?)) "
+                "RETURNING model, stream, id",
                 [oldest, most_events],
-            )
+            ).fetchall()
             self.connection.execute(
                 "DELETE FROM pictures WHERE event IN (SELECT event FROM (SELECT event, "
                 "sum(length(data)) OVER (ORDER BY event DESC) AS total FROM pictures) "
@@ -326,6 +354,12 @@ class Database:
                 "AND id NOT IN (SELECT event FROM pictures)"
             )
         self.connection.execute("PRAGMA incremental_vacuum").fetchall()
+        return gone
+
+
+def _cells(event: StoredEvent) -> list[Any]:
+    cells = {name: getattr(event, name) for name in FIELDS}
+    return list((cells | {name: json.dumps(cells[name]) for name in JSON_FIELDS}).values())
 
 
 def is_damage(error: sqlite3.Error) -> bool:
@@ -355,7 +389,7 @@ def _free_name(path: Path) -> Path:
 
 def _readable(old: sqlite3.Connection, table: str, fields: Iterable[str]) -> Iterator[list[Any]]:
     """Yield the rows of a table of a damaged file: from its beginning, then from its end."""
-    names = ", ".join(f'"{name}"' for name in fields)
+    names = ", ".join(fields)
     reached = None
     for order, sign in (("rowid", 1), ("rowid DESC", -1)):
         last = -math.inf
@@ -371,15 +405,28 @@ def _readable(old: sqlite3.Connection, table: str, fields: Iterable[str]) -> Ite
             reached = None if last == -math.inf else last
 
 
+def _fields_of(old: sqlite3.Connection) -> list[str]:
+    """Return where the fields of events are in a file that may be of an older version."""
+    with suppress(sqlite3.Error):
+        columns = {row[1] for row in old.execute("PRAGMA table_info(events)")}
+        if columns and "kind" not in columns:
+            before = {"threshold": '"offset"', "kind": "'anomaly'", "severity": "NULL"}
+            before |= {"channels": "'[]'", "text": "''"}
+            return [before.get(name, f'"{name}"') for name in FIELDS]
+    return [f'"{name}"' for name in FIELDS]
+
+
 def _is_event(row: list[Any]) -> bool:
     """Return whether a row of a damaged file is still an event."""
     values = dict(zip(FIELDS, row, strict=True))
     numbers = [values[name] for name in ("id", "change", "seen", "begin", "end", "n_samples")]
-    texts = [values[name] for name in ("model", "stream", "state", "members")]
+    names = ("model", "stream", "state", "members", "kind", "channels", "text")
+    texts = [values[name] for name in names]
     if not all(isinstance(n, int | float) for n in numbers):
         return False
     try:
         is_mapping = isinstance(json.loads(values["members"]), dict)
+        is_mapping &= isinstance(json.loads(values["channels"]), list)
     except (TypeError, ValueError):
         return False
     return is_mapping and all(isinstance(text, str) for text in texts)

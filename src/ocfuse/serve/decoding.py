@@ -95,8 +95,9 @@ def parse_json(body: bytes, limits: Limits) -> Any:
         )
     try:
         text = body.decode("utf-8-sig")
-        found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_to_object)
-        if re.search(r"\\u[dD][89a-fA-F]", text):  # half of a character: two have become one by now
+        found = _DECODER.decode(text)
+        # half of a character: two have become one by now
+        if "\\u" in text and re.search(r"\\u[dD][89a-fA-F]", text):
             json.dumps(found, ensure_ascii=False).encode()
         return found
     except UnicodeEncodeError:
@@ -126,6 +127,10 @@ def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             422, "named_twice", "An object has two values of the same name: which one is meant?"
         )
     return found
+
+
+#: Made once: it takes as long as to read a row.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_to_object)
 
 
 def _is_deep(body: bytes, most: int) -> bool:

@@ -64,9 +64,13 @@ def finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
+#: Made once: it takes as long as to write one answer.
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
 def to_json(content: Any) -> bytes:
     """Return JSON in ASCII: text of a client may hold what UTF-8 cannot carry."""
-    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return _ENCODER.encode(content).encode("ascii")
 
 
 class JSONAnswer(Response):

@@ -1,17 +1,18 @@
 """One event as JSON and as a line of CSV, and events that are not yet written."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, ClassVar, Literal
 
+from ocfuse.streaming.status import ANOMALY, EventNews
 from ocfuse.tables.cells import no_formula
 
 #: Columns of a CSV file of events.
 COLUMNS = (
-    *("id", "model", "stream", "state", "begin", "end", "seconds", "lowest_score", "threshold"),
-    *("p_value", "local_p", "n_samples", "members", "acknowledged_by", "acknowledged_at"),
-    "comments",
+    *("id", "kind", "model", "stream", "state", "begin", "end", "seconds", "lowest_score"),
+    *("threshold", "p_value", "severity", "local_p", "n_samples", "channels", "members"),
+    *("acknowledged_by", "acknowledged_at", "comments"),
 )
 
 
@@ -19,7 +20,7 @@ COLUMNS = (
 class Note:
     """Something that was said about an event, in seconds since 1970; it is never changed.
 
-    An acknowledgement has no text, and who gave no name is "".
+    An acknowledgement has no text. Who gave no name is "", which only comments may.
     """
 
     kind: Literal["acknowledge", "comment"]
@@ -30,7 +31,7 @@ class Note:
 
 @dataclass(frozen=True)
 class StoredEvent:
-    """An alarm from its first sample to its last, and what was said about it.
+    """An alarm, a silence or a trouble of a sensor from begin to end, and what was said about it.
 
     Its fields, in this order, are also the columns of its table.
     """
@@ -45,11 +46,11 @@ class StoredEvent:
     #: Times of its first sample and of the last so far.
     begin: float
     end: float
-    #: "open", "ended", or "interrupted": open when the service stopped.
+    #: "open", "ended", or "interrupted": open when its source or the service was gone.
     state: str
     #: Its lowest score, and the threshold.
     lowest: float | None
-    offset: float | None
+    threshold: float | None
     #: Those of the lowest score.
     p_value: float | None
     local_p: float | None
@@ -58,6 +59,14 @@ class StoredEvent:
     n_samples: int
     #: Type of its thumbnail, such as "image/png".
     media: str | None = None
+    #: "anomaly", "silent", or the kind of trouble of a sensor, such as "missing".
+    kind: str = ANOMALY
+    #: How bad the lowest score is, on a scale that goes on where p-values end.
+    severity: float | None = None
+    #: The channels that are most unusual at the lowest score, or the one that is in trouble.
+    channels: Sequence[Mapping[str, Any]] = ()
+    #: What it is about in a line.
+    text: str = ""
     notes: tuple[Note, ...] = ()
 
     @property
@@ -65,12 +74,21 @@ class StoredEvent:
         """The first note that acknowledges it."""
         return next((note for note in self.notes if note.kind == "acknowledge"), None)
 
+    @property
+    def news(self) -> EventNews:
+        """What the state of its stream depends on."""
+        known = self.acknowledgement
+        by = None if known is None else known.who or "somebody"
+        text = self.text or "; ".join(channel["words"] for channel in self.channels)
+        return EventNews(self.id, self.kind, self.state, self.begin, self.end, by, text)
+
     def as_json(self) -> dict[str, Any]:
         """Return the event as plain data."""
         known = self.acknowledgement
         return {
             "id": self.id,
             "change": self.change,
+            "kind": self.kind,
             "model": self.model,
             "stream": self.stream,
             "state": self.state,
@@ -78,10 +96,13 @@ class StoredEvent:
             "begin": self.begin,
             "end": self.end,
             "lowest": self.lowest,
-            "offset": self.offset,
+            "threshold": self.threshold,
             "p_value": self.p_value,
+            "severity": self.severity,
             "local_p": self.local_p,
             "n_samples": self.n_samples,
+            "text": self.text,
+            "channels": [dict(channel) for channel in self.channels],
             "members": dict(self.members),
             "has_thumbnail": self.media is not None,
             "acknowledged": None if known is None else {"who": known.who, "time": known.time},
@@ -97,6 +118,7 @@ class StoredEvent:
         known = self.acknowledgement
         return [
             self.id,
+            self.kind,
             no_formula(self.model),
             no_formula(self.stream),
             self.state,
@@ -104,10 +126,12 @@ class StoredEvent:
             when(self.end),
             round(self.end - self.begin, 6),
             self.lowest,
-            self.offset,
+            self.threshold,
             self.p_value,
+            self.severity,
             self.local_p,
             self.n_samples,
+            no_formula(self.text or "; ".join(channel["words"] for channel in self.channels)),
             no_formula("; ".join(f"{name} {value:.4g}" for name, value in self.members.items())),
             None if known is None else no_formula(known.who),
             None if known is None else when(known.time),

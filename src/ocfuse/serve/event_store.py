@@ -10,11 +10,11 @@ import re
 import sqlite3
 import threading
 import time as clock
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.database import Choice, Database, is_damage
@@ -22,11 +22,23 @@ from ocfuse.serve.errors import finite
 from ocfuse.serve.event import COLUMNS, Note, StoredEvent, Unwritten
 from ocfuse.serve.samples import Sample, Source
 from ocfuse.serve.settings import Retention
+from ocfuse.streaming.status import SILENT
 
 T = TypeVar("T")
 Events: TypeAlias = list[StoredEvent]
+Readings: TypeAlias = Sequence[Mapping[str, Any]]
 
 _log = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """Who is told of every change of an event."""
+
+    def changed(self, event: StoredEvent) -> None:
+        """Take an event as it is now."""
+
+    def deleted(self, events: list[tuple[str, str, int]]) -> None:
+        """Take model, stream and number of events that are not kept any more."""
 
 
 class EventStore:
@@ -35,7 +47,7 @@ class EventStore:
     What begins, ends, is acknowledged or said has reached the disk when the method
     returns. If the file cannot be written, it is kept in memory, `trouble` says so, and it is
     written as soon as that is possible. Events that were open when the process ended are
-    interrupted at the next start.
+    interrupted at the next start; but a stream that was silent is still silent then.
 
     Parameters
     ----------
@@ -61,7 +73,7 @@ class EventStore:
     >>> from ocfuse.serve.samples import Sample
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = EventStore(f"{folder.name}/events.db")
-    >>> event = store.begin(Sample("pump", "line-1", 0, time=10.0, score=-1.5, offset=0.0))
+    >>> event = store.begin(Sample("pump", "line-1", 0, time=10.0, score=-1.5, threshold=0.0))
     >>> store.end(event, time=12.0)
     >>> [(event.state, event.end - event.begin) for event in store.list()]
     [('ended', 2.0)]
@@ -78,6 +90,8 @@ class EventStore:
     #: Seconds between writes of an event that goes on, and between attempts after one has failed.
     update_seconds: ClassVar[float] = 1.0
     retry_seconds: ClassVar[float] = 1.0
+    #: Events of before that an observer is told of; the latest.
+    most_observed: ClassVar[int] = 10_000
     #: New events after which old ones are looked for; every hour they are in any case.
     prune_events: ClassVar[int] = 200
 
@@ -91,6 +105,7 @@ class EventStore:
         self._sources: dict[Source, int] = {}
         self._written: dict[int, float] = {}
         self._listeners: list[Callable[[], None]] = []
+        self._observers: list[Observer] = []
         self._failure: str | None = None
         self._timer: threading.Timer | None = None
         self._retry_at = self._prune_at = 0.0
@@ -103,7 +118,11 @@ class EventStore:
         self._last_id = self._database.counter("id")
         if self._database.aside is not None:
             self._note_damage(self._database.aside, "what could be read")
-        self._interrupt(self._database.read("state = 'open'", [], "id", -1))
+        for event in self._database.read("state = 'open'", [], "id", -1):
+            if event.kind == SILENT:
+                self._open[event.id] = event
+            else:
+                self._record(replace(event, state="interrupted"))
 
     @property
     def trouble(self) -> str | None:
@@ -144,12 +163,26 @@ class EventStore:
 
         return stop
 
+    def observe(self, observer: "Observer") -> list[StoredEvent]:
+        """Tell of every event that changes or is deleted, in this order; return what matters now.
+
+        That are the events that are open or that nobody has acknowledged, the first one first.
+        The observer is called by the thread that changes them, and must not ask the store.
+        """
+        with self._lock:
+            self._observers.append(observer)
+            unknown = self.list(limit=self.most_observed, choice=Choice(acknowledged=False))
+            known = {event.id: event for event in [*unknown, *self._open.values()]}
+            return [known[number] for number in sorted(known)]
+
     def close(self) -> None:
-        """Interrupt what is open and close the file."""
+        """Interrupt what is open, but for silences, and close the file."""
         with self._lock:
             if self.is_closed:
                 return
-            self._interrupt(list(self._open.values()))
+            for event in list(self._open.values()):
+                if event.kind != SILENT:
+                    self._record(replace(event, state="interrupted"))
             self._retry_at = 0.0
             self._write()
             if self._failure is not None:
@@ -176,13 +209,45 @@ class EventStore:
                 end=float(sample.time),
                 state="open",
                 lowest=finite(sample.score),
-                offset=finite(sample.offset),
+                threshold=finite(sample.threshold),
                 p_value=finite(sample.p_value),
                 local_p=finite(sample.local_p),
                 members=self._strongest(sample.contributions),
                 n_samples=1,
+                severity=finite(sample.severity),
+                channels=_told(sample.readings, self.most_name),
             )
             self._record(self._with_picture(event, sample.thumbnail))
+        self._notify()
+        return event.id
+
+    def raise_event(
+        self, kind: str, source: Source, time: float, text: str, channels: Readings = ()
+    ) -> int:
+        """Record that something else than an anomaly begins; return the number of the event."""
+        with self._lock:
+            self._last_id += 1
+            self._n_begun += 1
+            event = StoredEvent(
+                id=self._last_id,
+                change=0,
+                model=_clean(source[0], self.most_name),
+                stream=_clean(source[1], self.most_name),
+                seen=clock.time(),
+                begin=float(time),
+                end=float(time),
+                state="open",
+                lowest=None,
+                threshold=None,
+                p_value=None,
+                local_p=None,
+                members={},
+                n_samples=0,
+                kind=kind,
+                channels=_told(channels, self.most_name),
+                text=_clean(text, self.most_text),
+            )
+            self._record(event)
         self._notify()
         return event.id
 
@@ -205,6 +270,8 @@ class EventStore:
                     p_value=finite(sample.p_value),
                     local_p=finite(sample.local_p),
                     members=self._strongest(sample.contributions) or known.members,
+                    severity=finite(sample.severity),
+                    channels=_told(sample.readings, self.most_name) or known.channels,
                 )
                 changed = self._with_picture(changed, sample.thumbnail)
             self._open[event] = changed
@@ -261,13 +328,36 @@ class EventStore:
 
     # What is said
 
-    def acknowledge(self, event: int, who: str = "") -> StoredEvent | None:
+    def acknowledge(self, event: int, who: str) -> StoredEvent | None:
         """Record that somebody knows of an event, the first one who does; return the event."""
+        name = self._name_of(who)
         with self._lock:
             known = self.get(event)
             if known is None or known.acknowledgement is not None:
                 return known
-            return self._say(known, "acknowledge", who, "")
+            return self._say(known, "acknowledge", name, "")
+
+    def acknowledge_all(self, source: Source, up_to: int, who: str) -> int:
+        """Record that somebody knows of all events of a stream up to a number; return how many."""
+        name = self._name_of(who)
+        choice = Choice(source[0], source[1], acknowledged=False)
+        with self._lock:
+            events = self.list(before=up_to + 1, limit=self.keep.events, choice=choice)
+            note = Note("acknowledge", name, clock.time(), "")
+            said = [self._change(replace(one, notes=(*one.notes, note))) for one in events]
+            self._write()
+            self._tell(said)
+        self._notify()
+        return len(events)
+
+    def _name_of(self, who: str) -> str:
+        name = _clean(who, self.most_name).strip()
+        if not name:
+            raise InvalidInputError(
+                'An acknowledgement needs the name of who makes it, such as {"who": "Ada"}. '
+                f"Got {who!r}."
+            )
+        return name
 
     def comment(self, event: int, text: str, who: str = "") -> StoredEvent | None:
         """Record what somebody says about an event; return the event."""
@@ -377,6 +467,13 @@ class EventStore:
 
     def _record(self, event: StoredEvent) -> StoredEvent:
         """Give an event the next number of change, and write it."""
+        event = self._change(event)
+        self._write()
+        self._tell([event])
+        return event
+
+    def _change(self, event: StoredEvent) -> StoredEvent:
+        """Give an event the next number of change, and let it wait to be written."""
         self.change += 1
         event = replace(event, change=self.change)
         if event.state == "open":
@@ -387,12 +484,12 @@ class EventStore:
             self._written.pop(event.id, None)
             self._sources = {key: id for key, id in self._sources.items() if id != event.id}
         self._unwritten.put(event)
-        self._write()
         return event
 
-    def _interrupt(self, events: Events) -> None:
-        for event in events:
-            self._record(replace(event, state="interrupted"))
+    def _tell(self, events: Events) -> None:
+        for observer in self._observers:
+            for event in events:
+                observer.changed(event)
 
     def _write(self) -> None:
         if self.is_closed or clock.monotonic() < self._retry_at:
@@ -462,7 +559,9 @@ class EventStore:
         self._prune_at, self._n_begun = now + 3600.0, 0
         days = self.keep.days
         oldest = -math.inf if days is None else clock.time() - 86_400 * days
-        self._database.prune(self.keep.events, oldest, self.keep.picture_bytes)
+        gone = self._database.prune(self.keep.events, oldest, self.keep.picture_bytes)
+        for observer in self._observers:
+            observer.deleted(gone)
 
     def _notify(self) -> None:
         with self._lock:
@@ -492,6 +591,21 @@ def _clean(text: str, most: int) -> str:
 def _small(number: int) -> int:
     """Return a number that fits into the file's integers; there are no events beyond."""
     return max(min(number, 2**63 - 1), -(2**63))
+
+
+def _told(readings: Readings, most_name: int) -> list[dict[str, Any]]:
+    """Return readings as they are stored, without what cannot be shown."""
+    return [
+        {
+            name: _clean(value, 2 * most_name)
+            if isinstance(value, str)
+            else value
+            if isinstance(value, int)
+            else finite(value)
+            for name, value in reading.items()
+        }
+        for reading in readings
+    ]
 
 
 def _media(picture: bytes) -> str | None:

@@ -13,18 +13,23 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ocfuse.serve.errors import CloseCode, ServeError, answer, internal
 from ocfuse.serve.settings import Settings, is_loopback
 from ocfuse.serve.telemetry import Metrics, fault, log_event
 
-#: Where no token is asked for, besides static files: probes have none and get no data, the page
-#: holds none, and a socket that looks on shows its token in its first message.
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/", "/v1/live"})
+#: Where no token is asked for, besides static files: probes have none and get no data, pages
+#: hold none, and a socket that looks on shows its token in its first message.
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/", "/docs", "/v1/live"})
 #: What is answered however busy the service is, and comes too often to be logged.
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+#: Headers of every answer that does not say otherwise.
+SAFE_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+)
 
 Headers: TypeAlias = dict[bytes, bytes]
 
@@ -314,11 +319,10 @@ class _About:
         kind = message["type"]
         if kind in ("http.response.start", "websocket.http.response.start"):
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers["X-Request-Id"] = self.id
-            headers.setdefault("X-Content-Type-Options", "nosniff")
-            headers.setdefault("Referrer-Policy", "no-referrer")
-            headers.setdefault("X-Frame-Options", "DENY")
+            own = [(b"x-request-id", self.id.encode()), *SAFE_HEADERS]
+            headers = list(message.get("headers", ()))
+            present = {name for name, _ in headers}
+            message["headers"] = headers + [pair for pair in own if pair[0] not in present]
         elif kind == "websocket.accept":
             self.status = 101
         await self._send(message)

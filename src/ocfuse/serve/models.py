@@ -13,10 +13,11 @@ from ocfuse.exceptions import OcfuseError
 from ocfuse.persistence import load, read_header
 from ocfuse.persistence.trial import try_load
 from ocfuse.serve.errors import ServeError
+from ocfuse.serve.pictures import PICTURES
 from ocfuse.serve.scoring import Batcher, Scorer, scorer_of
 from ocfuse.serve.settings import Settings
 from ocfuse.serve.telemetry import Metrics, fault, log_event, noted
-from ocfuse.tables.detector import RUNS
+from ocfuse.tables.detector import ROWS
 
 #: Distinguishes a file from the one that was there before.
 Mark: TypeAlias = tuple[int, int, int]
@@ -161,7 +162,7 @@ class ModelRegistry:
         )
 
     def _batcher(self, name: str, scorer: Scorer) -> Batcher | None:
-        if scorer.kind == RUNS:
+        if scorer.kind != ROWS:
             return None
         rows = self._metrics.batch_rows.labels(name)
         requests = self._metrics.batch_requests.labels(name)
@@ -187,6 +188,8 @@ class ModelRegistry:
 def score_a_row(model: Any) -> None:
     """Score a row that fits a model: what a service will ask for must not crash it."""
     scorer = scorer_of(model)
+    if scorer.kind == PICTURES:
+        return  # it has scored a picture already
     columns = {column.name: column for column in scorer.schema.columns}
     row: dict[str, Any] = {
         name: columns[name].categories[0] if columns[name].kind == "category" else 0.0

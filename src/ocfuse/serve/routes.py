@@ -19,15 +19,20 @@ from ocfuse.serve.decoding import Rows, decode
 from ocfuse.serve.errors import JSONAnswer, ServeError, finite, unusable
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import ModelRegistry, Served, batcher_of
+from ocfuse.serve.overview import Overview
+from ocfuse.serve.pictures import JudgedPicture, PictureScorer, read_pictures
 from ocfuse.serve.samples import Live, Sample
 from ocfuse.serve.schemas import refusals
-from ocfuse.serve.scoring import Scores, features_of
+from ocfuse.serve.scoring import RowScorer, RunScorer, Scores, features_of
 from ocfuse.serve.settings import MODEL_NAME, Limits
 from ocfuse.serve.telemetry import Metrics, noted, with_notes
 from ocfuse.serve.workers import Workers
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
+
+#: Name of the stream that rows of requests are shown as.
+REQUESTS = "requests"
 
 Name = Annotated[
     str | None,
@@ -60,14 +65,19 @@ class RequestHandler:
         workers: Workers,
         metrics: Metrics,
         live: Live | None = None,
+        overview: Overview | None = None,
     ) -> None:
         self.registry, self.limits, self.metrics, self.live = registry, limits, metrics, live
+        self._overview = overview
         self._workers = workers
         self._n_shown = 0
 
     async def score(self, request: Request, name: str | None) -> Response:
         """Score the rows of a request."""
-        served, rows = await self._rows(request, name)
+        served = self.registry.get(name)
+        if isinstance(served.scorer, PictureScorer):
+            return await self._judge_pictures(request, served, served.scorer)
+        rows = await self._rows(request)
         try:
             scores = await self._scores(served, rows)
         except InvalidInputError as error:
@@ -86,7 +96,11 @@ class RequestHandler:
         self, request: Request, name: str | None, at: Sequence[int] | None
     ) -> Response:
         """Say what lies behind the scores of the rows of a request."""
-        served, rows = await self._rows(request, name)
+        served = self.registry.get(name)
+        if isinstance(served.scorer, PictureScorer):
+            scorer = served.scorer
+            return await self._judge_pictures(request, served, scorer, at, with_reasons=True)
+        rows = await self._rows(request)
         self._check_chosen(at, len(rows), len(served.scorer.names))
         try:
             task = partial(self._explanations, served, rows, at)
@@ -96,18 +110,36 @@ class RequestHandler:
             raise unusable(error) from None
         return JSONAnswer(_about(served) | {"results": results, "notes": notes})
 
-    async def _rows(self, request: Request, name: str | None) -> tuple[Served, Rows]:
-        body = await request.body()
-        header = request.headers.get("content-type", "application/json")
-        kind = header.partition(";")[0].strip().lower()
-        served = self.registry.get(name)
+    async def _judge_pictures(
+        self,
+        request: Request,
+        served: Served,
+        scorer: PictureScorer,
+        at: Sequence[int] | None = None,
+        with_reasons: bool = False,
+    ) -> Response:
+        """Score the pictures of a request, or say what lies behind the scores of some."""
+        body, media = await request.body(), _media_type(request)
+        files, _ = await self._elsewhere(read_pictures, body, media, self.limits)
+        if at is not None:
+            self._check_chosen(at, len(files), 1)
+            files = [files[i] for i in at]
+        kept = JudgedPicture.explained if with_reasons else JudgedPicture.as_json
+        results, notes = await self._elsewhere(scorer.judge_all, files, media, self.limits, kept)
+        if not with_reasons:
+            flags = [result["is_anomaly"] for result in results]
+            self.metrics.count_rows(served.name, "request", flags)
+        return JSONAnswer(_about(served) | {"results": results, "notes": notes})
+
+    async def _rows(self, request: Request) -> Rows:
+        body, kind = await request.body(), _media_type(request)
         if kind == "application/json" and len(body) < 32 * 1024:
-            return served, decode(body, kind, self.limits)
+            return decode(body, kind, self.limits)
         rows, _ = await self._elsewhere(decode, body, kind, self.limits)  # so that none need wait
-        return served, rows
+        return rows
 
     async def _scores(self, served: Served, rows: Rows) -> Scores:
-        scorer = served.scorer
+        scorer = rows_scorer(served)
         notes: list[str] = []
         if scorer.kind == RUNS:
             scores, notes = await self._elsewhere(scorer.score, rows)
@@ -161,22 +193,28 @@ class RequestHandler:
             live.publish(
                 Sample(
                     model=served.name,
-                    stream="requests",
+                    stream=REQUESTS,
                     seq=self._n_shown,
                     time=time.time(),
                     score=finite(score),
-                    offset=served.scorer.offset,
+                    threshold=served.scorer.threshold,
                     p_value=finite(p_value),
                     is_anomaly=flag,
                 )
             )
             self._n_shown += 1
+        if self._overview is not None and len(scores):
+            source, low = (served.name, REQUESTS), min(scores.score)
+            if self._n_shown == len(scores):
+                self._overview.connect(source, is_expected=False)
+            last = scores.score[-1]
+            self._overview.sample(source, time.time(), last, served.scorer.threshold, low)
 
     def _explanations(
         self, served: Served, rows: Rows, at: Sequence[int] | None, is_given_up: threading.Event
     ) -> tuple[list[dict[str, Any]], list[str]]:
         """Return what lies behind some rows, and notes; stop once nobody waits."""
-        scorer = served.scorer
+        scorer = rows_scorer(served)
         results: list[dict[str, Any]] = []
         with noted() as notes:
             if not len(rows) or at == []:
@@ -193,6 +231,19 @@ class RequestHandler:
                 found = scorer.explain(chosen.iloc[begin : begin + n_part])
                 results += [_explained(found, i) for i in range(len(found))]
         return results, notes
+
+
+def rows_scorer(served: Served) -> RowScorer | RunScorer:
+    """Return what scores the rows of a model that is not of pictures."""
+    if isinstance(served.scorer, PictureScorer):
+        raise TypeError("Pictures are no rows.")
+    return served.scorer
+
+
+def _media_type(request: Request) -> str:
+    """Return the type of the content of a request, without parameters, in lower case."""
+    header = request.headers.get("content-type", "application/json")
+    return header.partition(";")[0].strip().lower()
 
 
 async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -331,7 +382,7 @@ def _explained(found: Explanation, row: int) -> dict[str, Any]:
 
 
 def _about(served: Served) -> dict[str, Any]:
-    return {"model": served.name, "version": served.version, "offset": served.scorer.offset}
+    return {"model": served.name, "version": served.version, "threshold": served.scorer.threshold}
 
 
 def _described(registry: ModelRegistry, served: Served) -> dict[str, Any]:
@@ -350,7 +401,7 @@ def _described(registry: ModelRegistry, served: Served) -> dict[str, Any]:
             }
             for column in features_of(scorer)
         ],
-        "members": list(scorer.detector.pool_.names_),
+        "members": scorer.members,
         "card": {name: _plain(value) for name, value in served.card.items()},
     }
 

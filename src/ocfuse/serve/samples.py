@@ -4,9 +4,9 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 Source: TypeAlias = tuple[str, str]
 
@@ -21,9 +21,9 @@ class Sample:
     seq: int
     #: Seconds since 1970, or since a start of the stream's own.
     time: float
-    #: Higher is more normal; below the offset it is anomalous.
+    #: Higher is more normal; below the threshold it is anomalous.
     score: float | None
-    offset: float
+    threshold: float
     p_value: float | None = None
     is_anomaly: bool | None = None
     #: Norm that the local fusion chose here.
@@ -33,6 +33,12 @@ class Sample:
     #: How far the stream has left what was learned.
     drift: float | None = None
     alarm: Literal["begin", "end"] | None = None
+    #: How bad the score is, on a scale that goes on where p-values end.
+    severity: float | None = None
+    #: The channels that are most unusual here, as `ChannelReading.as_dict` has them.
+    readings: Sequence[Mapping[str, Any]] = ()
+    #: Values of the channels, in the order of the model's columns.
+    values: Sequence[float | None] = ()
     #: Small picture of it: JPEG, PNG or WebP.
     thumbnail: bytes | None = None
 
@@ -160,6 +166,7 @@ class Live:
         self._lock = threading.Lock()
         self._viewers: list[Viewer] = []
         self._histories: dict[Source, History] = {}
+        self._channels: dict[Source, list[dict[str, Any]]] = {}
 
     @property
     def has_viewers(self) -> bool:
@@ -171,6 +178,18 @@ class Live:
         """Models and streams that samples have come from, in order of their names."""
         with self._lock:
             return sorted(self._histories)
+
+    def introduce(self, source: Source, channels: list[dict[str, Any]]) -> None:
+        """Take name and usual range ("low", "high") of what the values of samples are."""
+        with self._lock:
+            if len(self._channels) >= 2 * self.most_sources:
+                self._channels = {k: v for k, v in self._channels.items() if k in self._histories}
+            self._channels[source] = channels
+
+    def channels(self, source: Source | None) -> list[dict[str, Any]]:
+        """Return name and usual range of the channels of a stream, as far as known."""
+        with self._lock:
+            return [] if source is None else self._channels.get(source, [])
 
     def publish(self, sample: Sample) -> None:
         """Keep a sample, and let it wait for those who look on; its picture is for events."""

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ocfuse.serve.event_store import EventStore
+from ocfuse.streaming.status import State
 
 
 def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
@@ -22,7 +23,7 @@ def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
         422: "The rows do not fit the model, or an argument is wrong.",
         429: "Too many requests at a time. Try again after the seconds of Retry-After.",
         500: "The service failed. Its log says more.",
-        503: "The service is not ready.",
+        503: "The service is not ready, or has too much to do. Try again after Retry-After.",
     }
     return {
         code: {"description": meanings[code], "model": Refusal}
@@ -45,7 +46,8 @@ def request_body() -> dict[str, Any]:
     return {
         "required": True,
         "description": "Rows by the names of the model's columns, or, in JSON, as lists of values "
-        "in the order of these columns.",
+        "in the order of these columns. For models of pictures: one file, or "
+        '{"pictures": ["...", ...]} with files in base64.',
         "content": {
             "application/json": {
                 "schema": {
@@ -65,6 +67,10 @@ def request_body() -> dict[str, Any]:
             },
             "application/vnd.apache.arrow.stream": {
                 "schema": {"type": "string", "format": "binary"}
+            },
+            **{
+                media: {"schema": {"type": "string", "format": "binary"}}
+                for media in ("image/jpeg", "image/png", "image/webp")
             },
         },
     }
@@ -94,14 +100,25 @@ class Refusal(BaseModel):
     error: ErrorWords
 
 
+class Place(BaseModel):
+    """The most unusual place of a picture, in pixels from the top left."""
+
+    x: int
+    y: int
+    box: list[int] | None = Field(
+        description="Left, top, width and height of what is unusual around it; null if nothing is."
+    )
+
+
 class RowResult(BaseModel):
-    """The score of a row."""
+    """The score of a row, or of a picture."""
 
     score: float | None = Field(description="Higher is more normal; null if there is none.")
     p_value: float | None = Field(description="How rarely a normal row scores this low.")
     is_anomaly: bool | None = Field(
         description="Whether the row raises an alarm; null if there is no score."
     )
+    place: Place | None = Field(default=None, description="Of pictures only.")
 
 
 class MemberResult(BaseModel):
@@ -148,7 +165,7 @@ class ModelVersion(BaseModel):
 
     model: str
     version: str = Field(description="First letters of the checksum of its file.")
-    offset: float = Field(description="Threshold: lower scores are anomalies.")
+    threshold: float = Field(description="Threshold: lower scores are anomalies.")
 
 
 class ScoreAnswer(ModelVersion):
@@ -159,7 +176,7 @@ class ScoreAnswer(ModelVersion):
             "example": {
                 "model": "pump",
                 "version": "3f1c9a5be2a44d07",
-                "offset": -0.42,
+                "threshold": -0.42,
                 "results": [
                     {"score": 0.61, "p_value": 0.83, "is_anomaly": False},
                     {"score": -1.94, "p_value": 0.002, "is_anomaly": True},
@@ -192,7 +209,7 @@ class ModelColumn(BaseModel):
 class ModelAnswer(ModelVersion):
     """What a model is, and what it learned from."""
 
-    kind: Literal["rows", "runs"]
+    kind: Literal["rows", "runs", "pictures"]
     false_alarm_rate: float
     loaded: float = Field(description="When, in seconds since 1970.")
     newer_file_failed: bool = Field(description="The file has changed, but cannot be loaded.")
@@ -232,11 +249,36 @@ class Readiness(BaseModel):
 class Acknowledgement(BaseModel):
     """Somebody knows of an event."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"who": "Ada"}, {"who": ""}]}
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"who": "Ada"}]})
+
+    who: str = Field(
+        max_length=EventStore.most_name,
+        description="Name of the person; an empty one is refused.",
+        json_schema_extra={"minLength": 1},
     )
 
-    who: str = Field(default="", max_length=EventStore.most_name, description="Name of the person.")
+
+class AcknowledgementOfAll(Acknowledgement):
+    """Somebody knows of all events of a stream up to one."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"who": "Ada", "model": "pump", "stream": "line-1", "up_to": 7}]
+        },
+    )
+
+    model: str = Field(max_length=EventStore.most_name)
+    stream: str = Field(max_length=EventStore.most_name)
+    up_to: int = Field(
+        ge=1, le=2**53, description="The last event that the person has seen; later ones stay."
+    )
+
+
+class Acknowledged(BaseModel):
+    """How many events were acknowledged."""
+
+    acknowledged: int
 
 
 class Comment(BaseModel):
@@ -266,6 +308,79 @@ class FirstAcknowledgement(BaseModel):
     time: float
 
 
+class Channel(BaseModel):
+    """What a channel reads where a score is low."""
+
+    name: str
+    kind: str = Field(
+        default="level", description="What the value is: level, slope, spread, or change."
+    )
+    value: float | str | None = None
+    usual: float | str | None = Field(default=None, description="What is usual here.")
+    spread: float | None = Field(default=None, description="Robust standard deviation of it.")
+    share: float | None = Field(default=None, description="Its share in what costs the score.")
+    words: str = Field(description="The same to read.")
+
+
+class StreamState(BaseModel):
+    """The state of a stream; times are seconds since 1970, or of a clock of the stream's own."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "pump",
+                    "stream": "line-1",
+                    "state": "alarm",
+                    "since": 1794812400.1,
+                    "title": "ALARM since 2026-11-16T05:00:00Z",
+                    "what": "speed_rpm 1,438 (usual 1,450 +- 3)",
+                    "more": "Not acknowledged.",
+                    "score": -2.31,
+                    "threshold": -0.42,
+                    "time": 1794812412.6,
+                    "seen": 1794812412.7,
+                    "is_connected": True,
+                    "channel": None,
+                    "event": 7,
+                    "open": {"anomaly": 1},
+                    "unacknowledged": 1,
+                    "last_event": 7,
+                }
+            ]
+        }
+    )
+
+    model: str
+    stream: str
+    state: State = Field(
+        description="alarm: an anomaly is open. interrupted: one was open when its source went, "
+        "and nobody has acknowledged it. silent: no samples come. degraded: a sensor is in "
+        "trouble. starting: no score yet. unusual: below the threshold, but no alarm. "
+        "unacknowledged: normal, but for events that nobody has acknowledged. normal: all is well."
+    )
+    since: float = Field(description="When the state began.")
+    title: str = Field(description="The state in a few words; times in UTC.")
+    what: str = Field(description="The channels that an alarm is about, or was.")
+    more: str = Field(description="More on the state.")
+    score: float | None = Field(description="Last score; null if the last sample has none.")
+    threshold: float | None
+    time: float | None = Field(description="Time of the last sample.")
+    seen: float | None = Field(description="When it came, in seconds since 1970.")
+    is_connected: bool = Field(description="Whether the source is there.")
+    channel: Channel | None = Field(description="The most unusual channel, if known.")
+    event: int | None = Field(description="The event that the state is about.")
+    open: dict[str, int] = Field(description="Open events by kind.")
+    unacknowledged: int = Field(description="Events that nobody has acknowledged.")
+    last_event: int | None = Field(description="The latest event that is open or unacknowledged.")
+
+
+class StreamList(BaseModel):
+    """States of all streams."""
+
+    streams: list[StreamState]
+
+
 class EventForm(BaseModel):
     """An event; times are seconds since 1970, or of a clock of the stream's own."""
 
@@ -275,6 +390,7 @@ class EventForm(BaseModel):
                 {
                     "id": 7,
                     "change": 1048583,
+                    "kind": "anomaly",
                     "model": "pump",
                     "stream": "line-1",
                     "state": "ended",
@@ -282,10 +398,23 @@ class EventForm(BaseModel):
                     "begin": 1794812400.1,
                     "end": 1794812412.6,
                     "lowest": -2.31,
-                    "offset": -0.42,
+                    "threshold": -0.42,
                     "p_value": 0.0008,
+                    "severity": 3.4,
                     "local_p": 1.5,
                     "n_samples": 125,
+                    "text": "",
+                    "channels": [
+                        {
+                            "name": "speed_rpm",
+                            "kind": "level",
+                            "value": 1437.8,
+                            "usual": 1450.2,
+                            "spread": 3.1,
+                            "share": 0.7,
+                            "words": "speed_rpm 1,438 (usual 1,450 +- 3)",
+                        }
+                    ],
                     "members": {"knn-5": -1.2, "gmm-3": -0.8},
                     "has_thumbnail": False,
                     "acknowledged": {"who": "Ada", "time": 1794812430.0},
@@ -299,19 +428,27 @@ class EventForm(BaseModel):
 
     id: int
     change: int = Field(description="Number of its last change, counted over all events.")
+    kind: str = Field(
+        description="anomaly; silent: the stream sends nothing; or the trouble of a sensor: "
+        "missing, stuck, range or rate."
+    )
     model: str
     stream: str
     state: str = Field(
-        description="open, ended, or interrupted: open when the service was stopped."
+        description="open, ended, or interrupted: open when its source or the service was gone."
     )
     seen: float = Field(description="When it was recorded, in seconds since 1970.")
     begin: float
     end: float = Field(description="Time of its last sample so far.")
     lowest: float | None = Field(description="Its lowest score; higher = more normal.")
-    offset: float | None = Field(description="Threshold.")
+    threshold: float | None = Field(description="Threshold.")
     p_value: float | None
     local_p: float | None
     n_samples: int
+    text: str = Field(description="What it is about, in a line; empty for anomalies.")
+    channels: list[Channel] = Field(
+        description="The channels that are most unusual at the lowest score, or in trouble."
+    )
     members: dict[str, float] = Field(
         description="Contributions to the lowest score; the lowest speak most for an anomaly."
     )

@@ -19,10 +19,14 @@ from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, ta
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
-from ocfuse.streaming import StreamTable
+from ocfuse.serve.errors import finite
+from ocfuse.serve.pictures import PictureScorer
+from ocfuse.streaming import EventTracker, StreamTable
+from ocfuse.streaming.events import leave_score
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
 from ocfuse.tables.detector import ROWS, RUNS
+from ocfuse.vision import PictureDetector
 
 #: The features of one row, in the order of the model: numbers, NaN for gaps, or text.
 Cells: TypeAlias = tuple[Any, ...]
@@ -59,7 +63,7 @@ class RowScorer:
     def __init__(self, detector: FusedDetector, schema: Schema, is_named: bool = True) -> None:
         self.detector, self.schema, self.is_named = detector, schema, is_named
         self.names = schema.features
-        self.offset = float(detector.offset_)
+        self.threshold = float(detector.offset_)
         columns = {column.name: column for column in schema.columns}
         self._known = frozenset(columns)
         self._needed = [name for name in self.names if columns[name].kind != "empty"]
@@ -154,13 +158,32 @@ class RowScorer:
         return Scores(
             scores.tolist(),
             self.detector.conformal_.p_values(scores).tolist() if len(scores) else [],
-            (scores < self.offset).tolist(),
+            (scores < self.threshold).tolist(),
         )
+
+    def tracker(self, min_rows: int | None) -> EventTracker:
+        """Return what makes events of scores: by default of each row below the threshold."""
+        end = leave_score(self.threshold, self.detector.normal_scores_)
+        return EventTracker(self.threshold, end, 1 if min_rows is None else min_rows)
 
     def explain(self, features: Frame) -> Explanation:
         """Return what lies behind the scores of the features that `read` gave."""
         with cell_warnings_off():
             return self.detector.explain(self._table(features))
+
+    @property
+    def members(self) -> list[str]:
+        """Names of the members."""
+        return list(self.detector.pool_.names_)
+
+    def explain_cells(self, rows: Sequence[Cells]) -> Explanation:
+        """Return what lies behind the scores of rows."""
+        with cell_warnings_off():
+            return self.detector.explain(self._table_of(rows))
+
+    def channels(self, most: int) -> list[dict[str, Any]]:
+        """Return the names of the first columns."""
+        return [{"name": name} for name in self.names[:most]]
 
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all columns."""
@@ -200,13 +223,17 @@ class RunScorer:
     def __init__(self, model: StreamTable) -> None:
         self.model, self.detector, self.schema = model, model.detector_, model.schema_
         self.names = self.schema.features
-        self.offset = float(self.detector.offset_)
+        self.threshold = float(self.detector.offset_)
 
     def live(self) -> StreamTable:
         """Return a model for one live stream, at its beginning."""
         fresh = copy(self.model)
         fresh.stream_ = copy(self.model.stream_)
         return fresh.restart()
+
+    def tracker(self, min_rows: int | None) -> EventTracker:
+        """Return what makes events of scores: by default as the model says."""
+        return self.model.stream_.tracker(min_rows)
 
     def frame(self, rows: Rows) -> Frame:
         """Return rows as a data frame."""
@@ -220,11 +247,25 @@ class RunScorer:
         context = [] if self.model.context is None else [self.model.context]
         return named_frame(rows, [*self.names, *context], self.schema)
 
+    def channels(self, most: int) -> list[dict[str, Any]]:
+        """Return names of the first channels, and between what they usually are."""
+        low, high = self.model.stream_.sensor_limits.band()
+        columns = zip(self.names, low[0].tolist(), high[0].tolist(), strict=True)
+        return [
+            {"name": name, "low": finite(least), "high": finite(most_usual)}
+            for name, least, most_usual in list(columns)[:most]
+        ]
+
     def score(self, rows: Rows) -> Scores:
         """Score whole runs, from their beginning."""
         if not len(rows):
             return Scores([], [], [])
         return scores_of(self.model.score(self.frame(rows)))
+
+    @property
+    def members(self) -> list[str]:
+        """Names of the members."""
+        return list(self.detector.pool_.names_)
 
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all channels."""
@@ -238,7 +279,7 @@ class RunScorer:
 
 
 #: Scores by a model, of the kind `kind`.
-Scorer: TypeAlias = RowScorer | RunScorer
+Scorer: TypeAlias = RowScorer | RunScorer | PictureScorer
 
 
 def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Frame:
@@ -264,16 +305,18 @@ def scores_of(frame: Frame) -> Scores:
 
 
 def scorer_of(model: object) -> Scorer:
-    """Return the scorer of a model, or refuse a model that is not for rows."""
+    """Return the scorer of a model, or refuse what is none."""
     if isinstance(model, StreamTable):
         return RunScorer(model)
     if isinstance(model, TableDetector):
         return RowScorer(model.detector_, model.schema_)
     if isinstance(model, FusedDetector):
         return _array_scorer(model)
+    if isinstance(model, PictureDetector):
+        return PictureScorer(model)
     raise ModelFileError(
-        f"A {type(model).__name__} cannot be served. Expected a model of rows that `ocfuse fit`, "
-        "TableDetector.save, StreamTable.save or FusedDetector.save wrote."
+        f"A {type(model).__name__} cannot be served. Expected a model of rows or pictures that "
+        "`ocfuse fit` wrote, or the method save of such a detector."
     )
 
 
@@ -339,7 +382,8 @@ class Batcher:
 
     While a block of rows is scored, those that come wait for each other, and are the next
     block. So rows wait only when there is something to wait for, and blocks grow with the
-    load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others.
+    load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others,
+    and in any case for those that have come but not been read yet.
     `report` is called with the numbers of rows and of requests of every block.
     """
 
@@ -372,13 +416,25 @@ class Batcher:
     async def _work(self) -> None:
         """Score until nobody waits."""
         try:
-            await asyncio.sleep(self.seconds)  # even 0 lets those in who are at the door
+            await asyncio.sleep(self.seconds)
             while self._waiting:
+                await self._let_in()
                 block = self._take()
                 if block:
                     await self._answer(block)
         finally:
             self._task = None
+
+    async def _let_in(self) -> None:
+        """Let in who is at the door, unless many rows wait: it takes two turns of the loop."""
+        n, n_quiet = self._n_rows(), 0
+        while n_quiet < 2 and n < self.most_rows // 4:
+            await asyncio.sleep(0)
+            before, n = n, self._n_rows()
+            n_quiet = n_quiet + 1 if n == before else 0
+
+    def _n_rows(self) -> int:
+        return sum(len(waiting.rows) for waiting in self._waiting)
 
     def _take(self) -> list[Waiting]:
         """Return who is next; requests that were given up are passed over."""

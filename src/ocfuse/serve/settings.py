@@ -1,6 +1,7 @@
 """Settings of a service: addresses, secrets, limits, and names of models."""
 
 import ipaddress
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -44,6 +45,10 @@ class Limits:
         Rows times columns of a request for explanations.
     explanations : int
         Requests for explanations at a time; one is worked on, the others wait.
+    pixels : int
+        Pixels of a picture.
+    pictures : int
+        Pictures of a request.
     """
 
     body_bytes: int = 8 * 2**20
@@ -57,6 +62,8 @@ class Limits:
     streams: int = 64
     explained_cells: int = 2_000
     explanations: int = 8
+    pixels: int = 25_000_000
+    pictures: int = 64
 
     def __post_init__(self) -> None:
         for limit in fields(self):
@@ -124,6 +131,8 @@ class Settings:
         File of the events of streams; None keeps them in memory.
     keep : Retention
         How many events, and for how long.
+    silence_seconds : float or None
+        Seconds without a sample after which a stream is silent; None goes by its usual step.
     publish_scores : bool
         Whether the dashboard also shows rows that came by ``/v1/score``.
     """
@@ -143,12 +152,18 @@ class Settings:
     events: Path | None = None
     keep: Retention = field(default_factory=Retention)
     publish_scores: bool = False
+    silence_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if not self.models:
             raise InvalidInputError("A service needs a model. Name at least one model file.")
         for name in self.models:
             check_name(name)
+        if self.silence_seconds is not None and not 0 < self.silence_seconds < math.inf:
+            raise InvalidInputError(
+                "A stream is silent after a number of seconds above 0. "
+                f"Got silence_seconds={self.silence_seconds!r}."
+            )
         if (self.tls_cert is None) != (self.tls_key is None):
             raise InvalidInputError("TLS needs a certificate and its key: give both, or none.")
         if self.token is not None:

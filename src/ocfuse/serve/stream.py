@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import anyio
+import numpy as np
 from fastapi import WebSocket
 from starlette.websockets import WebSocketDisconnect
 
@@ -22,48 +23,59 @@ from ocfuse.serve.decoding import JSONRow, check_rows, parse_json
 from ocfuse.serve.errors import CloseCode, ServeError, finite, to_json, unusable
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import Served, batcher_of
-from ocfuse.serve.samples import Live, Sample
+from ocfuse.serve.overview import Overview
+from ocfuse.serve.pictures import PICTURES, JudgedPicture, PictureScorer, decoded, from_base64
+from ocfuse.serve.samples import Live, Sample, Source
 from ocfuse.serve.scoring import Batcher, Cells, RowScorer, RunScorer, Scorer, scores_of, shares
 from ocfuse.serve.settings import Limits
 from ocfuse.serve.telemetry import MOST_NOTES, Metrics, log_event, with_notes
 from ocfuse.serve.workers import Workers
-from ocfuse.streaming import EventTracker
-from ocfuse.streaming.events import leave_score
+from ocfuse.streaming.channels import SensorEvent, row_readings
+from ocfuse.streaming.clock import ChunkLog
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
+Row = TypeVar("Row")
 
 #: Messages of a stream that wait to be answered together, at most: those that come while others
 #: are answered.
 MOST_WAITING = 256
+#: Channels whose course a page can show.
+MOST_CHANNELS = 32
 
 
 @dataclass(frozen=True)
 class Scored:
     """The score of one row of a stream, as in `Scores`, and the run that it is of, if known.
 
-    What lies behind the score is computed by `why`, or of the features `cells`; both are None
-    where that is not known any more.
+    What lies behind the score is computed by `why`, or of the features `cells`; `why` is told
+    whether the channels are asked for, too. The sensors are those that fail or work again there.
     """
 
     score: float
     p_value: float
     is_anomaly: bool | None
     run: str | None = None
-    why: Callable[[], "Why"] | None = None
+    why: Callable[[bool], "Why"] | None = None
     cells: Cells | None = None
+    severity: float | None = None
+    picture: JudgedPicture | None = None
+    sensors: Sequence[SensorEvent] = ()
 
 
 @dataclass(frozen=True)
 class Why:
-    """What each member adds to a score, the norm of the fusion there, and the drift.
+    """What each member adds to a score, the norm of the fusion there, the drift, and channels.
 
-    Drift is how far the stream is from training; above 1 is more than chance explains.
+    Drift is how far the stream is from training; above 1 is more than chance explains. The
+    channels are those that are most unusual, as `ChannelReading.as_dict` has them.
     """
 
     contributions: Mapping[str, float]
     local_p: float | None
     drift: float | None = None
+    readings: Sequence[Mapping[str, Any]] = ()
+    thumbnail: bytes | None = None
 
 
 #: What becomes of a row: its score, or why it has none.
@@ -131,12 +143,25 @@ class RowFeed:
                 found.append(Scored(score, p_value, flag, cells=cells))
         return found
 
-    def whys(self, asked: Sequence[Scored]) -> list[Why | None]:
-        """Return what lies behind some scores, all at once."""
+    def whys(self, asked: Sequence[Scored], named: Sequence[bool]) -> list[Why | None]:
+        """Return what lies behind some scores, all at once; of those `named` the columns, too."""
         rows = [scored.cells for scored in asked if scored.cells is not None]
         contributions, local_p = self._scorer.shares(rows)
         names = self._scorer.detector.pool_.names_
-        return [_why(names, *both) for both in zip(contributions, local_p, strict=True)]
+        chosen = np.flatnonzero(named).tolist()
+        readings = dict(zip(chosen, self._readings([rows[i] for i in chosen]), strict=True))
+        return [
+            _why(names, contributions[i], local_p[i], readings=readings.get(i, ()))
+            for i in range(len(rows))
+        ]
+
+    def _readings(self, rows: list[Cells]) -> list[list[dict[str, Any]]]:
+        if not rows:
+            return []
+        explanation = self._scorer.explain_cells(rows)
+        detector = self._scorer.detector
+        found = [row_readings(explanation, detector, i) for i in range(len(rows))]
+        return [[reading.as_dict() for reading in readings] for readings in found]
 
 
 class RunFeed:
@@ -160,40 +185,88 @@ class RunFeed:
         return [outcome for row in rows for outcome in self._score([row])]
 
     def _next(self, rows: list[JSONRow]) -> list[Scored]:
-        frame = self._model.score_rows(self._scorer.frame(rows))
+        frame, log = self._model.follow(self._scorer.frame(rows))
         runs = self._model.runs_in(frame)
         names = [None] * len(rows) if runs is None else [str(run) for run in runs]
         scores = scores_of(frame)
-        columns = (scores.score, scores.p_value, scores.is_anomaly)
-        state = self._model.stream_.state_
-        # only of the last row is still known what its score was made of
-        features, context = state.features, state.context
-        why = [None] * (len(rows) - 1) + [partial(self._why, features, context)]
-        return [Scored(*values) for values in zip(*columns, names, why, strict=True)]
+        return [
+            Scored(*values, why=partial(self._why, log, i), sensors=log.sensors.get(i, ()))
+            for i, values in enumerate(
+                zip(scores.score, scores.p_value, scores.is_anomaly, names, strict=True)
+            )
+        ]
 
-    def whys(self, asked: Sequence[Scored]) -> list[Why | None]:
-        """Return what lies behind some scores, None where that is not known any more."""
-        return [None if scored.why is None else scored.why() for scored in asked]
+    def whys(self, asked: Sequence[Scored], named: Sequence[bool]) -> list[Why | None]:
+        """Return what lies behind some scores; of those that are `named` the channels, too."""
+        return [
+            None if scored.why is None else scored.why(is_named)
+            for scored, is_named in zip(asked, named, strict=True)
+        ]
 
-    def _why(self, features: FloatArray | None, context: FloatArray | None) -> Why:
+    def _why(self, log: ChunkLog, sample: int, is_named: bool) -> Why:
         view, state = self._model.stream_.view_, self._model.stream_.state_
         counted = view.is_watched & ~view.follows
         drift = state.slow.distance(view.rest)[counted].max(initial=0.0)
+        features, context = _made_of(log, sample)
         if features is None:
             return Why({}, None, finite(drift))
         detector = self._scorer.detector
         scale = detector.context_scale_
         scaled = None if context is None or scale is None else scale.transform(context)
         contributions, local_p = shares(detector, features, scaled)
-        return _why(detector.pool_.names_, contributions[0], local_p[0], finite(drift))
+        found = self._model.readings(log, sample) if is_named else []
+        readings = [reading.as_dict() for reading in found]
+        names = detector.pool_.names_
+        return _why(names, contributions[0], local_p[0], finite(drift), readings)
 
 
-Feed: TypeAlias = RowFeed | RunFeed
+def _made_of(log: ChunkLog, sample: int) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return features and context of one sample of a chunk, None for features without a score."""
+    for first, rows, context, _ in reversed(log.parts):
+        i = sample - first
+        if i >= 0:
+            place = None if context is None else context[i : i + 1]
+            return (None if np.isnan(rows[i]).any() else rows[i : i + 1]), place
+    return None, None
 
 
-def feed_of(served: Served, executor: Executor, batchers: Batchers) -> Feed:
-    """Return what scores the rows of one stream by a model."""
+class PictureFeed:
+    """Pictures, or frames of a camera one after another."""
+
+    def __init__(self, scorer: PictureScorer, executor: Executor, limits: Limits) -> None:
+        self._scorer, self._executor, self._limits = scorer, executor, limits
+
+    async def score(self, contents: Sequence[bytes]) -> tuple[list[Outcome], list[str]]:
+        """Return what becomes of the content of every file, and notes on them."""
+        return await _by_parts(self._executor, self._score, contents, n_part=4)
+
+    def _score(self, contents: list[bytes]) -> list[Outcome]:
+        return [self._judged(content) for content in contents]
+
+    def _judged(self, content: bytes) -> Outcome:
+        try:
+            found = self._scorer.judge(decoded(content, self._limits))
+        except ServeError as error:
+            return error
+        return Scored(found.score, found.p_value, found.is_anomaly, picture=found)
+
+    def whys(self, asked: Sequence[Scored], *_: Any) -> list[Why | None]:
+        """Return what lies behind some scores, with small pictures."""
+        found = [scored.picture for scored in asked]
+        return [
+            None if one is None else Why(one.contributions, None, thumbnail=one.thumbnail())
+            for one in found
+        ]
+
+
+Feed: TypeAlias = RowFeed | RunFeed | PictureFeed
+
+
+def feed_of(served: Served, executor: Executor, batchers: Batchers, limits: Limits) -> Feed:
+    """Return what scores the rows, or pictures, of one stream by a model."""
     scorer = served.scorer
+    if scorer.kind == PICTURES:
+        return PictureFeed(scorer, executor, limits)
     if scorer.kind == RUNS:
         return RunFeed(scorer, executor)
     return RowFeed(scorer, batchers.of(served), executor)
@@ -201,8 +274,8 @@ def feed_of(served: Served, executor: Executor, batchers: Batchers) -> Feed:
 
 async def _by_parts(
     executor: Executor,
-    task: Callable[[list[JSONRow]], list[T]],
-    rows: Sequence[JSONRow],
+    task: Callable[[list[Row]], list[T]],
+    rows: Sequence[Row],
     n_part: int = 256,
 ) -> tuple[list[T], list[str]]:
     """Return what becomes of rows, some at a time: between them other streams have a turn."""
@@ -218,10 +291,14 @@ async def _by_parts(
 
 
 def _why(
-    names: Sequence[str], contributions: FloatArray, local_p: float, drift: float | None = None
+    names: Sequence[str],
+    contributions: FloatArray,
+    local_p: float,
+    drift: float | None = None,
+    readings: Sequence[Mapping[str, Any]] = (),
 ) -> Why:
-    named = dict(zip(names, contributions.tolist(), strict=True))
-    return Why(named, finite(local_p), drift)
+    shares_of = dict(zip(names, contributions.tolist(), strict=True))
+    return Why(shares_of, finite(local_p), drift, readings)
 
 
 @dataclass(frozen=True)
@@ -230,6 +307,7 @@ class StreamServices:
 
     live: Live
     events: EventStore
+    overview: Overview
     metrics: Metrics
     limits: Limits
     workers: Workers
@@ -246,6 +324,13 @@ class Item:
     id: str | int | None = None
     time: float = 0.0
     thumbnail: bytes | None = None
+    #: Content of a file, for models of pictures.
+    picture: bytes | None = None
+
+    @property
+    def content(self) -> Any:
+        """What is scored; None if there is nothing."""
+        return self.row if self.picture is None else self.picture
 
 
 @dataclass(frozen=True)
@@ -260,7 +345,8 @@ class Stream:
     """Score what a client sends, in order, and send back scores and alarms.
 
     It keeps its version of the model to its end. An event begins after `min_rows` rows in a row
-    below the threshold; by default 3 of a model of runs, and 1 of a model of rows.
+    below the threshold; by default those of the
+    model of runs, and 1 of a model of rows.
     """
 
     def __init__(
@@ -272,23 +358,20 @@ class Stream:
         min_rows: int | None = None,
     ) -> None:
         self.socket, self.served, self.name, self.around = socket, served, name, around
-        self._feed = feed_of(served, around.workers.streams, around.batchers)
-        detector = served.scorer.detector
-        usual = 3 if served.scorer.kind == RUNS else 1
-        self._tracker = EventTracker(
-            served.scorer.offset,
-            leave_score(detector.offset_, detector.normal_scores_),
-            usual if min_rows is None else min_rows,
-        )
+        self._feed = feed_of(served, around.workers.streams, around.batchers, around.limits)
+        self._tracker = served.scorer.tracker(min_rows)
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None
+        self._sensors: dict[tuple[str, str], int] = {}
         self._lowest = math.inf
         self._waiting: deque[str | bytes] = deque()
         self._n_bytes = 0
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
         self._goodbye: tuple[int, str] | None = None
+        self._how_left: Literal["closed", "lost"] = "lost"
+        self._explained_at = -math.inf
         self._reader: asyncio.Task[None] | None = None
         self.is_over = asyncio.Event()
 
@@ -298,13 +381,15 @@ class Stream:
         """Serve the stream until the client leaves or `stop` is called."""
         try:
             await self.socket.accept()
+            self.around.overview.connect(self.source)
+            self.around.live.introduce(self.source, self.served.scorer.channels(MOST_CHANNELS))
             await self._send(
                 {
                     "type": "ready",
                     "model": self.served.name,
                     "version": self.served.version,
                     "stream": self.name,
-                    "offset": self.served.scorer.offset,
+                    "threshold": self.served.scorer.threshold,
                     "columns": self.served.scorer.names,
                 }
             )
@@ -321,7 +406,13 @@ class Stream:
             if self._reader is not None:
                 self._reader.cancel()
             await self._give_up_event()
+            self.around.overview.leave(self.source, self._how_left)
             self.is_over.set()
+
+    @property
+    def source(self) -> Source:
+        """Model and name."""
+        return self.served.name, self.name
 
     def stop(self, code: int, reason: str) -> None:
         """Take nothing more; what has come is still answered."""
@@ -342,6 +433,8 @@ class Stream:
                 await self._room.wait()
             message = await self.socket.receive()
             if message["type"] != "websocket.receive":
+                if message.get("code") == CloseCode.NORMAL:
+                    self._how_left = "closed"
                 self.stop(CloseCode.NORMAL, "")
                 return
             text = message.get("text")
@@ -381,19 +474,25 @@ class Stream:
 
     async def _send(self, *contents: dict[str, Any]) -> None:
         """Send answers; who does not read one in time is given up."""
-        seconds = self.around.limits.seconds
+        seconds, time_of = self.around.limits.seconds, asyncio.get_running_loop().time
         with anyio.fail_after(seconds) as patience:
             for content in contents:
                 await self.socket.send_text(to_json(content).decode("ascii"))
-                patience.deadline = anyio.current_time() + seconds
+                if patience.deadline - time_of() < 0.9 * seconds:  # to move it takes a while
+                    patience.deadline = time_of() + seconds
 
     # -- what the client says -----------------------------------------------
 
     def _parsed(self, message: str | bytes) -> Message:
         """Return the rows of a message; one that is not understood counts as a bad row."""
         body = message.encode("utf-8", "replace") if isinstance(message, str) else message
+        is_of_pictures = self.served.scorer.kind == PICTURES
+        if is_of_pictures and isinstance(message, bytes):
+            return Message([Item(self._next_seq(), time=time.time(), picture=message)], False)
         try:
             content = parse_json(body, self.around.limits)
+            if is_of_pictures:
+                return self._one_picture(content)
             if isinstance(content, dict) and "rows" in content:
                 return self._several(content)
             if isinstance(content, dict) and "row" in content:
@@ -422,6 +521,20 @@ class Stream:
             is_list=True,
         )
 
+    def _one_picture(self, content: Any) -> Message:
+        """Return a picture that comes as JSON, with its time perhaps."""
+        if not isinstance(content, dict) or "picture" not in content:
+            raise ServeError(
+                422,
+                "not_pictures",
+                "This model judges pictures. Expected the bytes of a JPEG, PNG or WebP file as a "
+                'message, or {"picture": "...", "time": ...} with these in base64.',
+            )
+        moment, name = _time(content.get("time")), _id(content.get("id"))
+        picture = from_base64(content["picture"])
+        item = Item(self._next_seq(), id=name, time=moment, picture=picture)
+        return Message([item], is_list=False)
+
     def _one(self, content: dict[str, Any]) -> Item:
         (row,) = check_rows([content["row"]], self.around.limits)
         moment, picture = _time(content.get("time")), _picture(content.get("thumbnail"))
@@ -435,20 +548,41 @@ class Stream:
     # -- what it means ------------------------------------------------------
 
     async def _answers(self, items: list[Item]) -> tuple[list[dict[str, Any]], list[str]]:
-        rows = [item.row for item in items if item.row is not None]
+        rows = [item.content for item in items if item.content is not None]
         found, notes = await self._feed.score(rows) if rows else ([], [])
         of_rows = iter(found)
-        outcomes = [item.error if item.row is None else next(of_rows) for item in items]
+        outcomes = [item.error if item.content is None else next(of_rows) for item in items]
         scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
         name = self.served.name
         self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
         alarms = [self._alarm(outcome) for outcome in outcomes]
         whys = await self._whys(outcomes, alarms)
-        return [
+        answers = [
             await self._answer(item, outcome, alarm, whys.get(i))
             for i, (item, outcome, alarm) in enumerate(zip(items, outcomes, alarms, strict=True))
-        ], notes
+        ]
+        self._tell_overview(items, outcomes, whys)
+        return answers, notes
+
+    def _tell_overview(
+        self,
+        items: Sequence[Item],
+        outcomes: Sequence[Outcome | None],
+        whys: Mapping[int, Why | None],
+    ) -> None:
+        """Tell the state of the stream after some rows; it is that of the last one."""
+        last = outcomes[-1]
+        scores = [one.score for one in outcomes if isinstance(one, Scored) and one.score < math.inf]
+        known = [why.readings[0] for why in whys.values() if why is not None and why.readings]
+        self.around.overview.sample(
+            self.source,
+            items[-1].time,
+            last.score if isinstance(last, Scored) else None,
+            self.served.scorer.threshold,
+            min(scores, default=None),
+            known[-1] if known else None,
+        )
 
     async def _whys(
         self, outcomes: Sequence[Outcome | None], alarms: Sequence[str | None]
@@ -456,7 +590,7 @@ class Stream:
         """Return by row what lies behind the scores that events and viewers ask for.
 
         That are those that begin an event, those that are its lowest, and the last one if
-        somebody looks on.
+        somebody looks on. Channels take longer: for viewers they are looked for once a second.
         """
         asked: dict[int, Scored] = {}
         is_on, last = self._event is not None, -1
@@ -467,12 +601,21 @@ class Stream:
             if alarm == "begin" or (is_on and outcome.score < self._lowest):
                 self._lowest, asked[i] = outcome.score, outcome
             is_on = alarm == "begin" or (is_on and alarm != "end")
+        loop = asyncio.get_running_loop()
+        named = set(asked)
         if last >= 0 and self.around.live.has_viewers:
             asked[last] = outcomes[last]  # type: ignore[assignment]
+            if loop.time() - self._explained_at >= 1.0:
+                self._explained_at = loop.time()
+                named.add(last)
         if not asked:
             return {}
-        loop, scored = asyncio.get_running_loop(), list(asked.values())
-        whys = await loop.run_in_executor(self.around.workers.streams, self._feed.whys, scored)
+        whys = await loop.run_in_executor(
+            self.around.workers.streams,
+            self._feed.whys,
+            list(asked.values()),
+            [i in named for i in asked],
+        )
         return dict(zip(asked, whys, strict=True))
 
     async def _answer(
@@ -484,6 +627,9 @@ class Stream:
         if not isinstance(outcome, Scored):
             return {"type": "error", **about} | ({} if outcome is None else outcome.content)
         event = await self._publish(item, outcome, alarm, why)
+        if outcome.sensors:
+            await self._record_sensors(item, outcome.sensors)
+            about["sensors"] = [sensor.as_dict() for sensor in outcome.sensors]
         return {
             "type": "score",
             **about,
@@ -492,7 +638,32 @@ class Stream:
             "is_anomaly": outcome.is_anomaly,
             "alarm": alarm,
             "event": event,
+            **({} if outcome.picture is None else {"place": outcome.picture.place}),
         }
+
+    async def _record_sensors(self, item: Item, sensors: Sequence[SensorEvent]) -> None:
+        """Begin and end the events of sensors."""
+        loop, store = asyncio.get_running_loop(), self.around.events
+        executor = self.around.workers.events
+        for sensor in sensors:
+            key = sensor.kind, sensor.channel
+            if sensor.state == "begin":
+                named = [{"name": sensor.channel, "words": sensor.text}] if sensor.channel else []
+                about = sensor.kind, self.source, item.time, sensor.text, named
+                event = await loop.run_in_executor(executor, partial(store.raise_event, *about))
+                self._sensors[key] = event
+                self.around.metrics.events.labels(self.served.name).inc()
+            else:
+                event = self._sensors.pop(key, -1)
+                await loop.run_in_executor(executor, store.end, event, item.time)
+            log_event(
+                f"sensor_{sensor.state}",
+                model=self.served.name,
+                stream=self.name,
+                kind=sensor.kind,
+                channel=sensor.channel,
+                number=event,
+            )
 
     def _alarm(self, scored: Outcome | None) -> str | None:
         """Return "begin" or "end" if the row begins or ends an event. No run shares one."""
@@ -523,7 +694,8 @@ class Stream:
         if alarm == "begin":
             around.metrics.events.labels(self.served.name).inc()
         if alarm is not None:
-            log_event(f"alarm_{alarm}", model=self.served.name, number=event, seq=item.seq)
+            name, stream = self.source
+            log_event(f"alarm_{alarm}", model=name, stream=stream, number=event, seq=item.seq)
         around.live.publish(sample)
         return event
 
@@ -534,23 +706,36 @@ class Stream:
             seq=item.seq,
             time=item.time,
             score=finite(scored.score),
-            offset=self.served.scorer.offset,
+            threshold=self.served.scorer.threshold,
             p_value=finite(scored.p_value),
             is_anomaly=scored.is_anomaly,
             local_p=None if why is None else why.local_p,
             contributions=None if why is None else why.contributions,
             drift=None if why is None else why.drift,
             alarm=alarm,
-            thumbnail=item.thumbnail,
+            severity=scored.severity,
+            readings=() if why is None else why.readings,
+            values=self._values(item.row),
+            thumbnail=item.thumbnail if why is None or why.thumbnail is None else why.thumbnail,
         )
 
+    def _values(self, row: JSONRow | None) -> list[float | None]:
+        """Return the values of the channels that a page can show; None for what is no number."""
+        names = self.served.scorer.names[:MOST_CHANNELS]
+        cells = [row.get(name) for name in names] if isinstance(row, dict) else (row or [])
+        return [
+            finite(cell) if isinstance(cell, int | float) and abs(cell) < 1e300 else None
+            for cell in cells[:MOST_CHANNELS]
+        ]
+
     async def _give_up_event(self) -> None:
-        """End the event that lasts when the stream is over: nobody sees its end."""
-        event, self._event = self._event, None
-        if event is not None:
-            loop = asyncio.get_running_loop()
-            executor, store = self.around.workers.events, self.around.events
-            await loop.run_in_executor(executor, lambda: store.end(event, state="interrupted"))
+        """End the events that last when the stream is over: nobody sees their end."""
+        last = [*self._sensors.values(), *([] if self._event is None else [self._event])]
+        self._event, self._sensors = None, {}
+        loop, store = asyncio.get_running_loop(), self.around.events
+        for event in last:
+            task = partial(store.end, event, state="interrupted")
+            await loop.run_in_executor(self.around.workers.events, task)
 
 
 class Streams:

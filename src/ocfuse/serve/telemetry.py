@@ -147,6 +147,8 @@ class JsonLines(logging.Formatter):
     Text of an error is left out: it may quote a row. Where it happened is written.
     """
 
+    _encoder: ClassVar[json.JSONEncoder] = json.JSONEncoder(default=str)
+
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
         when = datetime.fromtimestamp(record.created, timezone.utc)
@@ -158,7 +160,7 @@ class JsonLines(logging.Formatter):
         content |= getattr(record, "about", {})
         if record.exc_info and record.exc_info[1] is not None:
             content |= fault(record.exc_info[1])
-        return json.dumps(content, default=str)
+        return self._encoder.encode(content)
 
 
 def _words(record: logging.LogRecord) -> str:
@@ -169,7 +171,10 @@ def _words(record: logging.LogRecord) -> str:
 
 def log_event(event: str, /, *, level: int = logging.INFO, **about: Any) -> None:
     """Log what happened, named by one word, with names and counts: never values of rows."""
-    _log.log(level, event, extra={"about": about})
+    if _log.isEnabledFor(level):
+        # `_log.log` would look for the line of code that called, which takes long and nobody reads
+        given = {"about": about}
+        _log.handle(_log.makeRecord(_log.name, level, "", 0, event, (), None, extra=given))
 
 
 def fault(error: BaseException, most_frames: int = 8) -> dict[str, Any]:

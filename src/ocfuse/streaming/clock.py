@@ -3,13 +3,16 @@
 import math
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.system.packages import slow
+
+if TYPE_CHECKING:
+    from ocfuse.streaming.channels import ChannelMonitor, SensorEvent
 
 #: Verdicts on samples that are left out, and on those before which windows start again.
 LEFT_OUT = ("repeated", "late", "clock")
@@ -226,12 +229,19 @@ class ChunkLog:
         By what is counted, as in `StreamState.counts`, the samples that were counted.
     drifted : dict of int to list of str
         By sample, the channels whose slow mean left training there.
+    sensors : dict of int to list of SensorEvent
+        By sample, sensors that fail or work again there.
+    parts : list of tuple
+        Chunk by chunk what scores were made of: number of the first sample, features, context,
+        slow means after the chunk.
     """
 
     def __init__(self, n: int) -> None:
         self.n = n
         self.odd: dict[str, list[int]] = {}
         self.drifted: dict[int, list[str]] = {}
+        self.sensors: dict[int, list[SensorEvent]] = {}
+        self.parts: list[tuple[int, FloatArray, FloatArray | None, FloatArray]] = []
 
     def add(self, what: str, samples: Iterable[int]) -> None:
         """Count some samples."""
@@ -243,7 +253,22 @@ class ChunkLog:
             self.add(what, (self.n + i for i in samples))
         for i, names in other.drifted.items():
             self.drifted[self.n + i] = [name for name in names if name not in but]
+        self.sensors |= {self.n + i: events for i, events in other.sensors.items()}
+        self.parts += [
+            (self.n + first, rows, place, slow) for first, rows, place, slow in other.parts
+        ]
         self.n += other.n
+
+    def made_of(self, sample: int) -> tuple[FloatArray, FloatArray | None, FloatArray] | None:
+        """Return features and context of a sample, one row each, and slow means; None if none."""
+        place = sample % self.n
+        for first, rows, context, slow_mean in reversed(self.parts):
+            if place >= first:
+                row = slice(place - first, place - first + 1)
+                if np.isnan(rows[row]).any():
+                    return None
+                return rows[row], None if context is None else context[row], slow_mean
+        return None
 
     def counts_after(self, sample: int, counts: dict[str, int]) -> dict[str, int]:
         """Return the counts as they were after a sample, from those after the chunk."""
@@ -275,11 +300,15 @@ class StreamState:
         Channels whose slow mean has left training, in the order in which they did.
     is_context_told : bool
         Whether a warning has said that context is far beyond training.
+    monitor : ChannelMonitor or None
+        What has become of the sensors; None before the first sample.
     counts : dict
         How many samples were "seen"; "repeated" or "late", or had a "clock" that was not
         believed, and were left out; came after a "gap", or with a "new_clock", set back;
         had channels "missing"; were "unscored".
     """
+
+    monitor: "ChannelMonitor | None" = None  # of checkpoints from before there was one
 
     def __init__(
         self, n_remembered: int, n_watched: int, clock: Clock, slow: SlowMean, model: str = ""

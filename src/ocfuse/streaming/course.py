@@ -125,6 +125,10 @@ class Course(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return what `transform` does, of samples and places that have been checked."""
         return (samples - self._at(self.mean_, place)) / self._at(self.spread_, place)
 
+    def usual(self, place: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and spread of every channel at n places, each of shape (n, n_channels)."""
+        return self._at(self.mean_, place), self._at(self.spread_, place)
+
     def residuals(self, X: FloatArray, context: Any) -> FloatArray:
         """Return samples less what is usual at their context, in their own units."""
         return np.asarray(X - self._at(self.mean_, _one_column(context, len(X))))

@@ -23,6 +23,12 @@ from ocfuse.explain import Explanation
 from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
+from ocfuse.streaming.channels import (
+    ChannelMonitor,
+    ChannelReading,
+    SensorLimits,
+    readings_of,
+)
 from ocfuse.streaming.clock import (
     LEFT_OUT,
     RESTARTS,
@@ -32,8 +38,10 @@ from ocfuse.streaming.clock import (
     usual_step,
 )
 from ocfuse.streaming.course import Course
+from ocfuse.streaming.events import EventRule, EventTracker, leave_score
 from ocfuse.streaming.fit import (
     StreamTraining,
+    are_levels_known,
     choose,
     learn_view,
     require_enough,
@@ -111,6 +119,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Names of the columns of `features`.
     offset_ : float
         Threshold: scores below it raise an alarm.
+    event_rule_ : EventRule
+        When scores below the threshold are an event, see `tracker`.
     training_scores_ : ndarray of shape (n_samples,)
         Held-out scores of the training samples; NaN where a sample has none or was not
         taken (`max_rows`).
@@ -118,6 +128,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         What the clock said of the training samples, as in ``state_.counts``.
     state_ : StreamState
         State of the live stream.
+    sensors_ : SensorLimits
+        What is usual of each channel, and from when on a sensor has failed.
 
     Examples
     --------
@@ -141,6 +153,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     channels_: list[str]
     feature_names_: list[str]
     state_: StreamState
+    event_rule_: EventRule = EventRule()  # also of models that were written without one
+    sensors_: SensorLimits | None = None  # of models that were saved before there were limits
 
     def __init__(
         self,
@@ -200,6 +214,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             times=times,
             context=None if context is None else check_context(context, n),
             usual_step=usual_step(times, slices),
+            is_dated=time is not None and np.asarray(time).dtype.kind in "MO",
         )
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         fresh._fit(data, None if y is None else check_training_labels(y, n))
@@ -208,6 +223,14 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, data: StreamTraining, y: Any) -> None:
         self.view_, samples, self.drift_ratio_ = learn_view(self, data)
+        self.sensors_ = SensorLimits.learn(
+            *(data.samples, data.names, data.slices),
+            has_level=are_levels_known(self.drift_ratio_, len(data.slices), self.n_blocks),
+            times=data.times,
+            step=data.usual_step,
+            is_dated=data.is_dated,
+            context=data.context,
+        )
         self.channels_, self.watched_ = self.view_.channels, self.view_.watched
         self.feature_names_ = self.view_.names
         rows, self.training_counts_ = self._run_rows(samples, data.slices, data.times)
@@ -265,6 +288,38 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             run[scored] if len(slices) > 1 else None,
         )
         return self
+
+    # -- events -----------------------------------------------------------
+
+    def tracker(
+        self,
+        min_duration: int | None = None,
+        hold: int | None = None,
+        leave: float | None = None,
+    ) -> EventTracker:
+        """Return what makes events of scores of this detector, as every command makes them.
+
+        Parameters
+        ----------
+        min_duration, hold : int, optional
+            Samples as in `EventTracker`; by default those of `event_rule_`.
+        leave : float, optional
+            Score that ends an alarm; by default a quarter of the way from the threshold to the
+            median of normal scores.
+
+        Returns
+        -------
+        EventTracker
+            At the beginning of a run.
+        """
+        rule, detector = self.event_rule_, self.detector_
+        usual = leave_score(detector.offset_, detector.normal_scores_)
+        return EventTracker(
+            self.offset_,
+            usual if leave is None else leave,
+            rule.min_duration if min_duration is None else min_duration,
+            hold=rule.hold if hold is None else hold,
+        )
 
     # -- recorded runs ----------------------------------------------------
 
@@ -453,6 +508,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             rows[unknown_context(situation, len(rows))] = np.nan
         scores = self._scores(rows, situation, self.view_.fill_in(rows, state, log))
         state.note(scores, rows, situation)
+        log.parts = [(0, rows, situation, state.slow.mean)]
+        self._monitor(samples, times, log)
         if log.drifted:
             names = [name for names in log.drifted.values() for name in names]
             warnings.warn(
@@ -462,6 +519,76 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
         return scores, log
+
+    def _monitor(self, samples: FloatArray, times: FloatArray | None, log: ChunkLog) -> None:
+        """Note sensors that fail or work again."""
+        if self.state_.monitor is None:
+            self.state_.monitor = ChannelMonitor(self.sensor_limits)
+        monitor = self.state_.monitor
+        first = monitor.n_seen
+        for event in monitor.update(samples, times):
+            log.sensors.setdefault(event.row - first, []).append(event)
+
+    @property
+    def sensor_limits(self) -> SensorLimits:
+        """`sensors_`, or of a model from before there was one what else is known."""
+        return self.sensors_ or SensorLimits.of_view(self.view_)
+
+    def readings(
+        self, log: ChunkLog | None = None, sample: int = -1, count: int = 3
+    ) -> list[ChannelReading]:
+        """Return the channels behind a score of the live stream, with what is usual of them.
+
+        It takes as long as some ten scores: ask when an alarm begins.
+
+        Parameters
+        ----------
+        log : ChunkLog, optional
+            What `follow` returned with the scores; None takes the last sample.
+        sample : int, default=-1
+            Sample of the chunk.
+        count : int, default=3
+            Channels, at most.
+
+        Returns
+        -------
+        list of ChannelReading
+            What costs most first; empty for a sample without a score.
+        """
+        return self.reasons(log, sample, count)[0]
+
+    def reasons(
+        self, log: ChunkLog | None = None, sample: int = -1, count: int = 3
+    ) -> tuple[list[ChannelReading], dict[str, float]]:
+        """Return the channels behind a score of the live stream, and the members.
+
+        Parameters
+        ----------
+        log, sample, count : optional
+            As in `readings`.
+
+        Returns
+        -------
+        readings : list of ChannelReading
+            As of `readings`.
+        members : dict of str to float
+            What each member adds to the score, the lowest first.
+        """
+        require_fitted(self, "state_")
+        state = self.state_
+        made = log
+        if made is None:
+            made, sample = ChunkLog(1), 0
+            if state.features is not None:
+                made.parts = [(0, state.features, state.context, state.slow.mean)]
+        found = made.made_of(sample)
+        if found is None:
+            return [], {}
+        row, place, slow_mean = found
+        why = self.detector_.explain(row, place)
+        (readings,) = readings_of(why, self.detector_, self.view_, row, place, slow_mean, count)
+        order = np.argsort(why.contributions[0], kind="stable").tolist()
+        return readings, {why.member_names[d]: float(why.contributions[0, d]) for d in order}
 
     def status(self) -> str:
         """Return "alarm", "normal" or, without a score, "unscored": the last live sample."""

@@ -2,7 +2,7 @@
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,26 +49,45 @@ def leave_score(offset: float, normal_scores: ArrayLike) -> float:
     return float(offset + 0.25 * max(float(np.median(np.asarray(normal_scores))) - offset, 0.0))
 
 
+@dataclass(frozen=True)
+class EventRule:
+    """When scores below the threshold are an event.
+
+    Parameters
+    ----------
+    min_duration : int, default=3
+        Scores in a row below the threshold that raise an alarm.
+    hold : int, default=60
+        Samples after the end of an alarm in which another one goes on with the same event.
+    """
+
+    min_duration: int = 3
+    hold: int = 60
+
+
 class EventTracker:
     """Turn scores into events, one after another, as they come.
 
-    An event is raised after `min_duration` scores in a row below `enter`, and ends
+    An alarm is raised after `min_duration` scores in a row below `enter`, and ends
     with the first score that is not below `leave`. Up to `max_unscored` samples in a row
-    without a score (NaN) change nothing; after more the event has ended at its last score,
+    without a score (NaN) change nothing; after more the alarm has ended at its last score,
     as nobody knows what has been since. That is so after a gap in time, too, if windows
-    are longer than this.
+    are longer than this. Alarms that follow each other within `hold` samples are one event.
 
     Parameters
     ----------
     enter : float
         Scores below it start an event.
     leave : float, optional
-        Scores from it on end the event; at least `enter`, which is the default. A higher
+        Scores from it on end the alarm; at least `enter`, which is the default. A higher
         one keeps a score near the threshold from raising many short events.
     min_duration : int, default=1
-        Scores in a row that it takes to raise an event.
+        Scores in a row that it takes to raise an alarm.
     max_unscored : int, default=10
-        Samples in a row without a score that an event outlasts.
+        Samples in a row without a score that an alarm outlasts.
+    hold : int, default=0
+        Samples after the end of an alarm in which another one that is raised goes on with
+        the same event. The event has ended only when they have passed.
 
     Attributes
     ----------
@@ -76,6 +95,8 @@ class EventTracker:
         Scores seen so far.
     is_on : bool
         An event has been raised and has not ended.
+    is_held : bool
+        The alarm of the event that is on has ended; another one would go on with it.
 
     Examples
     --------
@@ -91,49 +112,82 @@ class EventTracker:
         leave: float | None = None,
         min_duration: int = 1,
         max_unscored: int = MAX_UNSCORED,
+        hold: int = 0,
     ) -> None:
-        end = enter if leave is None else leave
-        if math.isnan(enter) or not end >= enter:
-            raise InvalidInputError(
-                "leave must be at least enter, so that an event ends when scores are normal again. "
-                f"Got enter={enter!r}, leave={leave!r}."
-            )
-        self.enter, self.leave = float(enter), float(end)
+        self.enter, self.leave = _thresholds(enter, leave)
         require_count("min_duration", min_duration, 1, "It counts scores.")
         require_count("max_unscored", max_unscored, 0, "It counts samples.")
+        require_count("hold", hold, 0, "It counts samples.")
         self.min_duration, self.max_unscored = int(min_duration), int(max_unscored)
+        self.hold = int(hold)
         self.n_seen = 0
-        self.is_on = False
-        self._start = self._raised = self._last = -1
-        self._count = 0
-        self._lowest = math.inf
+        self.is_held = False
+        self._event: Event | None = None  # so far
+        self._last = -1  # sample with the last score
+        self._start, self._count, self._lowest = -1, 0, math.inf  # of the scores in a row
+
+    @property
+    def is_on(self) -> bool:
+        """An event has been raised and has not ended."""
+        return self._event is not None
 
     def update(self, score: float) -> Event | None:
         """Take the next score; return the event that it ends, if it ends one."""
         here = self.n_seen
         self.n_seen += 1
+        in_alarm = self.is_on and not self.is_held
         if math.isnan(score):
-            lost = here - self._last > self.max_unscored
-            return self._end(self._last + 1) if lost else None
-        self._last = here
-        if score >= (self.leave if self.is_on else self.enter):
-            return self._end(here)
-        if self._count == 0:
-            self._start = here
-        self._count += 1
-        self._lowest = min(self._lowest, float(score))
-        if not self.is_on and self._count >= self.min_duration:
-            self.is_on, self._raised = True, here
-        return None
+            if here - self._last > self.max_unscored:
+                self._pause(self._last + 1)
+        else:
+            self._last = here
+            if score < (self.leave if in_alarm else self.enter):
+                self._fall(here, float(score))
+            else:
+                self._pause(here)
+        event = self._event
+        is_over = event is not None and self.is_held and here - event.stop >= self.hold
+        return self._end() if is_over else None
 
     def finish(self) -> Event | None:
         """Return the event that still lasts, if one does, as if the stream ended here."""
-        return self._end(self._last + 1)
+        self._pause(self._last + 1)
+        return self._end()
 
-    def _end(self, stop: int) -> Event | None:
-        ended = Event(self._start, stop, self._raised, self._lowest) if self.is_on else None
-        self.is_on, self._count, self._lowest = False, 0, math.inf
+    def _end(self) -> Event | None:
+        ended, self._event, self.is_held = self._event, None, False
         return ended
+
+    def _fall(self, here: int, score: float) -> None:
+        """Take a score below the threshold."""
+        if self._count == 0:
+            self._start = here
+        self._count += 1
+        self._lowest = min(self._lowest, score)
+        event = self._event
+        if event is not None and not self.is_held:
+            self._event = replace(event, lowest=min(event.lowest, score))
+        elif self._count >= self.min_duration:
+            fresh = Event(self._start, -1, here, self._lowest)
+            lowest = math.inf if event is None else event.lowest
+            self._event = replace(event or fresh, lowest=min(fresh.lowest, lowest))
+            self.is_held = False
+
+    def _pause(self, stop: int) -> None:
+        """End the scores in a row, and the alarm if one is on."""
+        self._count, self._lowest = 0, math.inf
+        if self._event is not None and not self.is_held:
+            self._event, self.is_held = replace(self._event, stop=stop), True
+
+
+def _thresholds(enter: float, leave: float | None) -> tuple[float, float]:
+    end = enter if leave is None else leave
+    if math.isnan(enter) or not end >= enter:
+        raise InvalidInputError(
+            "leave must be at least enter, so that an event ends when scores are normal again. "
+            f"Got enter={enter!r}, leave={leave!r}."
+        )
+    return float(enter), float(end)
 
 
 def events(
@@ -142,6 +196,7 @@ def events(
     leave: float | None = None,
     min_duration: int = 1,
     max_unscored: int = MAX_UNSCORED,
+    hold: int = 0,
 ) -> list[Event]:
     """Return the events of a run.
 
@@ -151,7 +206,7 @@ def events(
         Scores of its samples, higher = more normal; NaN where there is none.
     enter, leave : float
         Thresholds as in `EventTracker`.
-    min_duration, max_unscored : int
+    min_duration, max_unscored, hold : int
         Samples as in `EventTracker`.
 
     Returns
@@ -165,7 +220,7 @@ def events(
     >>> [(event.start, event.stop) for event in events([1, -1, -1, 1, -1, 1], enter=0)]
     [(1, 3), (4, 5)]
     """
-    tracker = EventTracker(enter, leave, min_duration, max_unscored)
+    tracker = EventTracker(enter, leave, min_duration, max_unscored, hold)
     found = [tracker.update(float(score)) for score in one_run(scores)]
     return [event for event in [*found, tracker.finish()] if event is not None]
 

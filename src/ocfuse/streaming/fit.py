@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ocfuse.arrays import FloatArray
+from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.detectors.base import N_FOLDS
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, SuspectInputWarning
 from ocfuse.groups import Groups
@@ -28,6 +28,7 @@ class StreamTraining:
     times: FloatArray | None
     context: FloatArray | None
     usual_step: float = np.inf  # median step in time
+    is_dated: bool = False  # times are seconds
 
     @property
     def run(self) -> NDArray[np.int64]:
@@ -56,12 +57,10 @@ def learn_view(settings: Any, data: StreamTraining) -> tuple[StreamView, FloatAr
     if not is_watched.any():
         raise InvalidInputError('All channels drift. Use drift="follow" or "keep".')
     if settings.drift == "keep":
-        # several runs show how far a channel wanders, unless they differ too much to learn from
-        limit = DRIFTING if len(data.slices) < settings.n_blocks else 3.0
         warn_of_drift(
             ratio,
             data.names,
-            limit,
+            drift_limit(len(data.slices), settings.n_blocks),
             "Their level will leave what was learned, and raise false alarms. Learn from more "
             'runs, or leave these channels out with drift="drop", or let a slow mean follow them: '
             'drift="follow".',
@@ -78,6 +77,19 @@ def learn_view(settings: Any, data: StreamTraining) -> tuple[StreamView, FloatAr
         max_gap=settings.max_gap,
     )
     return view, samples, ratio
+
+
+def drift_limit(n_runs: int, n_blocks: int) -> float:
+    """Return the drift ratio above which the level of a channel is not known from training.
+
+    Several runs show how far a channel wanders, unless they differ too much to learn from.
+    """
+    return DRIFTING if n_runs < n_blocks else 3.0
+
+
+def are_levels_known(ratio: FloatArray, n_runs: int, n_blocks: int) -> BoolArray:
+    """Return of which channels training tells the level."""
+    return np.asarray(ratio <= drift_limit(n_runs, n_blocks))
 
 
 def choose(kept: NDArray[np.intp], max_rows: int | None) -> NDArray[np.intp]:

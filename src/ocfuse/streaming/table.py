@@ -23,8 +23,11 @@ from ocfuse.exceptions import (
 )
 from ocfuse.explain import Explanation
 from ocfuse.report import Report
+from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.course import DRIFTING
 from ocfuse.streaming.detector import StreamDetector
+from ocfuse.streaming.fit import drift_limit
 from ocfuse.streaming.view import MOST_MISSING
 from ocfuse.streaming.windows import run_slices
 from ocfuse.tables.cells import PlainRows, numbers
@@ -419,9 +422,26 @@ class StreamTable(TableDetector):
         """
         check_is_fitted(self, "stream_")
         self.past_, self.past_drifted_ = self.counts, self.drifted
+        monitor = self.stream_.state_.monitor
         self.stream_.reset()
+        if monitor is not None:  # the sensors are the same, and so is what has become of them
+            self.stream_.state_.monitor = monitor.begin_run()
         self.run_ = run
         return self
+
+    def reasons(
+        self, log: ChunkLog, sample: int, count: int = 3
+    ) -> tuple[list[ChannelReading], dict[str, float]]:
+        """Return channels and members behind a score; see `StreamDetector.reasons`."""
+        check_is_fitted(self, "stream_")
+        return self.stream_.reasons(log, sample, count)
+
+    def readings(
+        self, log: ChunkLog | None = None, sample: int = -1, count: int = 3
+    ) -> list[ChannelReading]:
+        """Return the channels behind a score of the live stream; see `StreamDetector.readings`."""
+        check_is_fitted(self, "stream_")
+        return self.stream_.readings(log, sample, count)
 
     def explain(self, frame: Any, rows: Any = None) -> Explanation:
         """Return what lies behind the scores of some rows of whole runs.
@@ -565,6 +585,9 @@ class StreamTable(TableDetector):
                 "windows": list(stream.windows),
                 "context": self.context,
                 "drift": stream.drift,
+                "drift_limit": DRIFTING
+                if stream.drift != "keep"
+                else drift_limit(self.card_["runs"], stream.n_blocks),
                 "counts": stream.training_counts_,
                 "channels": [
                     {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}

@@ -22,7 +22,7 @@ from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.column_kinds import UNITS, WRITTEN, category, cell_text
 from ocfuse.exceptions import TableError
 from ocfuse.system.packages import needed
-from ocfuse.tables.dataframes import FILE, Series, pandas
+from ocfuse.tables.dataframes import FILE, Frame, Series, pandas
 
 #: Words that mean "no number here", in small letters.
 GAP_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"})
@@ -171,6 +171,13 @@ def is_number(cell: Any) -> bool:
 def texts(column: Series) -> list[str | None]:
     """Return what the cells of a column say, None for gaps."""
     return [cell_text(cell) for cell in _objects(column)]
+
+
+def rows_of_text(frame: Frame) -> list[list[str]]:
+    """Return the cells of a table as they would stand in CSV, row by row."""
+    columns = [_objects(frame[name]) for name in frame.columns]
+    rows = zip(*columns, strict=True)
+    return [["" if cell is None else str(cell) for cell in row] for row in rows]
 
 
 def words(column: Series) -> list[str | None]:

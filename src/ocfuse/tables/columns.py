@@ -379,10 +379,16 @@ def mismatch(
     parts += [f"Missing: {listed(missing)}."] if missing else []
     parts += [f"Of another type: {listed(wrong)}."] if wrong else []
     parts += [f"Extra: {listed(extra)}."] if extra else []
-    parts += [ONE_COLUMN] if n_columns == 1 < len(missing) else _likely_names(missing, extra)
+    is_one = n_columns == 1 < len(missing) and extra and holds_several(extra[0])
+    parts += [ONE_COLUMN] if is_one else _likely_names(missing, extra)
     error = ColumnMismatchError(" ".join(parts))
     error.missing, error.extra, error.wrong = tuple(missing), tuple(extra), tuple(wrong)
     return error
+
+
+def holds_several(name: str) -> bool:
+    """Return whether the name of the only column may be several, with another separator."""
+    return re.search(r"[^\w.\-]", name) is not None
 
 
 def _likely_names(missing: list[str], extra: list[str]) -> list[str]:

@@ -339,6 +339,12 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             self.detector_.adapt(features)
         return self
 
+    def prune(self, tol: float = 1e-9) -> "TableDetector":
+        """Stop computing members that change no score by more (see `FusedDetector.prune`)."""
+        check_is_fitted(self, "detector_")
+        self.detector_.prune(tol)
+        return self
+
     # -- what `StreamTable` does otherwise, as its rows are of runs ----
 
     @property

@@ -1,7 +1,9 @@
 """Find out what kind of table is meant."""
 
+import codecs
 import os
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.system.files import natural
 from ocfuse.tables.dataframes import listed
+from ocfuse.tables.json_lines import JSON, JsonLinesSource
 from ocfuse.tables.source import ArraySource, FeatherSource, FolderSource, ParquetSource, Source
 from ocfuse.tables.text import TextSource
 
@@ -19,6 +22,7 @@ BINARY = {
     ".npy": ArraySource,
     ".npz": ArraySource,
 }
+KNOWN = (*TEXT, *JSON, *BINARY)
 
 
 def open_source(
@@ -27,6 +31,7 @@ def open_source(
     chunk_rows: int = 10_000,
     *,
     decimal: str | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Source:
     """Open a table for reading, some rows at a time.
 
@@ -36,10 +41,11 @@ def open_source(
     Parameters
     ----------
     where : path-like, "-" or binary stream
-        A file that ends in .csv, .tsv, .txt (each also with .gz), .parquet,
-        .feather, .npy or .npz; a folder of such files with the same columns, to
-        which a column `file` with their names is added;
-        "-" for CSV from standard input; or an object with `readline`, for CSV.
+        A file that ends in .csv, .tsv, .txt, .jsonl, .ndjson (each also with .gz),
+        .parquet, .feather, .npy or .npz; a folder of such files with the same
+        columns, to which a column `file` with their names is added;
+        "-" for CSV or JSON lines from standard input; or an object with `readline`,
+        for CSV.
     delimiter : str, default=None
         What separates the values of a text file. None infers it from the first
         lines: comma, semicolon, tab or bar.
@@ -48,6 +54,9 @@ def open_source(
     decimal : str, default=None
         What separates decimals in a text file, "." or ",". None infers it from
         the first lines; with commas between the values it is ".".
+    columns : sequence of str, default=None
+        Names of the columns of a text file that has no line of names. None takes the
+        first line for one.
 
     Returns
     -------
@@ -56,51 +65,65 @@ def open_source(
     """
     if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
         raise InvalidInputError(f"chunk_rows must be at least 1. Got chunk_rows={chunk_rows!r}.")
+    text = partial(
+        TextSource, delimiter=delimiter, decimal=decimal, chunk_rows=chunk_rows, columns=columns
+    )
     if isinstance(where, str | Path) and str(where) == "-":
-        return TextSource(sys.stdin.buffer, "standard input", delimiter, decimal, chunk_rows)
+        if columns is None and _is_json(sys.stdin.buffer):
+            return JsonLinesSource(sys.stdin.buffer, "standard input", chunk_rows)
+        return text(sys.stdin.buffer, "standard input")
     if hasattr(where, "readline"):
-        name = str(getattr(where, "name", "the stream"))
-        return TextSource(where, name, delimiter, decimal, chunk_rows)
+        return text(where, str(getattr(where, "name", "the stream")))
     path = Path(os.fspath(where))
-    open_file = partial(_open_file, delimiter=delimiter, decimal=decimal, chunk_rows=chunk_rows)
+    open_file = partial(_open_file, open_text=text, chunk_rows=chunk_rows)
     if path.is_dir():
         return FolderSource(path, _tables_in(path), open_file, chunk_rows)
     return open_file(path)
 
 
-def _open_file(
-    path: Path, *, delimiter: str | None, decimal: str | None, chunk_rows: int
-) -> Source:
+def _open_file(path: Path, *, open_text: "partial[TextSource]", chunk_rows: int) -> Source:
     if not path.exists():
         raise TableError(f"There is no file {path}.")
     if not path.is_file():
         raise TableError(f"{path} is no file. Feed it to standard input instead, and give '-'.")
-    kind = _kind(path)
-    if kind in TEXT:
-        return TextSource(path, path.name, delimiter, decimal, chunk_rows)
-    if kind in BINARY:
-        return BINARY[kind](path, chunk_rows)
-    advice = "Save the sheet as CSV." if kind.startswith(".xls") else "Convert or rename it."
+    ending = kind(path)
+    if ending in TEXT:
+        return open_text(path, path.name)
+    if open_text.keywords["columns"] is not None and ending in KNOWN:
+        raise TableError(
+            f"{path.name} names its columns itself. Leave columns out, which is for CSV without "
+            "names."
+        )
+    if ending in JSON:
+        return JsonLinesSource(path, path.name, chunk_rows)
+    if ending in BINARY:
+        return BINARY[ending](path, chunk_rows)
+    advice = "Save the sheet as CSV." if ending.startswith(".xls") else "Convert or rename it."
     raise TableError(
-        f"{path.name} must end in {', '.join((*TEXT, *BINARY))}, or in .gz after one of the first "
-        f"three. {advice}"
+        f"{path.name} must end in {', '.join(KNOWN)}, or in .gz after one of the first "
+        f"{len(TEXT + JSON)}. {advice}"
     )
 
 
-def _kind(path: Path) -> str:
+def _is_json(stdin: Any) -> bool:
+    """Return whether the first thing on standard input is an object; waits for it."""
+    peek = getattr(stdin, "peek", None)
+    start = b"" if peek is None else bytes(peek(1))
+    return start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
+
+
+def kind(path: Path) -> str:
     """Return the ending that names the format, in small letters."""
     inner = Path(path.stem).suffix.lower()
-    is_compressed_text = path.suffix.lower() == ".gz" and inner in TEXT
+    is_compressed_text = path.suffix.lower() == ".gz" and inner in (*TEXT, *JSON)
     return inner if is_compressed_text else path.suffix.lower()
 
 
 def _tables_in(folder: Path) -> list[Path]:
     visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
     visible.sort(key=lambda path: natural(path.name))
-    files = [path for path in visible if path.is_file() and _kind(path) in (*TEXT, *BINARY)]
+    files = [path for path in visible if path.is_file() and kind(path) in KNOWN]
     if not files:
         there = listed([path.name for path in visible]) or "nothing"
-        raise TableError(
-            f"{folder} must hold files that end in {', '.join((*TEXT, *BINARY))}. Got {there}."
-        )
+        raise TableError(f"{folder} must hold files that end in {', '.join(KNOWN)}. Got {there}.")
     return files

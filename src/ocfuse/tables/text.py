@@ -14,7 +14,7 @@ import gzip
 import re
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
@@ -45,7 +45,7 @@ GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:[.' ]\d{3})+,|(?:[,' ]\d{3})+\.)\d+")
 
 
 class TextSource(Source):
-    """A table in a text file or stream, whose first line holds the column names.
+    """A table in a text file or stream, whose first line holds the column names, unless given.
 
     Delimiter and decimal sign that are None are inferred from the first 100 lines.
 
@@ -57,14 +57,20 @@ class TextSource(Source):
     least_lines: ClassVar[int] = 16
 
     def __init__(
-        self, where: Any, name: str, delimiter: str | None, decimal: str | None, chunk_rows: int
+        self,
+        where: Any,
+        name: str,
+        delimiter: str | None,
+        decimal: str | None,
+        chunk_rows: int,
+        columns: Sequence[str] | None = None,
     ) -> None:
         check_dialect(delimiter, decimal)
         self._lines = Lines(where, name)
         lines = iter(self._lines)
         # A stream that delivers row by row must not be waited for longer than one chunk.
         raws: list[bytes] = []
-        head = list(self._lines.decoded(_kept(islice(lines, 1 + min(100, chunk_rows)), raws), 1))
+        head = list(self._lines.decoded(kept(islice(lines, 1 + min(100, chunk_rows)), raws), 1))
         self._stream = None if isinstance(where, Path) else chain(raws, lines)
         if not any(line.strip() for line in head):
             raise TableError(f"{name} is empty. A line of column names and rows are expected.")
@@ -74,7 +80,7 @@ class TextSource(Source):
         delimiter = named if delimiter is None else delimiter
         self._has_separator_line = named is not None
         n_above = preamble_lines(head, delimiter)
-        if n_above:
+        if n_above and columns is None:
             raise TableError(
                 f"{name} does not begin with column names, but with {head[0].strip()[:60]!r}. They "
                 f"seem to be in line {n_above + 1}: delete what stands above."
@@ -83,8 +89,12 @@ class TextSource(Source):
         header, *rows = head_records(head, self.delimiter) or [[]]
         if not header:
             raise TableError(f"{name} has no line of column names that can be read.")
+        self._has_header = columns is None or [cell.strip() for cell in header] == list(columns)
+        if not self._has_header:
+            header, rows = list(columns or ()), [header, *rows]
         self.decimal = sniff_decimal(rows, self.delimiter, name) if decimal is None else decimal
-        _warn_of_numbers(header, name)
+        if columns is None:
+            _warn_of_numbers(header, name)
         # columns that have no name are called as pandas calls them
         names = [cell.strip() or f"Unnamed: {j}" for j, cell in enumerate(header)]
         known = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
@@ -96,7 +106,7 @@ class TextSource(Source):
     def frames(self) -> Iterator[Frame]:
         """Yield data frames of text."""
         lines = self._from_start()
-        _, n_lines = self._read(lines, 0, 1)  # the column names
+        _, n_lines = self._read(lines, 0, 1) if self._has_header else ([], 0)
         tables: list[Any] = []
         missing = self.chunk_rows
         has_more = True
@@ -317,7 +327,7 @@ def _from_utf16(raws: Iterator[bytes]) -> Iterator[bytes]:
         yield last.encode()
 
 
-def _kept(lines: Iterable[bytes], kept: list[bytes]) -> Iterator[bytes]:
+def kept(lines: Iterable[bytes], kept: list[bytes]) -> Iterator[bytes]:
     """Yield lines, and add them to a list."""
     for line in lines:
         kept.append(line)

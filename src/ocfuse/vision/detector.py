@@ -18,7 +18,7 @@ from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import save
 from ocfuse.scores import ConformalCalibrator
 from ocfuse.scores.threshold import AlarmMixin, check_rate
-from ocfuse.vision.explanation import PictureExplanation
+from ocfuse.vision.explanation import USUAL_LIMIT, PictureExplanation
 from ocfuse.vision.extract import CHUNK, Batch, FeatureStore, PictureSample, read_all, read_batches
 from ocfuse.vision.features import FeatureArray, Features
 from ocfuse.vision.fit import (
@@ -32,7 +32,7 @@ from ocfuse.vision.fit import (
 from ocfuse.vision.fit import learn as learn_families
 from ocfuse.vision.frames import FrameSource
 from ocfuse.vision.networks import name_backbones
-from ocfuse.vision.patches import PatchMember, enlarged
+from ocfuse.vision.patches import PatchMember, mean_map
 from ocfuse.vision.sources import open_frames
 
 
@@ -76,6 +76,10 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
     training_scores_ : ndarray of shape (n,)
         Fused scores of the training pictures, by families that have not seen
         them.
+    place_limit_ : float
+        How unusual a place must be to be marked: what all places of training
+        pictures that were held out stay below, but for the share
+        `false_alarm_rate` of these pictures.
 
     Examples
     --------
@@ -159,9 +163,13 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         progress = self._progress(context, batch, count)
         fold = training_folds(labels, len(batch), is_sequence, seed)
         families = make_families(self.members, batch.features, seed)
-        held_out, self.fusion_ = learn_families(
+        held_out, self.fusion_, peaks = learn_families(
             families, batch, fold, progress, sample, self.backbones_, seed
         )
+        self.place_limit_ = USUAL_LIMIT
+        if peaks is not None:
+            rest = 1.0 - self.false_alarm_rate
+            self.place_limit_ = float(np.quantile(peaks, rest, method="higher"))
         self.families_ = families
         self.training_scores_ = self.fusion_.fuse(held_out)
         runs = _runs(labels, _pooled(batch), is_sequence)
@@ -254,6 +262,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
             weights=self.fusion_.weights_,
             contributions=Z * self.fusion_.weights_,
             maps=np.concatenate(maps),
+            place_limit=getattr(self, "place_limit_", USUAL_LIMIT),  # older files have none
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -332,10 +341,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
                 weights.append(weight)
         if not parts:
             return np.empty((len(batch), 0, 0), dtype=np.float32)
-        h, w = (max(part.shape[axis] for part in parts) for axis in (1, 2))
-        shares = np.asarray(weights) / sum(weights)
-        total = sum(s * enlarged(p, h, w) for s, p in zip(shares, parts, strict=True))
-        return np.asarray(total, dtype=np.float32)
+        return mean_map(parts, weights)
 
     def _progress(self, context: Any, batch: Batch, count: int | None) -> FloatArray | None:
         """Return the context of the frames of a batch, from 0 to 1 over that of training."""

@@ -1,13 +1,32 @@
 """Why a picture has its score: which members, and where in the picture."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from ocfuse.arrays import FloatArray, SingleArray
-from ocfuse.vision.backbone import resized
 from ocfuse.vision.frames import Picture
+
+#: From how many standard deviations on a place is marked, where a model does not know better.
+USUAL_LIMIT = 4.0
+
+
+class Spot(NamedTuple):
+    """The most unusual place of a picture, in its pixels from the top left.
+
+    `box` holds left, top, width and height of what is marked around (x, y), None if nothing is.
+    """
+
+    x: int
+    y: int
+    box: tuple[int, int, int, int] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the place as plain data."""
+        return {"x": self.x, "y": self.y, "box": None if self.box is None else list(self.box)}
 
 
 @dataclass(frozen=True)
@@ -33,7 +52,15 @@ class PictureExplanation:
     maps : ndarray of shape (q, h, w)
         How unusual every place is, in standard deviations of what is usual
         there; empty (q, 0, 0) if no member looks at places.
+    place_limit : float, default=4.0
+        How unusual a place must be to be marked.
     """
+
+    #: Positions around a place that see it, too: networks look beyond their patches, and means
+    #: over 3 x 3 patches of twice the size reach 3 positions to each side.
+    reach: ClassVar[int] = 7
+    #: Cells of the marks per position, odd: one stands in the middle.
+    cells: ClassVar[int] = 9
 
     score: FloatArray
     offset: float
@@ -44,6 +71,7 @@ class PictureExplanation:
     weights: FloatArray
     contributions: FloatArray
     maps: SingleArray
+    place_limit: float = USUAL_LIMIT
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:
@@ -59,10 +87,47 @@ class PictureExplanation:
         y, x = divmod(int(self.maps[row].argmax()), w)
         return (y + 0.5) / h, (x + 0.5) / w
 
-    def overlay(self, row: int, picture: Picture) -> Picture:
-        """Return a picture with its unusual places in red, as a square.
+    def marks(self, row: int = 0) -> NDArray[np.bool_]:
+        """Return which parts of a picture are unusual, as a grid of cells over it.
 
-        The red is full, and covers 60 %, from 8 standard deviations above the usual on.
+        Next to a place that is very unusual others are unusual because they see it, too. So a
+        cell is marked if it exceeds `place_limit` by half as much as the most unusual place
+        around it does: the width at half height, which is about that of what is there.
+        """
+        unusual = self.maps[row]
+        if not unusual.size:
+            return np.zeros((0, 0), dtype=np.bool_)
+        around = ndimage.maximum_filter(unusual, self.reach, mode="nearest")
+        needed = (np.maximum(around, self.place_limit) + self.place_limit) / 2
+        marked: NDArray[np.bool_] = self._finer(unusual) > self._finer(needed)
+        return marked
+
+    def _finer(self, values: SingleArray) -> SingleArray:
+        """Return a map on the grid of cells, with straight lines between its positions."""
+        finer: SingleArray = ndimage.zoom(
+            values, self.cells, order=1, mode="nearest", grid_mode=True
+        )
+        return finer
+
+    def spot(self, row: int, shape: tuple[int, ...]) -> Spot | None:
+        """Return the most unusual place in a picture of this shape; None if there are no maps."""
+        if not self.maps.size:
+            return None
+        height, width = shape[:2]
+        y, x = self.place(row)
+        marked = self.marks(row)
+        parts, _ = ndimage.label(marked)
+        own = parts[int(y * len(marked)), int(x * marked.shape[1])]
+        box = None
+        if own:
+            down, across = ndimage.find_objects(parts)[own - 1]
+            top, bottom = (height * end // len(marked) for end in (down.start, down.stop))
+            left, right = (width * end // marked.shape[1] for end in (across.start, across.stop))
+            box = (left, top, max(right - left, 1), max(bottom - top, 1))
+        return Spot(int(x * width), int(y * height), box)
+
+    def overlay(self, row: int, picture: Picture) -> Picture:
+        """Return a picture with its unusual places in red, and a line around them.
 
         Parameters
         ----------
@@ -73,16 +138,21 @@ class PictureExplanation:
 
         Returns
         -------
-        ndarray of shape (size, size, 3)
-            The picture, as wide as its longer side.
+        ndarray of shape (h, w, 3)
+            The picture with `marks`; as it is, if there are none.
         """
-        size = max(picture.shape[:2])
-        heat = np.clip(self.maps[row] / 8.0, 0.0, 1.0)
-        grey = np.repeat(np.rint(255 * heat).astype(np.uint8)[:, :, np.newaxis], 3, axis=2)
-        share = 0.6 * resized(grey, size)[:, :, :1].astype(np.float32) / 255
-        red = np.array([255, 0, 0], dtype=np.float32)
-        mixed = (1 - share) * resized(picture, size) + share * red
-        return np.rint(mixed).astype(np.uint8)
+        marked = self.marks(row)
+        drawn = picture.copy()
+        if not marked.any():
+            return drawn
+        h, w = picture.shape[:2]
+        down, across = np.arange(h) * len(marked) // h, np.arange(w) * marked.shape[1] // w
+        inside = marked[down][:, across]
+        line = max(1, round(max(h, w) / 200))
+        edge = inside & ~ndimage.binary_erosion(inside, iterations=line)
+        drawn[inside] = np.rint(0.65 * drawn[inside] + np.array([0.35 * 255, 0, 0]))
+        drawn[edge] = (255, 0, 0)
+        return drawn
 
     def describe(self, row: int = 0) -> str:
         """Say in plain words what lies behind one picture."""

@@ -18,7 +18,7 @@ from ocfuse.vision.backbone import Backbone
 from ocfuse.vision.defects import Defects, with_defects, with_swaps
 from ocfuse.vision.extract import Batch, PictureSample
 from ocfuse.vision.features import Features
-from ocfuse.vision.patches import PatchGaussian, PatchKNN
+from ocfuse.vision.patches import PatchGaussian, PatchKNN, PatchMember, mean_map
 from ocfuse.vision.pooled import PooledMembers, pooled_detector
 
 #: Folds in which pictures are held out.
@@ -148,17 +148,27 @@ def learn(
     sample: PictureSample,
     backbones: Mapping[str, Backbone],
     seed: int,
-) -> tuple[FloatArray, FamilyFusion]:
-    """Fit the families, and return their scores of pictures not seen, and their fusion."""
+) -> tuple[FloatArray, FamilyFusion, FloatArray | None]:
+    """Fit the families; return their scores of pictures not seen, their fusion, and peaks.
+
+    A peak is how unusual the most unusual place of a picture was to fits without it; None if no
+    family looks at places.
+    """
     defects, kind = _made_up(batch, sample, backbones, np.random.default_rng(seed))
-    held_out, strange = [], []
+    held_out, strange, maps = [], [], []
     for family in families:
         name = family.backbone
         normal, made = family.member.fit(batch.features[name], fold, progress, defects[name])
         held_out.append(normal)
         strange.append(made)
+        if isinstance(family.member, PatchMember):
+            maps.append(family.member.take_unseen(fold))
     H, D = np.column_stack(held_out), np.column_stack(strange)
-    return H, FamilyFusion().fit(H, D, kind)
+    fusion = FamilyFusion().fit(H, D, kind)
+    if not maps:
+        return H, fusion, None
+    looks = [isinstance(family.member, PatchMember) for family in families]
+    return H, fusion, mean_map(maps, fusion.weights_[looks]).max(axis=(1, 2))
 
 
 def _made_up(

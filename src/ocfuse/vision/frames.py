@@ -77,6 +77,8 @@ class FrameSource(ABC):
         Frames that the last iteration has met, those left out included.
     skipped_ : list of int
         Those of them that it left out.
+    reasons_ : dict of int to str
+        Why, by number.
     groups_ : ndarray of shape (n_frames,) or None
         Run of every frame, if there are several (`Runs`).
     """
@@ -90,10 +92,11 @@ class FrameSource(ABC):
     groups_: NDArray[np.intp] | None = None
     n_frames_: int = 0
     skipped_: list[int]
+    reasons_: dict[int, str]
 
     def __iter__(self) -> Iterator[Frame]:
         """Decode the frames in order."""
-        self.n_frames_, self.skipped_, reason = 0, [], ""
+        self.n_frames_, self.skipped_, self.reasons_ = 0, [], {}
         for index, (time, decode) in enumerate(self._undecoded()):
             self.n_frames_ = index + 1
             progress = self._progress_at(index)  # that of now, before decoding takes its time
@@ -103,14 +106,15 @@ class FrameSource(ABC):
                 raise
             except Exception as error:  # what a damaged file does to a decoder, nobody knows
                 self.skipped_.append(index)
-                reason = reason or f"frame {index}: {error}"
+                self.reasons_[index] = str(error)
                 continue
             yield Frame(index, time, image, progress)
         self._require_progress(self.n_frames_)
         if self.skipped_:
+            first = self.skipped_[0]
             warnings.warn(
                 f"{len(self.skipped_)} of {self.n_frames_} frames of {self} could not be decoded "
-                f"and were left out ({reason}).",
+                f"and were left out (frame {first}: {self.reasons_[first]}).",
                 FrameWarning,
                 stacklevel=2,
             )
@@ -283,10 +287,30 @@ def picture_array(path: Path, name: str | None) -> PictureArray:
         raise InvalidInputError(f"{path.name} cannot be read: {error}.") from error
 
 
-def decode_picture(content: bytes) -> Picture:
-    """Return the picture that a JPEG, PNG or other file holds."""
+def decode_picture(
+    content: bytes, formats: Sequence[str] | None = None, most_pixels: int | None = None
+) -> Picture:
+    """Return the picture that a JPEG, PNG or other file holds.
+
+    Of files of strangers only some formats are read, and no more than so many pixels: their
+    number is in the header, which is read before anything is decoded.
+    """
     image = needed("PIL.Image", "to read pictures", "video")
-    with image.open(io.BytesIO(content)) as opened:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", image.DecompressionBombWarning)
+            file = image.open(io.BytesIO(content), formats=formats)
+    except image.UnidentifiedImageError:
+        expected = "" if formats is None else f"; expected is {' or '.join(formats)}"
+        raise CorruptFrameError(f"it is no picture, or a damaged one{expected}") from None
+    except (image.DecompressionBombError, image.DecompressionBombWarning):
+        raise CorruptFrameError("the picture has too many pixels to be decoded") from None
+    with file as opened:
+        width, height = opened.size
+        if most_pixels is not None and width * height > most_pixels:
+            raise CorruptFrameError(
+                f"the picture has {width} x {height} pixels, and {most_pixels:,} are allowed"
+            )
         if opened.mode.startswith("I"):  # 16 bits, which Pillow would clip
             return to_picture(np.asarray(opened).astype(np.uint16))
         return np.asarray(opened.convert("RGB"))

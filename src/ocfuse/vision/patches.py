@@ -84,6 +84,7 @@ class PatchMember(PictureMember):
     strides: Sequence[int]
     share: float
     is_smooth: bool
+    _unseen: list[SingleArray]
     strides_: list[int]
 
     def fit(
@@ -94,11 +95,22 @@ class PatchMember(PictureMember):
         defects: Defects | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Learn, and score pictures and defects by fits that have not seen them."""
-        self._maps = _MapMoments()
+        self._maps, self._unseen = _MapMoments(), []
         scores = super().fit(features, fold, context, defects)
         self.centre_map_, self.spread_map_ = self._maps.result()
         del self._maps
         return scores
+
+    def take_unseen(self, fold: Groups) -> SingleArray:
+        """Return how unusual every place of every training picture was to fits without it.
+
+        They are there once, after `fit` with these folds: no model file holds them.
+        """
+        maps = self.unusual(np.concatenate(self.__dict__.pop("_unseen")))
+        order = np.argsort(fold.label, kind="stable")  # fold by fold, as `fit` goes
+        ordered = np.empty_like(maps)
+        ordered[order] = maps
+        return ordered
 
     def learn(
         self,
@@ -126,6 +138,7 @@ class PatchMember(PictureMember):
         scores = []
         for distances in self._distances_in_turn(features, context):
             self._maps.add(distances)
+            self._unseen.append(distances)
             scores.append(self.pooled(distances))
         return np.concatenate(scores)
 
@@ -216,6 +229,14 @@ def smoothed(maps: SingleArray) -> SingleArray:
     rows = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
     result: SingleArray = (rows[:, :, :-2] + rows[:, :, 1:-1] + rows[:, :, 2:]) / np.float32(9)
     return result
+
+
+def mean_map(parts: Sequence[SingleArray], weights: Sequence[float]) -> SingleArray:
+    """Return the weighted mean of maps (n, h, w), on the finest grid among them."""
+    h, w = (max(part.shape[axis] for part in parts) for axis in (1, 2))
+    shares = np.asarray(weights) / sum(weights)
+    total = sum(s * enlarged(p, h, w) for s, p in zip(shares, parts, strict=True))
+    return np.asarray(total, dtype=np.float32)
 
 
 def enlarged(maps: SingleArray, h: int, w: int) -> SingleArray:

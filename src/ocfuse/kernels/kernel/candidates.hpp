@@ -20,6 +20,27 @@ T reach(const Candidates<T>& found, std::size_t i, T value) {
   return std::nextafter(limit, std::numeric_limits<T>::infinity());
 }
 
+// A bound on the k-th smallest of n values, from the smallest of groups of them: k groups whose
+// smallest is at most the bound hold k such values. Most values are beyond it. NaN counts as beyond
+// every bound; there is none (infinity) where so few values are numbers, or in all.
+inline double bound_of_smallest(const double* values, std::int64_t n, std::int64_t k,
+                                std::vector<double>& least) {
+  const std::int64_t groups = 4 * k + 28;
+  if (n < 2 * groups) return std::numeric_limits<double>::infinity();
+  least.assign(values, values + groups);
+  double* const found = least.data();
+  for (std::int64_t g = 0; g < groups; ++g)
+    if (!(found[g] <= std::numeric_limits<double>::max()))
+      found[g] = std::numeric_limits<double>::infinity();
+  for (std::int64_t begin = groups; begin < n; begin += groups) {
+    const double* const next = values + begin;
+    const std::int64_t size = std::min(groups, n - begin);
+    for (std::int64_t g = 0; g < size; ++g) found[g] = next[g] < found[g] ? next[g] : found[g];
+  }
+  std::nth_element(least.begin(), least.begin() + (k - 1), least.end());
+  return least[static_cast<std::size_t>(k - 1)];
+}
+
 // Drop what is no longer a candidate.
 template <class T>
 void sift(Candidates<T>& found, std::size_t i) {

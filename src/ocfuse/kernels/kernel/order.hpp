@@ -102,7 +102,9 @@ inline void order_row(Candidates<T>& found, std::size_t row, const U* x,
   expand(measured, tables, answer.k);
   if (static_cast<std::int64_t>(measured.size()) < answer.k)
     throw std::invalid_argument("there are fewer candidates than neighbours");
-  std::partial_sort(measured.begin(), measured.begin() + answer.k, measured.end());
+  const auto last = measured.begin() + answer.k;
+  if (last != measured.end()) std::nth_element(measured.begin(), last, measured.end());
+  std::sort(measured.begin(), last);
   for (std::int64_t j = 0; j < answer.k; ++j) {
     answer.squares[i * answer.k + j] = measured[static_cast<std::size_t>(j)].square;
     answer.index[i * answer.k + j] = measured[static_cast<std::size_t>(j)].row;
@@ -128,10 +130,14 @@ void nearest_by_matrix(const double* D, const double* norms, double c, const Tab
   for (std::size_t j = 0; j < columns.size(); ++j) columns[j] = static_cast<std::int32_t>(j);
   in_pieces(tables.q, kPiece, threads, [&](std::int64_t begin, std::int64_t end) {
     std::vector<Measured> measured;
+    std::vector<double> least;
+    Candidates<double> found(1, static_cast<std::size_t>(answer.k), columns.size(), c, 0.0);
     for (std::int64_t i = begin; i < end; ++i) {
-      Candidates<double> found(1, static_cast<std::size_t>(answer.k), columns.size(), c, 0.0);
+      const double* const line = D + i * tables.n;
       found.norms[0] = norms[i];
-      add_row(found, 0, tables.n, columns.data(), AsIs{D + i * tables.n});
+      found.limit[0] = reach(found, 0, bound_of_smallest(line, tables.n, answer.k, least));
+      found.kept[0].clear();
+      add_row(found, 0, tables.n, columns.data(), AsIs{line});
       sift(found, 0);
       order_row(found, 0, tables.X + i * tables.m, tables, answer, i, measured);
     }

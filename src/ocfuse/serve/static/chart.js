@@ -62,10 +62,10 @@ export class ScoreChart {
   range(samples, from, to) {
     let low = Infinity, high = -Infinity, threshold = NaN;
     for (let i = from; i < to; i++) {
-      const score = samples.at("score", i), offset = samples.at("offset", i);
+      const score = samples.at("score", i), limit = samples.at("threshold", i);
       if (score < low) low = score;
       if (score > high) high = score;
-      if (!Number.isNaN(offset)) threshold = offset;
+      if (!Number.isNaN(limit)) threshold = limit;
     }
     if (!Number.isNaN(threshold)) { low = Math.min(low, threshold); high = Math.max(high, threshold); }
     if (!(low <= high)) [low, high] = [-1, 1];
@@ -111,7 +111,7 @@ export class ScoreChart {
       pen.fillRect(left, box.top, right - left, box.bottom - box.top);
       pen.globalAlpha = 1;
       pen.fillRect(left, box.top - 5, right - left, 5);
-      const words = "alarm " + event.id, wide = pen.measureText(words).width;
+      const words = (event.kind === "anomaly" ? "alarm " : event.kind + " ") + event.id, wide = pen.measureText(words).width;
       const at = Math.min(left, box.right - wide);
       if (at < free) continue;
       pen.fillStyle = colours["alarm-ink"];
@@ -129,12 +129,12 @@ export class ScoreChart {
     pen.beginPath();
     let before = NaN;
     for (let i = from; i < to; i++) {  // a new model may have another threshold
-      const offset = samples.at("offset", i);
-      if (Number.isNaN(offset) || offset === before) continue;
+      const limit = samples.at("threshold", i);
+      if (Number.isNaN(limit) || limit === before) continue;
       const at = Math.max(x(samples.at("time", i)), box.left);
-      if (Number.isNaN(before)) pen.moveTo(box.left, y(offset));
-      else { pen.lineTo(at, y(before)); pen.lineTo(at, y(offset)); }
-      before = offset;
+      if (Number.isNaN(before)) pen.moveTo(box.left, y(limit));
+      else { pen.lineTo(at, y(before)); pen.lineTo(at, y(limit)); }
+      before = limit;
     }
     if (!Number.isNaN(before)) pen.lineTo(box.right, y(before));
     pen.stroke();
@@ -210,20 +210,36 @@ export class ScoreChart {
   }
 }
 
-// A small trend; `limit` is drawn as a dashed line.
-export function drawTrend(canvas, { samples, name, seconds, end, limit }) {
+// A small trend of `value(i)`; `limit` is drawn as a dashed line, `band` as what is usual, `alarms` as shades.
+export function drawTrend(canvas, { samples, value, seconds, end, limit, band, alarms = [] }) {
   const { pen, width, height } = sheet(canvas);
   if (!samples.length || width < 20) return;
   const start = end - seconds, points = [];
   for (let i = Math.max(samples.find(start), samples.first); i < samples.end && samples.at("time", i) <= end; i++)
-    if (!Number.isNaN(samples.at(name, i))) points.push([samples.at("time", i), samples.at(name, i)]);
-  if (!points.length) return;
+    points.push([samples.at("time", i), value(i)]);
+  const known = points.filter((point) => !Number.isNaN(point[1]));
+  if (!known.length) return;
   let low = Infinity, high = -Infinity;
-  for (const point of points) { low = Math.min(low, point[1]); high = Math.max(high, point[1]); }
+  for (const point of known) { low = Math.min(low, point[1]); high = Math.max(high, point[1]); }
   if (limit !== undefined) { low = Math.min(low, 0); high = Math.max(high, 1.25 * limit); }
-  if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
+  if (band) { low = Math.min(low, band[0]); high = Math.max(high, band[1]); }
+  if (high - low < 1e-9 * Math.max(Math.abs(low), Math.abs(high), 1e-9)) { low -= 0.5; high += 0.5; }
   const x = (time) => 2 + (time - start) / seconds * (width - 6);
-  const y = (value) => height - 4 - (value - low) / (high - low) * (height - 8);
+  const y = (level) => height - 5 - (level - low) / (high - low) * (height - 10);
+  for (const event of alarms) {
+    const stop = event.state === "open" ? end : event.end;
+    if (stop < start || event.begin > end) continue;
+    pen.globalAlpha = 0.13;
+    pen.fillStyle = colours.alarm;
+    pen.fillRect(Math.max(x(event.begin), 0), 0, Math.max(Math.min(x(stop), width) - Math.max(x(event.begin), 0), 2), height);
+    pen.globalAlpha = 1;
+  }
+  if (band) {
+    pen.globalAlpha = 0.16;
+    pen.fillStyle = colours.normal;
+    pen.fillRect(0, y(band[1]), width, Math.max(y(band[0]) - y(band[1]), 1));
+    pen.globalAlpha = 1;
+  }
   pen.lineWidth = 1;
   pen.strokeStyle = colours.line;
   pen.beginPath(); pen.moveTo(0, height - 0.5); pen.lineTo(width, height - 0.5); pen.stroke();
@@ -235,16 +251,23 @@ export function drawTrend(canvas, { samples, name, seconds, end, limit }) {
   }
   pen.strokeStyle = colours.normal;
   pen.lineWidth = 1.5;
+  pen.lineJoin = "round";
   pen.beginPath();
-  let last = -1;
-  for (const [time, value] of points) {
-    const px = x(time);
-    if (px - last < 0.5 && last >= 0) continue;
-    if (last < 0) pen.moveTo(px, y(value)); else pen.lineTo(px, y(value));
-    last = px;
+  // of the samples in one column of pixels, the lowest and the highest; none where there is none
+  let column = null, least = 0, most = 0, isDown = false;
+  const flush = () => { if (column !== null && most > least) { pen.lineTo(column, y(most)); pen.lineTo(column, y(least)); } };
+  for (const [time, level] of band ? points : known) {
+    if (Number.isNaN(level)) { flush(); column = null; isDown = false; continue; }
+    const px = x(time), here = Math.round(px);
+    if (here === column) { least = Math.min(least, level); most = Math.max(most, level); continue; }
+    flush();
+    if (isDown) pen.lineTo(px, y(level)); else { pen.moveTo(px, y(level)); pen.lineTo(px + 0.1, y(level)); }
+    [isDown, column, least, most] = [true, here, level, level];
   }
+  flush();
   pen.stroke();
-  const [time, value] = points[points.length - 1];
+  const [time, level] = points[points.length - 1];
+  if (Number.isNaN(level)) return;
   pen.fillStyle = colours.normal;
-  pen.beginPath(); pen.arc(x(time), y(value), 2.6, 0, 7); pen.fill();
+  pen.beginPath(); pen.arc(x(time), y(level), 2.6, 0, 7); pen.fill();
 }

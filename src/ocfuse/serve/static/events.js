@@ -7,6 +7,7 @@ const MOST_EVENTS = 1000;  // that the page keeps; older ones can be fetched aga
 const PAGE = 100;
 const WHO = "ocfuse-who";
 const STATES = { open: "▲ open", ended: "ended", interrupted: "interrupted" };
+const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate" };
 
 export class Events {
   // `changed` is called after every change; `choose` shows a stream.
@@ -20,6 +21,12 @@ export class Events {
     this.table = byId("table");
     byId("who").value = localStorage.getItem(WHO) || "";
     byId("who").addEventListener("change", () => localStorage.setItem(WHO, byId("who").value.trim()));
+    byId("who-cancel").addEventListener("click", () => byId("ask-who").close());
+    byId("who-form").addEventListener("submit", () => {
+      byId("who").value = byId("who-name").value.trim();
+      localStorage.setItem(WHO, byId("who").value);
+      if (byId("who").value && this.waiting) this.waiting();
+    });
     for (const id of ["show-source", "show-state"]) byId(id).addEventListener("change", () => this.filter());
     byId("older").addEventListener("click", () => this.guard(() => this.loadOlder()));
     byId("csv").addEventListener("click", (click) => { click.preventDefault(); this.guard(() => this.download()); });
@@ -78,12 +85,13 @@ export class Events {
       this.table.insertBefore(row.body, after || null);
     }
     row.state.dataset.state = event.state;
-    setText(row.state, STATES[event.state] || event.state);
+    const kind = KINDS[event.kind] === undefined ? event.kind : KINDS[event.kind];
+    setText(row.state, [kind, STATES[event.state] || event.state].filter(Boolean).join(", "));
     setText(row.began, moment(event.begin));
     setText(row.lasted, span(event.end - event.begin));
     setText(row.lowest, number(event.lowest));
-    const names = Object.entries(event.members).slice(0, 3);
-    setText(row.members, names.map(([name, value]) => name + " " + number(value, 2)).join(", ") || "–");
+    row.state.dataset.kind = event.kind === "anomaly" ? "anomaly" : "other";
+    this.showWhat(row, event);
     const known = event.acknowledged;
     row.acknowledge.hidden = known !== null;
     setText(row.known, known ? "✓ " + (known.who || "acknowledged") + ", " + moment(known.time) : "");
@@ -96,23 +104,38 @@ export class Events {
     const words = "event " + event.id;
     const row = {
       state: make("span", { class: "badge" }), began: make("span"), lasted: make("td", { class: "lasted" }), lowest: make("td", { class: "number" }),
-      members: make("td", { class: "members" }), picture: make("td", { class: "picture" }),
+      what: make("ul", { class: "lines" }), members: make("p", { class: "soft" }), severity: make("span", { class: "soft small" }), picture: make("td", { class: "picture" }),
       acknowledge: make("button", { type: "button", "aria-label": "Acknowledge " + words }, "Acknowledge"),
       known: make("span", { class: "known" }),
       open: make("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-controls": "said-" + event.id }),
       list: make("ol", { class: "comments" }), said: make("tr", { class: "said", id: "said-" + event.id, hidden: "" }),
       body: make("tbody", { "data-id": event.id }), hasPicture: false, nComments: -1,
     };
+    row.fold = make("details", {}, make("summary", {}, "Members"), row.members);
     row.acknowledge.addEventListener("click", () => this.acknowledge(event.id));
     row.open.addEventListener("click", () => this.toggle(row));
     row.said.append(make("td", { colspan: 8 }, row.list, this.makeForm(event.id, row)));
     const line = make("tr", { class: "event" },
       make("td", { class: "in-state" }, row.state),
       make("th", { scope: "row" }, make("span", { class: "id" }, "#" + event.id + " "), row.began),
-      row.lasted, make("td", { class: "stream" }, sourceName([event.model, event.stream])), row.lowest, row.members, row.picture,
+      row.lasted, make("td", { class: "stream" }, sourceName([event.model, event.stream])), row.lowest,
+      make("td", { class: "members" }, row.what, row.severity, row.fold), row.picture,
       make("td", { class: "actions" }, row.acknowledge, row.known, row.open));
     row.body.append(line, row.said);
     return row;
+  }
+
+  // The channels first, the members behind a fold.
+  showWhat(row, event) {
+    const lines = event.text ? [event.text] : event.channels.map((channel) => channel.words), key = JSON.stringify(lines);
+    if (row.what.dataset.key !== key) {
+      row.what.dataset.key = key;
+      row.what.replaceChildren(...lines.map((line) => make("li", {}, line)));
+    }
+    setText(row.severity, event.severity === null ? "" : "severity " + number(event.severity, 2));
+    const names = Object.entries(event.members);
+    row.fold.hidden = !names.length;
+    setText(row.members, names.map(([name, value]) => name + " " + number(value, 2)).join(", "));
   }
 
   makeForm(id, row) {
@@ -143,8 +166,20 @@ export class Events {
       make("span", { class: "by" }, (said.who || "no name") + ", " + moment(said.time)), make("span", { class: "text" }, said.text))));
   }
 
-  acknowledge(id) {
-    return this.guard(() => this.sendAcknowledgement(id, this.rows.get(id)));
+  // Do what needs a name, once there is one.
+  named(work) {
+    if (byId("who").value.trim()) return this.guard(work);
+    this.waiting = () => { this.waiting = null; this.guard(work); };
+    byId("who-name").value = "";
+    byId("ask-who").showModal();
+    return null;
+  }
+
+  acknowledge(id) { return this.named(() => this.sendAcknowledgement(id, this.rows.get(id))); }
+
+  // All of a stream that the service has told of; what comes later is not meant.
+  acknowledgeAll({ model, stream, last_event: upTo }) {
+    return this.named(() => post("v1/events/acknowledge", { model, stream, up_to: upTo, who: byId("who").value.trim() }));
   }
 
   async sendAcknowledgement(id, row) {

@@ -3,18 +3,18 @@
 import { drawTrend, readColours, ScoreChart } from "./chart.js";
 import { Connection, setToken, token } from "./connection.js";
 import { Events } from "./events.js";
-import { Members, showNow, showOthers, showState } from "./panels.js";
+import { Channels, Members, showNow, showOthers, showState } from "./panels.js";
 import { Samples } from "./samples.js";
+import { addressOf, sourceOf, Streams } from "./streams.js";
 import { byId, clock, make, number, sameSource as same, setText, sourceName } from "./words.js";
 
 const FRAME = matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : 40;  // milliseconds between pictures
-const LATE = 10, MANY = 5;  // seconds, and usual gaps, without a sample after which a stream is silent
 const CALM = 250;  // and between numbers, which nobody can read faster
 const THEME = "ocfuse-theme";
 const LINKS = { live: "Live", reconnecting: "Reconnecting", stopped: "Stopped" };
 
-const samples = new Samples(), chart = new ScoreChart(byId("chart")), members = new Members();
-const state = { source: null, sources: [], store: null, after: null, version: null, arrived: 0, gap: 0, end: null, chosen: null, isDirty: true, drawn: 0, told: 0 };
+const samples = new Samples(), chart = new ScoreChart(byId("chart")), members = new Members(), channels = new Channels(), streams = new Streams();
+const state = { source: sourceOf(location.hash), store: null, after: null, version: null, end: null, chosen: null, readings: [], isDirty: true, drawn: 0, told: 0 };
 const events = new Events({ changed: eventsChanged, source: () => state.source });
 
 const dirty = () => { state.isDirty = true; };
@@ -27,9 +27,12 @@ const TAKE = {
     state.version = message.version;
     state.store = message.store;
   },
-  sources(message) {
-    state.sources = message.sources;
-    chooseFirst();
+  streams(message) {
+    streams.take(message);
+    // one stream is shown at once; of several, all are
+    if (!state.source && !location.hash && streams.known.size === 1) choose(message.sources[0]);
+    showSources();
+    state.told = 0;
   },
   events(message) {
     state.after = message.change;
@@ -38,14 +41,15 @@ const TAKE = {
   history(message) {
     if (!same(message.source, state.source)) return;
     samples.merge(message.samples);
-    if (message.samples.length) state.arrived = performance.now();
+    channels.take(message.channels);
+    state.readings = [];
+    for (let i = samples.first; i < samples.end; i++) state.readings = samples.readings(i) || state.readings;
     dirty();
   },
   samples(message) {
     if (!same(message.source, state.source)) return;
     for (const sample of message.samples) samples.push(sample);
-    state.gap += 0.2 * ((performance.now() - state.arrived) / 1000 - state.gap);
-    state.arrived = performance.now();
+    state.readings = samples.readings(samples.end - 1) || state.readings;
     dirty();
   },
   trouble(message) {
@@ -77,39 +81,40 @@ const connection = new Connection({
   },
 });
 
-// Which stream is shown at first: one in alarm, else the first.
-
-function chooseFirst() {
-  if (!state.source) {
-    const alarmed = events.open.map((event) => [event.model, event.stream]).find((source) => state.sources.some((one) => same(one, source)));
-    const first = alarmed || state.sources[0];
-    if (first) choose(first);
-  }
-  showSources();
-}
+// Which stream is shown: that of the address, so that the browser goes back and forth; none shows all.
 
 function choose(source) {
-  if (same(source, state.source)) return;
-  Object.assign(state, { source, gap: 0, end: null, chosen: null, told: 0 });
-  samples.clear();
-  setPause(false);
-  connection.send({ type: "watch", source });
+  location.hash = source ? addressOf(source) : "#/";
+}
+
+function follow() {
+  const source = sourceOf(location.hash);
+  if (!same(source, state.source)) {
+    Object.assign(state, { source, end: null, chosen: null, readings: [], told: 0 });
+    samples.clear();
+    channels.take([]);
+    setPause(false);
+    connection.send({ type: "watch", source });
+    events.filter();
+  }
   showSources();
-  events.filter();
   dirty();
 }
 
 function showSources() {
-  const list = [...state.sources];
+  const isAll = !state.source && (streams.known.size > 1 || location.hash !== "");
+  byId("line").hidden = !isAll;
+  byId("one").hidden = isAll;
+  const list = [null, ...(streams.sources || [])];
   if (state.source && !list.some((source) => same(source, state.source))) list.push(state.source);
-  const open = events.open;
-  const words = list.map((source) => (open.some((event) => same([event.model, event.stream], source)) ? "▲ " : "") + sourceName(source));
+  const signOf = (source) => ["alarm", "interrupted"].includes((streams.get(source) || {}).state) ? "▲ " : "";
+  const words = list.map((source) => source ? signOf(source) + sourceName(source) : "All streams");
   const select = byId("source"), key = JSON.stringify([list, words, state.source]);
-  if (select.dataset.key === key || !list.length) return;
+  if (select.dataset.key === key || list.length < 2) return;
   select.dataset.key = key;
   select.disabled = false;
   select.replaceChildren(...list.map((source, i) => make("option", { value: i }, words[i])));
-  select.value = String(list.findIndex((source) => same(source, state.source)));
+  select.value = String(Math.max(list.findIndex((source) => same(source, state.source)), 0));
   select.onchange = () => choose(list[Number(select.value)]);
 }
 
@@ -159,7 +164,7 @@ function startChart() {
 function describe(i) {
   const score = samples.at("score", i), at = (name) => samples.at(name, i);
   if (Number.isNaN(score)) return clock(at("time"), 1) + ": no score";
-  return clock(at("time"), 1) + ": score " + number(score) + ", threshold " + number(at("offset"))
+  return clock(at("time"), 1) + ": score " + number(score) + ", threshold " + number(at("threshold"))
     + (Number.isNaN(at("p_value")) ? "" : ", p-value " + number(at("p_value"))) + (samples.isAnomaly(i) ? ", anomalous" : ", normal");
 }
 
@@ -178,18 +183,21 @@ function draw(now) {
   const end = state.end === null ? samples.lastTime : state.end;
   const shown = { samples, seconds: seconds(), end };
   byId("chart-empty").hidden = samples.length > 0;
-  chart.draw({ ...shown, events: events.of(state.source), chosen: state.chosen });
-  drawTrend(byId("local-p-trend"), { ...shown, name: "local_p" });
-  drawTrend(byId("drift-trend"), { ...shown, name: "drift", limit: 1 });
+  if (byId("one").hidden) return;
+  const here = events.of(state.source), i = state.chosen === null ? samples.end - 1 : state.chosen;
+  chart.draw({ ...shown, events: here, chosen: state.chosen });
+  channels.draw({ ...shown, i, readings: state.readings, alarms: here.filter((event) => event.kind === "anomaly") });
+  drawTrend(byId("local-p-trend"), { ...shown, value: (k) => samples.at("local_p", k) });
+  drawTrend(byId("drift-trend"), { ...shown, value: (k) => samples.at("drift", k), limit: 1 });
 }
 
 function tell() {
-  const age = (performance.now() - state.arrived) / 1000, isLate = age > Math.max(LATE, MANY * state.gap);
-  const open = events.open, here = open.find((event) => same([event.model, event.stream], state.source)) || null;
-  showState({ source: state.source, event: here, age, isLate, hasSamples: samples.length > 0, isLive: byId("link").dataset.state === "live" });
-  showNow(samples, age, isLate);
-  const others = new Map(open.map((event) => [JSON.stringify([event.model, event.stream]), [event.model, event.stream]]));
-  showOthers([...others.values()].filter((source) => !same(source, state.source)), choose);
+  const stream = streams.get(state.source), isLive = byId("link").dataset.state === "live";
+  showState({ source: state.source, stream, isLive });
+  showNow(samples, streams.age(stream));
+  showOthers(streams.in("alarm", "interrupted").filter((one) => one !== stream), choose);
+  const read = state.chosen === null ? null : samples.readings(state.chosen), event = stream && events.known.get(stream.event);
+  channels.arrange(read || state.readings.concat(event ? event.channels : []));
   members.show(samples, state.chosen);
   showValues();
 }
@@ -231,7 +239,8 @@ function startTheme() {
 startTheme();
 startChart();
 byId("pause").addEventListener("click", () => setPause(!isPaused()));
-byId("acknowledge").addEventListener("click", () => events.acknowledge(Number(byId("acknowledge").dataset.event)));
+byId("acknowledge").addEventListener("click", () => { const stream = streams.get(state.source); if (stream) events.acknowledgeAll(stream); });
+addEventListener("hashchange", follow);
 byId("window").addEventListener("change", dirty);
 byId("reload").addEventListener("click", () => location.reload());
 byId("token-form").addEventListener("submit", () => { setToken(byId("token").value.trim()); connection.open(); });

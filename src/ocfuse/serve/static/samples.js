@@ -7,17 +7,19 @@ export class Samples {
   constructor(capacity = CAPACITY) {
     this.capacity = capacity;
     this.columns = {};
-    for (const name of ["time", "score", "offset", "p_value", "local_p", "drift", "seq"])
+    for (const name of ["time", "score", "threshold", "p_value", "local_p", "drift", "seq"])
       this.columns[name] = new Float64Array(capacity);
     this.flags = new Uint8Array(capacity);
     this.shares = new Array(capacity).fill(null);
+    this.read = new Array(capacity).fill(null);
+    this.values = new Array(capacity).fill(null);
     this.clear();
   }
 
   clear() {
     this.first = 0;  // number of the oldest sample, counted since the start
     this.end = 0;
-    this.shares.fill(null);
+    for (const kept of [this.shares, this.read, this.values]) kept.fill(null);
   }
 
   get length() { return this.end - this.first; }
@@ -25,6 +27,12 @@ export class Samples {
   at(name, i) { return this.columns[name][i % this.capacity]; }
   isAnomaly(i) { return this.flags[i % this.capacity] === 1; }
   contributions(i) { return this.shares[i % this.capacity]; }
+  readings(i) { return this.read[i % this.capacity]; }
+  // The value of a channel, NaN where there is none.
+  value(channel, i) {
+    const values = this.values[i % this.capacity];
+    return values && values[channel] !== null && values[channel] !== undefined ? values[channel] : NaN;
+  }
   get lastTime() { return this.at("time", this.end - 1); }
 
   push(sample) {
@@ -36,7 +44,9 @@ export class Samples {
       this.columns[name][place] = value === null || value === undefined ? NaN : value;
     }
     this.flags[place] = sample.is_anomaly ? 1 : 0;
-    this.shares[place] = sample.contributions;
+    this.shares[place] = sample.contributions || null;
+    this.read[place] = sample.readings && sample.readings.length ? sample.readings : null;
+    this.values[place] = sample.values || null;
     this.end += 1;
     if (this.length > this.capacity) this.first = this.end - this.capacity;
     const old = this.end - 1 - EXPLAINED;
