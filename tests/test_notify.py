@@ -1,7 +1,5 @@
 """Alarms reach real receivers on this machine, in order, each at least once, over restarts."""
 
-import http.server
-import json
 import shutil
 import socket
 import subprocess
@@ -29,6 +27,7 @@ from ocfuse.notify import (
     sign,
     verify,
 )
+from tests.hook import Hook
 
 ALARM = Alarm(
     7,
@@ -41,7 +40,7 @@ ALARM = Alarm(
     threshold=-3.2,
     p_value=0.001,
     text="speed_rpm 1,438 (usual 1,450 +- 3)",
-    channels=[{"name": "speed_rpm", "text": "speed_rpm 1,438 (usual 1,450 +- 3)"}],
+    channels=[{"name": "speed_rpm", "words": "speed_rpm 1,438 (usual 1,450 +- 3)"}],
 )
 
 
@@ -65,47 +64,6 @@ class Memory:
 
     def after(self, position: int) -> Sequence[tuple[int, Alarm]]:
         return [(i + 1, self.alarms[i]) for i in range(position, len(self.alarms))]
-
-
-class Hook:
-    """A web server that keeps what it is sent, and answers as it is told."""
-
-    def __init__(self) -> None:
-        self.answers: list[int] = []
-        self.got: list[tuple[dict[str, str], bytes]] = []
-        self.has_come = threading.Condition()
-        hook = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                code = hook.answers.pop(0) if hook.answers else 204
-                with hook.has_come:
-                    if code < 300:
-                        hook.got.append((dict(self.headers), body))
-                    self.send_response(code)
-                    if code == 302:
-                        self.send_header("Location", "/elsewhere")
-                    self.end_headers()
-                    hook.has_come.notify_all()
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
-        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
-        self._thread.start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self._thread.join()
-        self.server.server_close()
-
-    def wait_for(self, n: int) -> list[dict[str, Any]]:
-        with self.has_come:
-            assert self.has_come.wait_for(lambda: len(self.got) >= n, 20)
-        return [json.loads(body) for _, body in self.got]
 
 
 @pytest.fixture
@@ -137,8 +95,8 @@ def test_a_webhook_gets_begin_and_end_in_order_and_signed(hook: Hook) -> None:
         all_routes.wake()
         begin, end = hook.wait_for(2)
     assert [begin["phase"], end["phase"]] == ["begin", "end"]
-    assert begin["id"] == "memory-7-begin"
-    assert begin["channels"][0]["text"] == "speed_rpm 1,438 (usual 1,450 +- 3)"
+    assert begin["id"] == "memory-7-begin-2026-01-01T05:19:50Z"
+    assert begin["channels"][0]["words"] == "speed_rpm 1,438 (usual 1,450 +- 3)"
     headers, body = hook.got[0]
     assert headers["Idempotency-Key"] == begin["id"]
     assert verify(body, headers["Ocfuse-Signature"], "shared by both")

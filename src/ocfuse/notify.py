@@ -90,7 +90,11 @@ class Alarm:
 
     def as_json(self, journal: str = "") -> dict[str, Any]:
         """Return the message; `id` is the same whenever it is sent again."""
-        content = {"schema": "ocfuse.alarm/1", "id": f"{journal}-{self.event}-{self.phase}"}
+        moment = self.end if self.phase in ("end", "interrupted") else self.begin
+        content = {
+            "schema": "ocfuse.alarm/1",
+            "id": f"{journal}-{self.event}-{self.phase}-{moment}",
+        }
         return content | {name: _finite(value) for name, value in asdict(self).items()}
 
 
@@ -354,7 +358,7 @@ class Mail:
         self._is_safe = parts.scheme == "smtps"
         self._host, self._port = parts.hostname, parts.port or (465 if self._is_safe else 25)
         self._user, self._password = parts.username, route.secret
-        self._subject = _template(route.subject or "{{ stream or model }}: {{ text }}")
+        self._subject = _template(route.subject or SUBJECT)
         self._text = _template(route.text or MAIL)
 
     def deliver(self, message: Mapping[str, Any]) -> None:
@@ -399,6 +403,9 @@ class Mail:
 
 
 #: What a mail says where no template does.
+SUBJECT = """{{ stream or model }}
+{%- if phase == "end" %}, over{% elif phase == "interrupted" %}, source gone during an alarm
+{%- endif %}: {{ text }}"""
 MAIL = """{{ text }}
 
 model      {{ model }}
@@ -409,7 +416,7 @@ last       {{ end }}{% endif %}{% if severity is not none %}
 severity   {{ '%.1f' % severity }}{% endif %}{% if score is not none %}
 score      {{ '%.4g' % score }}, threshold {{ '%.4g' % threshold }}{% endif %}
 {% for channel in channels %}
-{{ channel.text }}{% endfor %}
+{{ channel.words }}{% endfor %}
 """
 
 RECEIVERS: Mapping[str, Callable[[Route], Receiver]] = {
@@ -474,13 +481,16 @@ class Progress:
         Name of the journal.
     position : int
         What is behind it has not been delivered yet.
-    told : list of str
+    told : list of int or str
         Events whose begin was told, and whose end was not yet.
+    over : list of int or str
+        The latest events whose end was told: they may change once more, as somebody comments.
     """
 
     journal: str
     position: int
-    told: list[str] = field(default_factory=list)
+    told: list[int | str] = field(default_factory=list)
+    over: list[int | str] = field(default_factory=list)
 
 
 class Notifier:
@@ -511,6 +521,8 @@ class Notifier:
     longest_wait: ClassVar[float] = 300.0
     #: Attempts after which a message that is refused is left out, so that others get through.
     most_refusals: ClassVar[int] = 5
+    #: Events that are over and remembered.
+    most_over: ClassVar[int] = 1000
 
     def __init__(
         self,
@@ -591,10 +603,10 @@ class Notifier:
 
     def due(self, alarm: Alarm) -> list[Alarm]:
         """Return what is to be told of an alarm, given what has been told of its event."""
-        is_told = str(alarm.event) in self._progress.told
-        if alarm.phase == "begin" and is_told:
+        is_told = alarm.event in self._progress.told
+        if is_told and alarm.phase == "begin":
             return []
-        if not is_told and not self.route.wants(alarm):
+        if not is_told and (alarm.event in self._progress.over or not self.route.wants(alarm)):
             return []
         if is_told or alarm.phase in ("begin", "note"):
             return [alarm]
@@ -602,11 +614,12 @@ class Notifier:
 
     def _keep(self, message: Alarm) -> None:
         """Store that a message has arrived, before the next is sent."""
-        told, event = self._progress.told, str(message.event)
+        progress = self._progress
         if message.phase == "begin":
-            told.append(event)
+            progress.told.append(message.event)
         elif message.phase != "note":
-            told.remove(event)
+            progress.told.remove(message.event)
+            progress.over = [*progress.over, message.event][-self.most_over :]
         self.store()
 
     def _leave_out(self) -> None:
@@ -675,6 +688,12 @@ class Notifiers:
             notifier.store()  # a later start begins where this one did
             notifier.start()
 
+    @property
+    def troubles(self) -> list[str]:
+        """Why routes could not deliver at their last attempt."""
+        found = ((notifier.route.name, notifier.trouble) for notifier in self.all)
+        return [f"{name}: {trouble}" for name, trouble in found if trouble is not None]
+
     def wake(self) -> None:
         """Look at the journal: it has something new."""
         for notifier in self.all:
@@ -689,6 +708,11 @@ class Notifiers:
 
 
 # Small things
+
+
+def progress_file(events: Path) -> Path:
+    """Return the file, beside one of events, that says how far these have been delivered."""
+    return events.with_name(f"{events.name}.notified.json")
 
 
 def _parts(to: str) -> urllib.parse.SplitResult:

@@ -155,14 +155,12 @@ Notify = Annotated[
     typer.Option(
         help="Tell others of alarms: https://..., mqtt://host/topic or smtp://host/?to=a@b.c; may "
         "be repeated. OCFUSE_NOTIFY_SECRET signs messages of https, and is the password of others.",
-        rich_help_panel=Heading.EVENTS,
     ),
 ]
 Routes = Annotated[
     Path | None,
     typer.Option(
         help="TOML file that says which alarms go where, and in which words.",
-        rich_help_panel=Heading.EVENTS,
     ),
 ]
 
