@@ -26,6 +26,7 @@ from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.tables import open_source
 from tests.faults.cases import run_fed
 from tests.forks import process
+from tests.hook import Hook
 
 N, LONGEST, FAULT = 150, 10, 100
 FIT = ("--stream", "--windows", "5,10", "--members", "gmm-1,knn-5", "--false-alarms", "0.1")
@@ -331,6 +332,31 @@ def test_watch_in_json_and_in_a_file(watch, rows, tmp_path):
     assert [r for r in written if r["kind"] != "drift"] == [alarm, event]
     watch(b"\n".join(rows), "-q", "--events", path)
     assert len(records(path.read_text())) > len(written)
+
+
+def test_others_are_told_what_a_watch_finds_once_each(watch, rows, tmp_path):
+    path, hook = tmp_path / "events.jsonl", Hook()
+    try:
+        for _ in range(2):
+            watch(b"\n".join(rows), "-q", "--events", path, "--notify", hook.url)
+        told = hook.wait_for(4)
+    finally:
+        hook.close()
+    told = [message for message in told if message["kind"] == "anomaly"]
+    assert [(m["event"], m["phase"]) for m in told] == [
+        (1, "begin"),
+        (1, "end"),
+        (2, "begin"),
+        (2, "end"),
+    ]
+    assert told[0]["text"].startswith("current ")
+    assert (told[0]["model"], told[0]["stream"]) == ("pump", "stdin")
+
+
+def test_others_are_told_from_a_file_of_events_only(watch, rows):
+    code, _, err = watch(b"\n".join(rows), "--notify", "https://example.org/")
+    assert code == 2
+    assert "--events FILE" in plain(err)
 
 
 def test_a_watch_that_is_killed_leaves_whole_lines(pump, rows, tmp_path):

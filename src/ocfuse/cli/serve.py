@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ocfuse.cli.options import Config, Json, Quiet, Threads, refuse_overwriting
+from ocfuse.cli.options import (
+    Config,
+    Json,
+    Notify,
+    Quiet,
+    Routes,
+    Threads,
+    read_routes,
+    refuse_overwriting,
+)
 from ocfuse.cli.output import json_line, print_at_once, warn
 from ocfuse.cli.runtime import ExitCode
 
@@ -68,6 +77,8 @@ def serve_command(
             rich_help_panel=Panel.EVENTS,
         ),
     ] = None,
+    notify: Notify = None,
+    routes: Routes = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -182,6 +193,7 @@ def serve_command(
         keep=serve.Retention(keep_days, keep_events, round(keep_pictures * 2**20)),
         publish_scores=show_requests,
         silence_seconds=silence,
+        routes=read_routes(notify, routes),
     )
     raise typer.Exit(run(settings, json=json, quiet=quiet))
 

@@ -3,7 +3,7 @@
 import datetime
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -21,10 +21,10 @@ from ocfuse.cli.pictures import stand_alone, warm_up, watch_pictures
 from ocfuse.cli.runtime import ExitCode, wish_to_stop
 from ocfuse.cli.video_output import AnnotatedVideo, LiveView, Thumbnails
 from ocfuse.cli.video_runs import open_run, read_numbers
-from ocfuse.cli.watch_events import last_event
+from ocfuse.cli.watch_events import EventFile, last_event
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.notify import Route
 from ocfuse.report.words import count
-from ocfuse.system.files import LineFile
 from ocfuse.vision import FrameSource, PictureDetector
 from ocfuse.vision.live import FrameQueue, LatestNumber, StallError
 from ocfuse.vision.watch import Alarm, FrameWatch, Moment, Repeat, Seen
@@ -232,6 +232,8 @@ class Outputs:
     events: Path | None = None
     annotated: Path | None = None
     thumbnails: Path | None = None
+    #: Where events are told to others.
+    routes: Sequence[Route] = ()
 
 
 def open_watched(
@@ -301,7 +303,7 @@ def watch_run(
         observers += [] if thumbnails is None else [thumbnails.see]
         if outputs.events is not None:
             watch.n_before = last_event(outputs.events)
-            file = stack.enter_context(closing(LineFile(outputs.events)))
+            file = stack.enter_context(closing(EventFile(outputs.events, outputs.routes)))
             observers.append(partial(_append_events, records, file))
         if outputs.annotated is not None:
             video = stack.enter_context(AnnotatedVideo(watch, outputs.annotated))
@@ -315,10 +317,10 @@ def watch_run(
     return stop.code
 
 
-def _append_events(records: Records, file: LineFile, moment: Moment) -> None:
+def _append_events(records: Records, file: EventFile, moment: Moment) -> None:
     """Write what is raised, too: a program that is killed leaves a trace of it."""
     for line in records.lines(moment):
-        file.write(line.encode())
+        file.write(line)
 
 
 def _conclude(meter: "Meter", reporter: JsonReporter | None, quiet: bool) -> None:
