@@ -334,23 +334,7 @@ class Database:
 
     def read(self, where: str, values: Iterable[Any], order: str, limit: int) -> list[StoredEvent]:
         """Return events with their notes; condition and order are SQL of this package's own."""
-        rows = self.connection.execute(
-            f"SELECT {NAMES} FROM events WHERE {where} ORDER BY {order} LIMIT ?",
-            [*values, limit],
-        ).fetchall()
-        notes: dict[int, list[Note]] = {row[0]: [] for row in rows}
-        for event, *said in self.connection.execute(
-            "SELECT event, kind, who, time, text FROM notes "
-            "WHERE event IN (SELECT value FROM json_each(?)) ORDER BY event, number",
-            [json.dumps([*notes])],
-        ):
-            notes[event].append(Note(*said))
-        found = []
-        for row in rows:
-            cells = dict(zip(FIELDS, row, strict=True))
-            cells |= {name: json.loads(cells[name]) for name in JSON_FIELDS}
-            found.append(StoredEvent(**cells, notes=tuple(notes[row[0]])))
-        return found
+        return events_of(self.connection, where, values, order, limit)
 
     def data(self, table: Literal["pictures", "event_rows"], event: int) -> bytes | None:
         """Return the thumbnail of an event, or its rows."""
@@ -391,6 +375,64 @@ class Database:
             [most_bytes],
         ).fetchall()
         self.connection.executemany(f"UPDATE events SET {without} WHERE id = ?", gone)
+
+
+def judged_events(path: Path) -> list[tuple[StoredEvent, bytes | None]]:
+    """Return the events of a file whose last verdict is real or a false alarm, and their rows.
+
+    The file may be in use by a service, and is not changed.
+    """
+    try:
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0)
+        try:
+            return _judged(connection, path)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise InvalidInputError(
+            f"{path} cannot be read as a file of events: {error}. Expected the file that `ocfuse "
+            "serve --events` writes."
+        ) from None
+
+
+def _judged(connection: sqlite3.Connection, path: Path) -> list[tuple[StoredEvent, bytes | None]]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != OURS:
+        raise InvalidInputError(
+            f"{path} is no file of events. Expected the one that `ocfuse serve --events` writes."
+        )
+    if version != LATEST:
+        raise InvalidInputError(
+            f"{path} is of version {version} of the file; this ocfuse reads version {LATEST}. An "
+            "older file is brought up to date when `ocfuse serve --events` is started with it; for "
+            "a newer one, update ocfuse."
+        )
+    events = events_of(connection, f"{VERDICT} IN ('real', 'false alarm')", [], "id", -1)
+    packed = dict(connection.execute("SELECT event, data FROM event_rows"))
+    return [(event, packed.get(event.id)) for event in events]
+
+
+def events_of(
+    connection: sqlite3.Connection, where: str, values: Iterable[Any], order: str, limit: int
+) -> list[StoredEvent]:
+    """Return events with their notes; condition and order are SQL of this package's own."""
+    rows = connection.execute(
+        f"SELECT {NAMES} FROM events WHERE {where} ORDER BY {order} LIMIT ?", [*values, limit]
+    ).fetchall()
+    notes: dict[int, list[Note]] = {row[0]: [] for row in rows}
+    for event, *said in connection.execute(
+        "SELECT event, kind, who, time, text FROM notes "
+        "WHERE event IN (SELECT value FROM json_each(?)) ORDER BY event, number",
+        [json.dumps([*notes])],
+    ):
+        notes[event].append(Note(*said))
+    found = []
+    for row in rows:
+        cells = dict(zip(FIELDS, row, strict=True))
+        cells |= {name: json.loads(cells[name]) for name in JSON_FIELDS}
+        found.append(StoredEvent(**cells, notes=tuple(notes[row[0]])))
+    return found
 
 
 def _cells(event: StoredEvent) -> list[Any]:

@@ -3,13 +3,19 @@
 import csv
 import io
 import json
+import math
 import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
+
 from ocfuse.serve.errors import finite, to_json
+from ocfuse.serve.event import StoredEvent
 from ocfuse.tables.cells import no_formula
+from ocfuse.tables.dataframes import pandas
+from ocfuse.tables.judged import JudgedEvent
 
 #: A row as it is kept: "seq", "time", "score", "is_event" and "values".
 KeptRow: TypeAlias = dict[str, Any]
@@ -133,10 +139,7 @@ def kept_row(
 
 def as_csv(rows: Sequence[KeptRow], names: Sequence[str]) -> str:
     """Return rows as the text of a CSV file; values in a list have the names given."""
-    named = [
-        values if isinstance(values := row["values"], dict) else dict(zip(names, values))  # noqa: B905
-        for row in rows
-    ]
+    named = [_named(row["values"], names) for row in rows]
     columns = list(dict.fromkeys(name for values in named for name in values))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
@@ -166,3 +169,27 @@ def stretches(rows: Sequence[KeptRow]) -> list[list[KeptRow]]:
             found.append([])
         found[-1].append(row)
     return found
+
+
+def to_judged(event: StoredEvent, rows: Sequence[KeptRow], names: Sequence[str]) -> JudgedEvent:
+    """Return an event with a verdict as models learn from it; values in lists have the names given.
+
+    Rows of a real event count that are of it and below the threshold of then.
+    """
+    parts = stretches(rows)
+    threshold = math.inf if event.threshold is None else event.threshold
+    frames = [
+        pandas().DataFrame([_named(row["values"], names) for row in part], dtype=object)
+        for part in parts
+    ]
+    low = [np.array([_is_low(row, threshold) for row in part], dtype=bool) for part in parts]
+    is_real = event.verdict is not None and event.verdict.kind == "real"
+    return JudgedEvent(event.id, is_real, frames, low)
+
+
+def _is_low(row: KeptRow, threshold: float) -> bool:
+    return bool(row["is_event"]) and row["score"] is not None and row["score"] < threshold
+
+
+def _named(values: Any, names: Sequence[str]) -> dict[str, Any]:
+    return values if isinstance(values, dict) else dict(zip(names, values))  # noqa: B905
