@@ -21,7 +21,7 @@ from ocfuse import load
 
 #: What "bare" answers.
 ANSWER = (
-    b'{"model":"default","version":"0123456789abcdef","offset":0.0123456789012345,'
+    b'{"model":"default","version":"0123456789abcdef","threshold":0.0123456789012345,'
     b'"results":[{"score":0.1234567890123456,"p_value":0.1234567890123,"is_anomaly":false}],'
     b'"notes":[]}'
 )

@@ -66,8 +66,8 @@ def run(quick: bool) -> Report:
         "its start; wall time, beside it, shares the machine with who sends. Delays are from "
         f"writing a line to its answer, {N_SLOW} lines, one every {1e3 * STEP:g} ms. A sample has "
         f"{N_CHANNELS} channels; `score_one` is the library alone, `watch` reads and prints, too. "
-        "Plain HTTP is a handler of the same server and parser (uvicorn, h11) that has no model and "
-        "no framework and answers always the same: what each of the requests costs at least. "
+        "Plain HTTP is a handler of the same server and parser (uvicorn, h11) that has no model, "
+        "no framework, and answers always the same: what each of the requests costs at least. "
         f"{len(next(iter(found.values())))} rounds, all in turn.",
         targets(found),
         [

@@ -359,6 +359,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
 
     def changes(self, X: Any, codes: FloatArray) -> list[CellsWarning.Change]:
         """List, by column, the cells of a table that are unlike those of training."""
+        if not (np.isnan(codes).any() or self.categorical_.any() or self.empty_.any()):
+            return []
         gap = describe_gaps(self.gaps)
         found = {
             NEW_VALUES: (codes == UNKNOWN) & self.categorical_,

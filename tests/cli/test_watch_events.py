@@ -26,6 +26,7 @@ from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.tables import open_source
 from tests.faults.cases import run_fed
 from tests.forks import process
+from tests.hook import Hook
 
 N, LONGEST, FAULT = 150, 10, 100
 FIT = ("--stream", "--windows", "5,10", "--members", "gmm-1,knn-5", "--false-alarms", "0.1")
@@ -275,7 +276,8 @@ def test_explain(pump, run_command):
     code, text, _ = run_command("explain", pump / "pump.ocf", pump / "new.csv", "--row", "110")
     assert code == 0
     assert text.startswith("row 110, when 2024-03-03 02:01:50\nanomaly")
-    assert "most unusual channels: current (+" in text
+    assert "most unusual channels: current " in text
+    assert " (usual " in text
     arguments = ("explain", pump / "pump.ocf", pump / "new.csv", "--json")
     (worst, second) = json.loads(run_command(*arguments, "--worst", "2")[1])
     assert worst["score"] <= second["score"]
@@ -330,6 +332,31 @@ def test_watch_in_json_and_in_a_file(watch, rows, tmp_path):
     assert [r for r in written if r["kind"] != "drift"] == [alarm, event]
     watch(b"\n".join(rows), "-q", "--events", path)
     assert len(records(path.read_text())) > len(written)
+
+
+def test_others_are_told_what_a_watch_finds_once_each(watch, rows, tmp_path):
+    path, hook = tmp_path / "events.jsonl", Hook()
+    try:
+        for _ in range(2):
+            watch(b"\n".join(rows), "-q", "--events", path, "--notify", hook.url)
+        told = hook.wait_for(4)
+    finally:
+        hook.close()
+    told = [message for message in told if message["kind"] == "anomaly"]
+    assert [(m["event"], m["phase"]) for m in told] == [
+        (1, "begin"),
+        (1, "end"),
+        (2, "begin"),
+        (2, "end"),
+    ]
+    assert told[0]["text"].startswith("current ")
+    assert (told[0]["model"], told[0]["stream"]) == ("pump", "stdin")
+
+
+def test_others_are_told_from_a_file_of_events_only(watch, rows):
+    code, _, err = watch(b"\n".join(rows), "--notify", "https://example.org/")
+    assert code == 2
+    assert "--events FILE" in plain(err)
 
 
 def test_a_watch_that_is_killed_leaves_whole_lines(pump, rows, tmp_path):
@@ -604,12 +631,12 @@ def test_rows_without_a_score_are_told_once_and_again_later():
     assert events.n_unscored == 13
 
 
-def test_reasons_in_scores_are_for_tables(pump, tmp_path, run_command):
+def test_scores_of_a_stream_name_the_channels_behind_alarms(pump, tmp_path, run_command):
     given = ("score", pump / "pump.ocf", pump / "new.csv", "-o", tmp_path / "s.csv", "--why")
-    code, _, err = run_command(*given)
-    assert code == 3
-    assert "ocfuse explain --row" in err
-    assert not (tmp_path / "s.csv").exists()
+    assert run_command(*given)[0] == 0
+    scores = pd.read_csv(tmp_path / "s.csv")
+    assert scores["why"][FAULT + 5].startswith("current ")
+    assert scores["why"][:LONGEST].isna().all()
 
 
 def test_gaps_of_a_stream_are_no_matter_of_a_flag(pump, run_command):
@@ -628,7 +655,7 @@ def with_faults(rows):
 
 
 def test_sensors_that_fail_are_told_when_it_happens(watch, rows):
-    _code, text, err = watch(with_faults(rows))
+    _, text, err = watch(with_faults(rows))
     told = [line for line in text.splitlines() if line.startswith("channel")]
     assert told[0].startswith("channel flow missing since row 60  row 6")
     assert told[1].startswith("channel current stands still since row 99: at ")

@@ -115,12 +115,19 @@ def test_tree_blocks_and_matrix_give_the_same_neighbours(monkeypatch, levels):
     X = rng.normal(size=(300, 3)) if levels is None else rng.integers(levels, size=(300, 3))
     found = []
     monkeypatch.setattr(module, "kernel", None)
-    for tree_rows, most in ((2, 2**24), (10**9, 2**24), (10**9, 1000)):
+    for tree_rows, kept, most in (
+        (2, 2**18, 2**24),
+        (10**9, 2**18, 2**24),
+        (10**9, 4000, 2**24),
+        (10**9, 4000, 4000),
+    ):
         monkeypatch.setattr(Reference, "tree_rows", tree_rows)
+        monkeypatch.setattr(module, "MOST_KEPT", kept)
         monkeypatch.setattr(module, "MOST_DISTANCES", most)
         gram = Gram(X)
         found.append((*gram.neighbours(7), *gram.query(X[:50] + 0.1).neighbours(7)))
         assert (gram.reference.tree is None) == (tree_rows > 2)
+        assert gram.counts["distances"] == (tree_rows > 2 and kept > 4000)
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, two)

@@ -368,8 +368,13 @@ def test_the_most_neighbours_count_whoever_comes_first():
 
 
 def test_neighbours_of_other_rows_are_others():
-    both = counted(KNN(5), KNN(5, max_samples=500))
-    assert both.peak["square"] == 8 * (1_000**2 + 500**2)
+    both = counted(KNN(5, max_samples=400), KNN(5, max_samples=500))
+    assert both.peak["square"] == 8 * (400**2 + 500**2)
+
+
+def test_distances_of_more_rows_are_not_kept_for_neighbours():
+    assert "square" not in counted(KNN(5)).peak
+    assert counted(KPCA()).peak["square"] == 8 * 1_000**2
 
 
 def test_rows_that_are_not_learned_from_are_scored_in_blocks():

@@ -146,6 +146,8 @@ def test_an_alarm_is_shown_at_once(watched, window, visit):
         assert page.title().startswith("▲ ALARM")
         assert "pump · line-1" in page.locator("#say").inner_text()
         watched.publish(1.0, "end")
+        in_state(page, "unacknowledged")
+        watched.events.acknowledge(event, "Ada")
         in_state(page, "normal")
 
 
@@ -156,8 +158,8 @@ from pathlib import Path
 import uvicorn
 from ocfuse.serve.app import create_app
 from ocfuse.serve.settings import Settings
-model, events, port = sys.argv[1:]
-while sys.stdin.readline():
+model, port = sys.argv[1:]
+while events := sys.stdin.readline().strip():
     if child := os.fork():
         print(child, flush=True)
         print(os.waitpid(child, 0)[1], flush=True)
@@ -178,12 +180,12 @@ NORMAL = {
 class Service:
     """A service of a real model, in a process of its own that can be killed."""
 
-    def __init__(self, folder, plant_folder):
+    def __init__(self, model):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.events = folder / "events.db"
-        arguments = [plant_folder / "model.ocf", self.events, str(self.port)]
+        self.events = None
+        arguments = [model, str(self.port)]
         self.parent = subprocess.Popen(
             [sys.executable, "-c", SERVICE, *arguments],
             stdin=subprocess.PIPE,
@@ -193,7 +195,7 @@ class Service:
         self.child = None
 
     def start(self):
-        self.parent.stdin.write("go\n")
+        self.parent.stdin.write(f"{self.events}\n")
         self.parent.stdin.flush()
         self.child = int(self.parent.stdout.readline())
         end = time.monotonic() + 120  # a busy machine takes its time
@@ -210,13 +212,27 @@ class Service:
         self.child = None
         assert int(self.parent.stdout.readline()) == signal.SIGKILL
 
-    def close(self):
+    def stop(self):
         if self.child is not None:
             self.kill()
-        self.parent.communicate()
 
     def stream(self):
         return connect(f"ws://127.0.0.1:{self.port}/v1/stream?model=plant&stream=line&min_rows=1")
+
+
+@pytest.fixture(scope="module")
+def all_services(plant_folder):
+    service = Service(plant_folder / "model.ocf")
+    yield service
+    service.parent.communicate()
+
+
+@pytest.fixture
+def service(all_services, tmp_path):
+    """Return a service with events of its own, not started yet; what it imports, it has."""
+    all_services.events = tmp_path / "events.db"
+    yield all_services
+    all_services.stop()
 
 
 def score(stream, **changes):
@@ -226,8 +242,7 @@ def score(stream, **changes):
     return answer
 
 
-def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, browser):
-    service = Service(tmp_path, plant_folder)
+def test_nothing_is_lost_when_the_service_is_killed(service, browser):
     service.start()
     page = browser.new_page()
     try:
@@ -239,10 +254,11 @@ def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, brow
             first = score(stream, temperature=60)
             in_state(page, "alarm")
             assert score(stream)["alarm"] == "end"
-            in_state(page, "normal")
+            in_state(page, "unacknowledged")
             page.locator("#who").fill("Ada")
             page.get_by_role("button", name=f"Acknowledge event {first['event']}").click()
             page.locator(f"[data-id='{first['event']}'] .known:has-text('Ada')").wait_for()
+            in_state(page, "normal")
             page.get_by_role("button", name="Comment", exact=True).click()
             page.keyboard.type("valve stuck")
             page.keyboard.press("Control+Enter")
@@ -262,6 +278,8 @@ def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, brow
             score(stream)
             page.locator("#link[data-state=live]").wait_for()
             page.locator(f"#table tbody[data-id='{late}'] [data-state=ended]").wait_for()
+            in_state(page, "interrupted")  # though samples come, and are normal
+            page.get_by_role("button", name="Acknowledge all").click()
             in_state(page, "normal")
         listed = get(f"http://127.0.0.1:{service.port}/v1/events").json()
         assert shown_ids(page) == [event["id"] for event in listed["events"]]
@@ -276,10 +294,77 @@ def test_nothing_is_lost_when_the_service_is_killed(tmp_path, plant_folder, brow
         assert row.locator(".comments .text").all_inner_texts() == ["valve stuck"]
     finally:
         page.close()
-        service.close()
+        service.stop()
     store = EventStore(service.events)
     assert [event.as_json() for event in store.list()] == listed["events"]
     store.close()
+
+
+#: A client that is in alarm, until it is killed.
+CLIENT = """
+import json, sys, time
+from websockets.sync.client import connect
+normal = json.loads(sys.argv[2])
+with connect(sys.argv[1], open_timeout=60) as stream:
+    for row in [normal] * 3 + [normal | {"temperature": 60}] * 2:
+        stream.send(json.dumps({"row": row}))
+    for _ in range(6):
+        told = stream.recv()
+    print(json.loads(told)["event"], flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_no_headline_calls_an_alarm_normal_whose_client_or_service_is_killed(service, browser):
+    service.start()
+    page = browser.new_page()
+    address = f"ws://127.0.0.1:{service.port}/v1/stream?model=plant&stream=line&min_rows=1"
+    command = [sys.executable, "-c", CLIENT, address, json.dumps(NORMAL)]
+    client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        first = int(client.stdout.readline())
+        page.goto(f"http://127.0.0.1:{service.port}/")
+        in_state(page, "alarm")
+        page.evaluate(
+            """() => {
+                const state = document.getElementById('state');
+                window.seen = [];
+                const note = () => window.seen.push(
+                    state.dataset.state, document.getElementById('state-title').textContent);
+                const changes = { attributes: true, childList: true, subtree: true };
+                new MutationObserver(note).observe(state, changes);
+            }"""
+        )
+        client.kill()
+        in_state(page, "interrupted")
+        assert page.locator("#state-title").inner_text().startswith("Alarm interrupted at")
+        assert "Source gone" in page.locator("#state-more").inner_text()
+        assert page.title().startswith("▲ Interrupted")
+        service.kill()
+        page.get_by_role("heading", name="Not connected").wait_for()
+        assert "Alarm interrupted" in page.locator("#state-more").inner_text()
+        service.start()
+        in_state(page, "interrupted")
+        told = get(f"http://127.0.0.1:{service.port}/v1/streams").json()["streams"]
+        assert [(one["state"], one["event"]) for one in told] == [("interrupted", first)]
+        with service.stream() as stream:  # a restart in alarm
+            score(stream, temperature=70)
+            in_state(page, "alarm")
+            service.kill()
+        service.start()
+        in_state(page, "interrupted")
+        page.get_by_role("button", name="Acknowledge all 2").click()
+        page.get_by_role("dialog", name="Who acknowledges?").wait_for()
+        page.keyboard.type("Ada")
+        page.keyboard.press("Enter")
+        in_state(page, "silent")
+        seen = page.evaluate("window.seen")
+        assert "interrupted" in seen
+        assert not [words for words in seen if "normal" in words.lower()]
+    finally:
+        client.kill()
+        client.communicate()
+        page.close()
 
 
 # What is shown
@@ -296,12 +381,13 @@ def test_hostile_text_is_text(watched, visit):
     watched.events.acknowledge(event, HOSTILE)
     page.get_by_role("button", name="1 comment").click()
     name = f"{HOSTILE} · {HOSTILE}"
-    assert page.locator("#source option").inner_text() == f"▲ {name}"
+    assert page.locator("#source option").nth(1).inner_text() == f"▲ {name}"
     assert page.locator("td.stream").inner_text() == name
     assert page.locator(".comments .text").inner_text() == HOSTILE
     assert HOSTILE in page.locator(".comments .by").inner_text()
     assert HOSTILE in page.locator(".known").inner_text()
-    assert HOSTILE in page.locator("td.members").inner_text()
+    assert HOSTILE in page.locator("td.members").text_content()
+    page.locator("#members-panel summary").click()
     page.locator("#members th[scope=row]", has_text=HOSTILE).wait_for()
     assert page.locator("main script, main img").count() == 0
     page.set_viewport_size({"width": 360, "height": 700})
@@ -313,6 +399,7 @@ def test_numbers_are_those_of_the_samples(watched, visit):
     page = visit()
     page.locator("#now-score:has-text('0.25')").wait_for()
     page.locator("#drift:has-text('0.75')").wait_for()
+    page.locator("#members-panel summary").click()
     shown = [
         page.locator(f"#{name}").inner_text() for name in ("now-threshold", "now-p", "local-p")
     ]
@@ -339,6 +426,7 @@ def test_the_chart_is_read_by_keys_and_stands_still_meanwhile(watched, visit):
         watched.publish(float(i), "end", time=1000.0 + i)
     page = visit()
     in_state(page, "normal")
+    page.locator("#read:has-text('score 9,')").wait_for()
     chart = page.locator("#chart")
     chart.focus()
     page.keyboard.press("ArrowLeft")
@@ -369,8 +457,64 @@ def test_other_streams_in_alarm_are_named(watched, visit):
     page.get_by_role("button", name="pump · line-2").click()
     in_state(page, "alarm")
     assert page.locator("#source option:checked").inner_text() == "▲ pump · line-2"
+    page.locator("#who").fill("Ada")
     page.get_by_role("button", name="Acknowledge", exact=True).click()
-    page.locator("#state-more:has-text('Acknowledged')").wait_for()
+    page.locator("#state-more:has-text('Acknowledged by Ada')").wait_for()
+    page.go_back()
+    in_state(page, "normal")
+
+
+def test_all_streams_of_a_line_are_on_one_screen_and_lead_to_each(watched, visit):
+    reading = {"name": "flow", "words": "flow 1.5 (usual 2.0 +- 0.1)", "value": 1.5, "usual": 2.0}
+    for i in range(1, 13):
+        watched.publish(float(i), stream=f"line-{i}")
+    watched.publish(-1.0, "begin", stream="line-10", readings=[reading])
+    page = visit()
+    cards = page.locator("#streams a")
+    cards.nth(11).wait_for()
+    names = cards.locator(".name").all_inner_texts()
+    assert names == [f"pump · line-{i}" for i in range(1, 13)]  # as people count
+    counts = page.locator("#streams-count").inner_text()
+    assert counts == "12 streams: 1 in alarm, 11 normal"
+    alarmed = page.locator("#streams a[data-state=alarm]")
+    assert "flow 1.5 (usual 2.0 ± 0.1)" in alarmed.inner_text()
+    assert "since" in alarmed.inner_text()
+    assert alarmed.locator("polyline").get_attribute("points")
+    assert page.evaluate("document.documentElement.scrollHeight") <= 900 + 500
+    alarmed.focus()
+    page.keyboard.press("Enter")
+    in_state(page, "alarm")
+    assert page.locator("#state-what li").all_inner_texts() == ["flow 1.5 (usual 2.0 ± 0.1)"]
+    page.locator("#source").select_option(label="All streams")
+    alarmed.wait_for()
+
+
+def test_channels_that_matter_come_first_with_what_is_usual(watched, visit):
+    names = ["flow", "speed", "current", "level"]
+    channels = [{"name": name, "low": 0.0, "high": 2.0} for name in names]
+    watched.live.introduce(("pump", "line-1"), channels)
+    watched.publish(values=[1.0, 1.0, 1.0, 1.0])
+    page = visit()
+    shown = page.locator("#channels h3")
+    shown.nth(2).wait_for()
+    assert shown.all_inner_texts() == ["flow", "speed", "current"]
+    reading = {"name": "level", "words": "level 5.0 (usual 1.0 +- 0.5)", "kind": "level"}
+    watched.publish(-1.0, "begin", values=[1.0, 1.0, 1.0, 5.0], readings=[reading])
+    page.locator("#channels h3:has-text('level')").wait_for()
+    first = page.locator("#channels li").first
+    sync_api.expect(first.locator(".value.far")).to_have_text("5")
+    assert "usual 0 to 2" in first.inner_text()
+    page.get_by_role("button", name="Show all 4").click()
+    assert shown.all_inner_texts() == ["level", "flow", "speed", "current"]
+
+
+def test_the_api_is_told_on_a_page_of_our_own(watched, visit, server):
+    page = visit()
+    page.get_by_role("link", name="API").click()
+    page.locator("article", has_text="/v1/streams").wait_for()
+    fold = page.locator("article", has_text="/v1/events/acknowledge").locator("summary").first
+    fold.click()
+    page.locator("pre:has-text('up_to')").first.wait_for()
 
 
 def test_events_are_filtered_older_ones_fetched_and_saved(watched, visit, server):
@@ -378,6 +522,7 @@ def test_events_are_filtered_older_ones_fetched_and_saved(watched, visit, server
         watched.event(-1.0 - i, stream=f"line-{i % 2}")
     watched.events.acknowledge(229, "=Ada")
     page = visit()
+    page.locator("#source").select_option(label="pump · line-0")
     page.locator("#table tbody").nth(199).wait_for()
     assert shown_ids(page) == list(range(230, 30, -1))
     page.get_by_role("button", name="Show older events").click()
@@ -451,11 +596,12 @@ def test_a_token_is_asked_for_once(server, visit):
     sync_api.expect(page.locator("#token")).to_have_value("")  # polling would need 'unsafe-eval'
     dialog.wait_for()
     page.locator("#token").fill(TOKEN)
-    page.get_by_role("button", name="Look on").click()
+    page.get_by_role("button", name="Show the page").click()
     page.locator("#link[data-state=live]").wait_for()
     page.get_by_role("button", name=f"Picture of event {event}").wait_for()
+    page.locator("#who").fill("Ada")
     page.get_by_role("button", name=f"Acknowledge event {event}").click()
-    page.locator(".known:has-text('acknowledged')").wait_for()
+    page.locator(".known:has-text('Ada')").wait_for()
     with page.expect_download() as download:
         page.get_by_role("link", name="Export CSV").click()
     assert download.value.path().read_bytes().decode() == "".join(secret.events.csv())
@@ -477,9 +623,14 @@ def test_narrow_screens_need_no_scrolling_aside(watched, visit):
     page = visit()
     page.get_by_role("button", name="1 comment").click()
     page.get_by_role("button", name="Picture of event 4").wait_for()
-    for width in (1100, 1000, 800, 360):
-        page.set_viewport_size({"width": width, "height": 780})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    reading = {"name": long, "words": f"{long} 5.0 (usual 1.0 +- 0.5)", "kind": "level"}
+    watched.live.introduce(("pump", "line-1"), [{"name": long}] * 3)
+    watched.publish(-1.0, "begin", values=[1.0], readings=[reading])
+    for address in ("#/", "#/pump/line-1"):
+        page.goto(page.url.partition("#")[0] + address)
+        for width in (1100, 1000, 800, 360):
+            page.set_viewport_size({"width": width, "height": 780})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
     small = page.evaluate(
         """() => [...document.querySelectorAll('main button, main select, main input')]
             .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24)
@@ -518,7 +669,13 @@ def test_text_stands_out_in_dark_and_light(watched, visit):
     watched.events.comment(1, "said")
     watched.publish(-1.0, "begin", drift=2.0, contributions=MEMBERS)
     watched.publish(-1.0, "begin", stream="other", drift=2.0, contributions=MEMBERS)
+    watched.overview.leave(("pump", "other"), "lost")
+    watched.events.end(3, state="interrupted")
+    watched.events.raise_event("missing", ("pump", "third"), 1.0, "channel flow missing")
     page = visit(color_scheme="dark")
+    page.locator("#streams a[data-state=interrupted]").wait_for()
+    assert page.evaluate(CONTRASTS) == []
+    page.goto(page.url.partition("#")[0] + "#/pump/line-1")
     in_state(page, "alarm")
     page.get_by_role("button", name="1 comment").click()
     page.locator("#drift.far").wait_for()
@@ -543,9 +700,10 @@ def test_everything_has_a_name_and_is_reached_by_tab(watched, visit):
     watched.event(thumbnail=PNG)
     watched.publish(contributions=MEMBERS)
     page = visit()
+    page.evaluate("document.getElementById('members-panel').open = true")
     page.get_by_role("button", name="Show all 12").wait_for()
     for role, name in [
-        ("heading", "Normal"), ("combobox", "Stream"), ("combobox", "Time shown"),
+        ("heading", "not acknowledged"), ("combobox", "Stream"), ("combobox", "Time shown"),
         ("slider", "Score over time"), ("img", "Drift over time"), ("table", "Events"),
         ("textbox", "Your name"), ("status", None), ("columnheader", "Lowest score"),
     ]:  # fmt: skip
@@ -556,7 +714,7 @@ def test_everything_has_a_name_and_is_reached_by_tab(watched, visit):
         reached.append(
             page.evaluate("(document.activeElement.id || document.activeElement.ariaLabel || '')")
         )
-    order = ["source", "theme", "window", "pause", "chart", "members-all"]
+    order = ["source", "theme", "acknowledge", "window", "pause", "chart", "members-all"]
     order += ["show-source", "show-state", "who", "csv", "Acknowledge event 1"]
     assert [one for one in reached if one in order][: len(order)] == order
 
@@ -564,9 +722,10 @@ def test_everything_has_a_name_and_is_reached_by_tab(watched, visit):
 def test_the_focus_is_not_lost(watched, visit):
     watched.event()
     page = visit()
+    page.locator("#who").fill("Ada")
     page.get_by_role("button", name="Acknowledge event 1").focus()
     page.keyboard.press("Enter")
-    page.locator(".known:has-text('acknowledged')").wait_for()
+    page.locator(".known:has-text('Ada')").wait_for()
     assert page.evaluate("document.activeElement.textContent") == "Comment"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"

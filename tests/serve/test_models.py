@@ -176,7 +176,7 @@ def test_a_file_that_is_replaced_while_it_is_loaded(changing, model_files, other
     asyncio.run(service.registry.reload())
     served = service.registry.get()
     assert served.version == read_header(path).sha256[:16]
-    assert served.scorer.offset == load(path).detector_.offset_
+    assert served.scorer.threshold == load(path).detector_.offset_
 
 
 def test_a_load_that_fails_for_want_of_memory_is_tried_again(changing, other_file, monkeypatch):

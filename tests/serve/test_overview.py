@@ -29,9 +29,11 @@ class Clock:
 
 
 def overview_of(events, clock, **more):
-    overview = Overview(events, **more)
-    overview.now = clock
-    return overview
+    class Timed(Overview):
+        def now(self):
+            return clock()
+
+    return Timed(events, **more)
 
 
 def only(overview):
@@ -182,6 +184,34 @@ def test_a_stream_with_open_matters_that_does_not_come_back_falls_silent(tmp_pat
     store.close()
 
 
+def test_a_silence_that_somebody_knows_of_is_not_followed_for_ever(store, clock):
+    """A machine that is taken away must not stay on the screen."""
+    overview = overview_of(store, clock)
+    overview.connect(SOURCE)
+    overview.sample(SOURCE, 1.0, 1.0, 0.0)
+    overview.leave(SOURCE, "lost")
+    clock.now += 1000
+    overview.tick()
+    overview.tick()
+    (silence,) = store.list()
+    assert only(overview)["open"] == {"silent": 1}
+    store.acknowledge(silence.id, "Ada")
+    assert only(overview)["state"] == "silent"
+    overview.tick()
+    assert overview.streams() == []
+    assert store.get(silence.id).state == "interrupted"
+
+
+def test_a_stream_without_a_name_of_its_own_is_not_missed(store, clock):
+    overview = overview_of(store, clock)
+    overview.connect(SOURCE)
+    overview.sample(SOURCE, 1.0, 1.0, 0.0)
+    overview.leave(SOURCE, "lost", is_missed=False)
+    clock.now += 500
+    overview.tick()
+    assert (only(overview)["state"], store.list()) == ("silent", [])
+
+
 def test_gauges_and_log_say_what_the_page_says(store, clock, caplog):
     overview = overview_of(store, clock)
     registry = CollectorRegistry()
@@ -195,7 +225,7 @@ def test_gauges_and_log_say_what_the_page_says(store, clock, caplog):
     assert (told[-1]["before"], told[-1]["stream"], told[-1]["number"]) == ("unusual", "line-1", 1)
     text = generate_latest(registry).decode()
     labels = 'model="pump",stream="line-1"'
-    assert f'ocfuse_stream_state{{{labels},state="alarm"}} 1.0' in text
+    assert 'ocfuse_stream_state{model="pump",state="alarm",stream="line-1"} 1.0' in text
     assert f'ocfuse_stream_open_events{{kind="anomaly",{labels}}} 1.0' in text
     assert f"ocfuse_stream_score{{{labels}}} -2.0" in text
     assert f"ocfuse_stream_unacknowledged_events{{{labels}}} 1.0" in text

@@ -52,6 +52,21 @@ def test_scores_are_those_of_the_model(service, direct, kind):
     assert answer.json()["notes"] == []
 
 
+@pytest.mark.parametrize("content", [None, [], [{"no": 1}], "no rows"])
+def test_a_plain_address_is_answered_as_one_that_takes_all_steps_of_the_framework(
+    service, direct, content
+):
+    body = {"rows": direct[0].to_dict("records")[:3] if content is None else content}
+    queries = ("", "?model=plant", "?other=1", "?model=nobody", "?other=1&model=nobody")
+    plain, named, routed, unknown, routed_unknown = (
+        ask(service, f"/v1/score{query}", body) for query in queries
+    )
+    assert plain.status_code == named.status_code == routed.status_code
+    assert plain.json() == named.json() == routed.json()
+    assert plain.headers.keys() == routed.headers.keys()
+    assert (unknown.status_code, unknown.json()) == (404, routed_unknown.json())
+
+
 def test_single_rows_at_the_same_time_share_blocks(make_service, direct):
     frame, expected = direct
     service = make_service()

@@ -207,6 +207,27 @@ def test_a_failure_is_that_of_one_request(executor):
     assert isinstance(found[1], ValueError)
 
 
+def test_requests_whose_turn_comes_too_late_are_refused(executor):
+    """Those that wait behind a slow block are told so, and the queue is short again."""
+    kernel = Kernel()
+    kernel.may_go_on.clear()
+    batcher = Batcher(kernel, executor, 1, most_wait=0.05)
+
+    async def wait_too_long():
+        tasks = [asyncio.create_task(batcher.score([(i,)])) for i in range(4)]
+        await asyncio.sleep(0.1)
+        late = asyncio.create_task(batcher.score([(9,)]))
+        await asyncio.sleep(0)
+        kernel.may_go_on.set()
+        return await asyncio.gather(*tasks, late, return_exceptions=True)
+
+    first, *waited, late = asyncio.run(wait_too_long())
+    assert (first.score, late.score) == ([0.0], [9.0])
+    assert [(error.status, error.code) for error in waited] == [(503, "overloaded")] * 3
+    assert waited[0].headers == {"Retry-After": "1"}
+    assert kernel.blocks == [[0], [9]]
+
+
 def test_requests_that_are_given_up_are_not_scored(executor):
     kernel = Kernel()
     kernel.may_go_on.clear()

@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from ocfuse import load
 from ocfuse.serve.app import create_app
 from ocfuse.serve.database import Choice
+from ocfuse.serve.event import COLUMNS
 from ocfuse.serve.scoring import RowScorer
 from ocfuse.serve.settings import Limits, Settings
 from ocfuse.serve.stream import MOST_WAITING, RunFeed, Streams
@@ -157,9 +158,43 @@ def test_sensors_raise_an_event_after_three_rows(open_stream, running):
     assert [tell(stream, row=row)["alarm"] for row in odd] == [None, None, "begin", None, None]
     (kept,) = events_of(running, "pump")
     assert kept.members
+    assert kept.channels[0]["name"] == "current"
+    assert kept.channels[0]["value"] > 10
+    assert "usual" in kept.channels[0]["words"]
+    assert kept.severity > 1
     hasty = open_stream("model=runs&stream=hasty&min_rows=1")
     tell(hasty, rows=run[:20])
     assert tell(hasty, row=odd[0])["alarm"] == "begin"
+
+
+def test_the_columns_behind_an_alarm_of_a_row_are_named(open_stream, running):
+    tell(open_stream("stream=columns"), row=ODD)
+    (kept,) = events_of(running, "columns")
+    assert kept.channels[0]["name"] == "temperature"
+    assert kept.channels[0]["value"] == 60.0
+    assert kept.as_row()[COLUMNS.index("channels")].startswith("temperature 60")
+
+
+def test_a_sensor_that_fails_is_an_event_until_it_works_again(open_stream, running):
+    stream = open_stream("model=runs&stream=sensor")
+    rows = sensors("new", 98).drop(columns="file").to_dict("records")
+    tell(stream, rows=rows[:20])
+    told = [tell(stream, row=row | {"current": None}, time=50.0 + i)
+            for i, row in enumerate(rows[20:35])]  # fmt: skip
+    (begun,) = [one for answer in told for one in answer.get("sensors", [])]
+    assert (begun["kind"], begun["channel"], begun["state"]) == ("missing", "current", "begin")
+    (kept,) = [event for event in events_of(running, "sensor") if event.kind == "missing"]
+    assert (kept.state, kept.text) == ("open", "channel current missing since row 20")
+    states = {one["stream"]: one for one in running.service.overview.streams()}
+    assert states["sensor"]["state"] in ("degraded", "alarm")
+    assert "channel current missing" in states["sensor"]["more"]
+    (ended,) = tell(stream, row=rows[40], time=99.0)["sensors"]
+    assert ended["state"] == "end"
+    kept = running.service.events.get(kept.id)
+    assert (kept.state, kept.end) == ("ended", 99.0)
+    tell(stream, rows=[row | {"current": None} for row in rows[:15]])
+    stream.close()
+    wait_until(lambda: events_of(running, "sensor")[0].state == "interrupted")
 
 
 def test_an_event_whose_end_nobody_saw_is_interrupted(open_stream, running):
@@ -216,6 +251,15 @@ def test_a_gap_in_a_row_is_judged_by_the_other_columns_and_noted(open_stream):
 
 def test_what_is_odd_is_noted(open_stream):
     assert "other" in tell(open_stream(), row=NORMAL | {"other": 1})["notes"][0]
+
+
+def test_a_time_beside_a_row_needs_no_column_of_times(open_stream):
+    """Answers have no place for the columns of ids and times that the model knows."""
+    for query, row in (("", NORMAL), ("model=runs", {"flow": 1, "current": 1})):
+        row = {name: value for name, value in row.items() if name not in ("part", "when")}
+        told = tell(open_stream(query), row=row, time=1.79e9)
+        assert told["type"] == "score"
+        assert "notes" not in told
 
 
 def test_many_messages_at_once_are_answered_in_order(open_stream):

@@ -33,13 +33,16 @@ from ocfuse.cli.options import (
     Out,
     Quiet,
     Report,
+    Rows,
     Scale,
     Scheduler,
     Seed,
     Single,
+    Stream,
     Threads,
     Time,
     Topic,
+    Windows,
     Workers,
     check_engine,
     check_flags,
@@ -80,7 +83,8 @@ class FitCommand(KindCommand):
             *("stream", "windows", "context", "course", "drift"),
             *("false_alarms_per_hour", "false_alarms_per_day", "false_alarms_per_run"),
         ),
-        Heading.PICTURES: ("video", "single", "topic", "progress", "size"),
+        Heading.EVENTS: ("topic",),
+        Heading.PICTURES: ("video", "single", "progress", "size"),
     }
 
 
@@ -156,12 +160,8 @@ def fit_command(
         float | None,
         typer.Option("--p", help="With --method paper: the norm p; searched by default."),
     ] = None,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
-    ] = False,
-    windows: Annotated[
-        str, typer.Option(help="Lengths of the windows that are looked at, in rows.")
-    ] = "10,30",
+    stream: Stream = False,
+    windows: Windows = "10,30",
     context: Annotated[
         str | None,
         typer.Option(
@@ -223,14 +223,7 @@ def fit_command(
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="How many rows to take and learn from: with --engine dask 20,000, with --stream "
-            "4,000.",
-        ),
-    ] = None,
+    rows: Rows = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -314,7 +307,12 @@ def fit_command(
         done = learn_from_folder(model, data, out, cluster, rows=rows, seed=seed, quiet=quiet)
     else:
         opened = partial(
-            tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+            tables.open_source,
+            data,
+            delimiter,
+            decimal=decimal,
+            columns=split_names(columns),
+            topic=topic,
         )
         done = learn(model, opened, out, report, quiet)
     print_model(model, done, json, quiet)

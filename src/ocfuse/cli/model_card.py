@@ -7,6 +7,7 @@ import typer
 
 from ocfuse.cli.kinds import holds_pictures
 from ocfuse.cli.output import oddities, print_fields, print_line, print_table
+from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.report import in_words, trusted_members
 from ocfuse.exceptions import ModelFileError
 from ocfuse.fusion.base import BaseFusion
@@ -40,6 +41,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "fusion": type(detector.fusion_).__name__,
         "trust": trusted_members(detector),
         "adapted": _adapted(detector.fusion_),
+        "pruned": _pruned(detector),
         "threshold": detector.offset_,
         "false_alarms": detector.false_alarm_rate,
         "false_alarms_reachable": detector.threshold_rate_,
@@ -57,6 +59,12 @@ def _adapted(fusion: BaseFusion) -> dict[str, Any] | None:
     """Return the unlabelled rows that trust was adapted to, if it was."""
     rows = getattr(fusion, "n_adapted_", 0)
     return {"rows": rows, "sureness": float(fusion.sureness_)} if rows else None
+
+
+def _pruned(detector: FusedDetector) -> dict[str, Any] | None:
+    """Return the members that are no longer computed, if there are any."""
+    members = list(detector.pool_.constants_)
+    return {"members": members, "largest_change": detector.pruned_change_} if members else None
 
 
 def print_columns(model: TableDetector, most: int = 40) -> None:
@@ -81,6 +89,7 @@ def print_summary(model: TableDetector) -> None:
             *of_stream,
             ("columns", f"{n_features} learned from, {len(known['columns']) - n_features} not"),
             ("members", f"{len(known['members'])}: {', '.join(known['members'])}"),
+            ("pruned", _in_pruned_words(known["pruned"])),
             ("fusion", known["fusion"]),
             ("adapted", adaptation(known["adapted"])),
             *(("trusted most", line) for line in in_words(known["trust"])),
@@ -88,6 +97,14 @@ def print_summary(model: TableDetector) -> None:
             ("false alarms", _rates(known)),
         ]
     )
+
+
+def _in_pruned_words(pruned: dict[str, Any] | None) -> str:
+    """Return which members are no longer computed; empty if all are."""
+    if pruned is None:
+        return ""
+    names = ", ".join(pruned["members"])
+    return f"{names}: scores of training rows changed by {pruned['largest_change']:.2g} at most"
 
 
 def adaptation(adapted: dict[str, Any] | None) -> str:
@@ -237,7 +254,7 @@ def as_table(model: object, path: Path) -> TableDetector:
     if type(model).__name__ == "PictureDetector":
         raise ModelFileError(
             f"{path.name} judges pictures, and this command is for tables. Models of pictures are "
-            "for ocfuse score, explain, watch, inspect and serve."
+            "for ocfuse score, explain, serve, and ocfuse watch --video."
         )
     if not isinstance(model, TableDetector):
         raise ModelFileError(

@@ -24,8 +24,8 @@ from ocfuse.system.threads import few_threads
 
 Made = TypeVar("Made")
 
-#: Neighbours alone keep no distance matrix larger than this: they take distances block by block,
-#: and of so many rows that there are more than the second number, they search without.
+#: Neighbours alone keep no distance matrix larger than the first: they take distances block by
+#: block. Of more distances than the second they search without, and folds slice no matrix.
 MOST_KEPT, MOST_DISTANCES = 2**18, 2**24
 
 
@@ -436,7 +436,7 @@ def neighbours_cost(shape: Shape, k: int) -> Cost:
     own = Cost(score_work={"neighbour": k})
     # a neighbour and its distance take 16 bytes
     part = Cost(fit_bytes={"neighbours": shape.held * 16 * n * k})
-    if n**2 <= MOST_KEPT:
+    if n**2 <= (MOST_DISTANCES if shape.folds else MOST_KEPT):  # folds are slices of the whole
         own += distances_cost(shape)
     elif n**2 <= MOST_DISTANCES:
         work = n * (shape.columns + EXTRA)

@@ -394,11 +394,11 @@ def squared_distances(X: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
     D: NDArray[Any] = X @ (-2.0 * Y).T
     columns, rows = np.einsum("nd,nd->n", Y, Y), np.einsum("nd,nd->n", X, X)
     if D.dtype == np.float64:
-        completed: FloatArray = complete(D, columns, rows)
-        return completed
+        return complete(D, columns, rows)
     D += columns
     D += rows[:, None]
-    return np.maximum(D, 0.0, out=D)
+    np.maximum(D, 0.0, out=D)
+    return D
 
 
 def noisy_factor(K: FloatArray) -> FloatArray:

@@ -1,8 +1,9 @@
 """Pools of members: named ones, and the class that fits and scores them together."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
@@ -211,6 +212,9 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         Fold of each training row; rows of one group are in one fold.
     dropped_ : dict
         Why a member was left out, by name.
+    constants_ : dict
+        The score that all rows get from a member that is no longer computed, by its name
+        (see `FusedDetector.prune`). Such a member is in `names_`, but not in `members_`.
     lowest_ : dict
         What -inf counts as, by the name of each member not of this package.
     n_features_in_ : int
@@ -226,6 +230,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     """
 
     pool_name_: str | None = None
+    constants_: Mapping[str, float] = MappingProxyType({})  # of models saved before there were any
 
     def __init__(
         self,
@@ -287,6 +292,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         self.names_ = [name for name, _ in self.members_]
         self.out_of_fold_scores_ = np.column_stack([training.scores[name] for name in self.names_])
         self.dropped_ = training.dropped
+        self.constants_ = {}
         self.lowest_ = training.lowest
         return self
 
@@ -333,6 +339,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
             X if self._is_plain(X) else validate_data(self, X, dtype=np.float64, reset=False)
         )
         Z = np.empty((len(table), len(self.names_)))
+        if self.constants_:
+            Z[:] = [self.constants_.get(name, np.nan) for name in self.names_]
         self._score_shared(table, Z)
         for j, name, member in self._families[1]:
             scores = finite_scores(_attempt(name, own_scores, member, table), self.lowest_[name])

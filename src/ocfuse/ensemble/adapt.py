@@ -31,6 +31,11 @@ def require_adaptable(detector: "FusedDetector") -> tuple[TrustFusion, IntArray]
             f'{type(fusion).__name__}. Fit one with fusion="trust"; it is the default for rows '
             "without labels, groups and tune."
         )
+    if detector.pool_.constants_:
+        raise InvalidInputError(
+            "adapt compares members, of which prune has left out "
+            f"{', '.join(detector.pool_.constants_)}. Fit again, adapt, and then call prune."
+        )
     if rows is None:
         raise InvalidInputError(
             "The threshold does not rest on training rows, but on those that calibrate was given, "

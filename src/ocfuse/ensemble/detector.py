@@ -21,6 +21,7 @@ from ocfuse.ensemble.adapt import adapted_fusion, require_adaptable
 from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
 from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
+from ocfuse.ensemble.prune import pruned_pool
 from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
@@ -36,6 +37,9 @@ from ocfuse.validation import ANOMALY, NORMAL, check_training_labels, require_fi
 
 if TYPE_CHECKING:
     from ocfuse.report import Report
+
+#: Scores that differ by no more are the same.
+SAME_SCORE = 1e-9
 
 
 class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -129,6 +133,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     calibration_rows_ : ndarray of shape (n_normal,) or None
         Which of the rows learned from `normal_scores_` are of; None after `calibrate`, and if
         probabilities rest on labels too.
+    pruned_change_ : float
+        Largest change of the score of a training row by `prune`.
     copied_rows_ : ndarray
         Rows of X that are copies of others, by accident and not by nature (see
         `ocfuse.ensemble.copies`): they are learned once, and count once where the
@@ -149,6 +155,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     search_: Search | None
     context_scale_: ContextScale | None = None
     training_context_: FloatArray | None = None
+    pruned_change_: float = 0.0
     usual_: UsualValues | None = None  # of models that were saved before there was one
 
     def __init__(
@@ -307,6 +314,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             learned = Learned(distinct.table, recipe)
             held_out = held_out_scores(distinct.table, learned)
         self.encoder_, self.pool_ = learned.encoder, learned.pool
+        self.pruned_change_ = 0.0
         warn_of_ignored(self.encoder_.ignored(table.X))
         self.normaliser_, self.fusion_ = learned.normaliser, learned.fusion
         self.training_, self.training_rows_ = learned.training, distinct.rows[learned.rows]
@@ -455,9 +463,50 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         """
         fusion, rows = require_adaptable(self)
         fusion, change = adapted_fusion(self, fusion, self._trace(X, context))
+        self.fusion_ = fusion
+        return self._move_scores(change, rows)
+
+    def prune(self, tol: float = 1e-9) -> "FusedDetector":
+        """Stop computing members that change no score by more than a tolerance.
+
+        A member that goes leaves the median of its out-of-fold scores in the place of its scores.
+        Members go, those with the least effect first, as long as together they change no fused
+        score of a training row by more than `tol`, neither as it is, nor with their scores as far
+        beyond all those of training as these reach. A row still farther out may lose more. By
+        default only members go that do not count, such as all but one of `SingleBest`; with
+        `TrustFusion` every member counts a little.
+
+        If a score changes by more than 1e-9, the threshold is set again from the training rows,
+        at `false_alarm_rate`. ``pool_.constants_`` names the members that are gone; fit again to
+        have them back.
+
+        Parameters
+        ----------
+        tol : float, default=1e-9
+            The change that is allowed, in units of the fused score.
+
+        Returns
+        -------
+        FusedDetector
+            The detector; `pruned_change_` is the largest change of the score of a training row.
+        """
+        pool, change = pruned_pool(self, tol)
+        largest = float(np.abs(change).max())
+        rows = getattr(self, "calibration_rows_", None)
+        if largest > SAME_SCORE and rows is None:
+            raise InvalidInputError(
+                f"prune(tol={tol:g}) would change scores by up to {largest:.2g}, and the "
+                "threshold, which rests on the rows that calibrate was given or on labels, would "
+                "be wrong. Fit again, prune, and then call calibrate, or keep tol=1e-9."
+            )
+        self.pool_ = pool
+        self.pruned_change_ = max(self.pruned_change_, largest)
+        return self if rows is None or largest <= SAME_SCORE else self._move_scores(change, rows)
+
+    def _move_scores(self, change: FloatArray, rows: NDArray[np.intp]) -> "FusedDetector":
+        """Add a change to the scores of the rows learned from, and set the threshold by `rows`."""
         scores = self.normal_scores_ + change[rows]
         self.calibration_rows_ = rows[np.argsort(scores, kind="stable")]
-        self.fusion_ = fusion
         known = self.training_place_ >= 0
         self.training_scores_ = self.training_scores_.copy()
         self.training_scores_[known] += change[self.training_place_[known]]

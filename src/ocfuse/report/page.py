@@ -177,6 +177,7 @@ def _event(data: ReportData, i: int, event: TimelineEvent) -> dict[str, Any]:
         "alarms": words.count(event.n_alarms, "alarm"),
         "score": float(data.scores[event.row]),
         "id": data.ids[event.row],
+        "channels": data.channel_readings.get(event.row, ""),
     }
 
 

@@ -50,6 +50,17 @@ def unusable(error: InvalidInputError, longest: int = 2000) -> ServeError:
     return ServeError(422, "unusable_rows", words)
 
 
+def overloaded(seconds: float) -> ServeError:
+    """Return the refusal of what has waited for its turn for too long."""
+    return ServeError(
+        503,
+        "overloaded",
+        f"The service has more to do than it can: this request has waited {seconds:g} s for its "
+        "turn. Send it again later, or fewer at a time.",
+        {"Retry-After": "1"},
+    )
+
+
 def internal() -> ServeError:
     """Return the answer to a fault of the service; what happened is for the log alone."""
     return ServeError(

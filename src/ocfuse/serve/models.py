@@ -173,7 +173,9 @@ class ModelRegistry:
 
         settings = self._settings
         return Batcher(
-            scorer.score_cells, self._kernels, settings.batch_rows, settings.batch_seconds, count
+            *(scorer.score_cells, self._kernels, settings.batch_rows, settings.batch_seconds),
+            report=count,
+            most_wait=settings.limits.wait_seconds,
         )
 
     def _replace(self, served: Served) -> None:

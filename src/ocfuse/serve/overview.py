@@ -116,25 +116,33 @@ class Overview:
         if silence is not None:
             self.events.end(silence.id, time)
 
-    def leave(self, source: Source, how: Literal["closed", "lost"]) -> None:
+    def leave(self, source: Source, how: Literal["closed", "lost"], is_missed: bool = True) -> None:
         """Take that the source of a stream is gone."""
         now = self.now()
         with self._lock:
             if source in self._known:
-                self._known[source].status.leave(now, how)
+                self._known[source].status.leave(now, how, is_missed)
                 self._note(source)
 
     def tick(self) -> None:
-        """Take that time has passed: record silences, and forget what has ended long ago."""
-        now, silent = self.now(), []
+        """Take that time has passed: record silences, and forget what has ended long ago.
+
+        A silence that somebody knows of, of a source that is gone, is not followed for ever.
+        """
+        now, silent, given_up = self.now(), [], []
         with self._lock:
             for source, known in list(self._known.items()):
-                if known.status.tick(now):
-                    silent.append((source, known.status.time, self._since(known.status)))
+                status = known.status
+                falls_silent = status.tick(now)
                 self._note(source)
-                is_over = not known.status.is_connected and not known.status.events
-                if is_over and now - known.status.changed > self.shown_seconds:
+                is_over = not status.is_connected and not status.n_unacknowledged
+                if falls_silent:
+                    silent.append((source, status.time, self._since(status)))
+                elif is_over and now - status.changed > self.shown_seconds:
+                    given_up += list(status.events)
                     self._drop(source)
+        for event in given_up:
+            self.events.end(event, state="interrupted")
         for source, time, since in silent:
             self.events.raise_event(SILENT, source, since if time is None else time, "no samples")
 
@@ -176,7 +184,7 @@ class Overview:
         self.change += 1
 
     def _note(self, source: Source) -> None:
-        """Give a change its number; log and publish one of the state."""
+        """Give a change a number; log and tell it if it is one of the state."""
         known = self._known[source]
         self.change += 1
         known.renewed = self.change

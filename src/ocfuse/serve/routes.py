@@ -16,7 +16,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation
 from ocfuse.serve import schemas
 from ocfuse.serve.decoding import Rows, decode
-from ocfuse.serve.errors import JSONAnswer, ServeError, finite, unusable
+from ocfuse.serve.errors import JSONAnswer, ServeError, finite, overloaded, unusable
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import ModelRegistry, Served, batcher_of
 from ocfuse.serve.overview import Overview
@@ -164,8 +164,14 @@ class RequestHandler:
         return scores
 
     async def _elsewhere(self, task: Callable[..., T], *given: Any) -> tuple[T, list[str]]:
-        """Return the result of a task in another thread, and notes on it."""
-        run = partial(with_notes, task, *given)
+        """Return the result of a task in another thread, and notes on it, if its turn comes."""
+        since, most = time.monotonic(), self.limits.wait_seconds
+
+        def run() -> tuple[T, list[str]]:
+            if time.monotonic() - since > most:
+                raise overloaded(most)
+            return with_notes(task, *given)
+
         return await asyncio.get_running_loop().run_in_executor(self._workers.rows, run)
 
     def _check_chosen(self, at: Sequence[int] | None, n_rows: int, n_columns: int) -> None:
@@ -268,7 +274,7 @@ async def _left(request: Request) -> None:
 def api_router(handler: RequestHandler, events: EventStore) -> APIRouter:
     """Return the routes for programs."""
     router, registry = APIRouter(), handler.registry
-    refused = refusals(400, 403, 404, 413, 415, 422)
+    refused = refusals(400, 403, 404, 413, 415, 422, 503)
     body = {"requestBody": schemas.request_body()}
 
     @router.post(

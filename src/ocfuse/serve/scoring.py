@@ -2,11 +2,12 @@
 
 import asyncio
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
@@ -19,10 +20,11 @@ from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, ta
 from ocfuse.exceptions import InvalidInputError, ModelFileError
 from ocfuse.explain import Explanation
 from ocfuse.serve.decoding import JSONRow, Rows
-from ocfuse.serve.errors import finite
+from ocfuse.serve.errors import finite, overloaded
 from ocfuse.serve.pictures import PictureScorer
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
+from ocfuse.streaming.table import states_of
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
 from ocfuse.tables.detector import ROWS, RUNS
@@ -119,7 +121,7 @@ class RowScorer:
         """Return the features of any rows as the model knows them, or say what is wrong."""
         if isinstance(rows, list):
             rows = named_frame([self._named(row) for row in rows], self._needed, self.schema)
-        return self.schema.features_of(rows, gaps=self.detector.encoder_.gaps)
+        return asked_of(self.schema, rows).features_of(rows, gaps=self.detector.encoder_.gaps)
 
     def _named(self, row: JSONRow) -> dict[str, Any]:
         if isinstance(row, dict):
@@ -171,11 +173,6 @@ class RowScorer:
         with cell_warnings_off():
             return self.detector.explain(self._table(features))
 
-    @property
-    def members(self) -> list[str]:
-        """Names of the members."""
-        return list(self.detector.pool_.names_)
-
     def explain_cells(self, rows: Sequence[Cells]) -> Explanation:
         """Return what lies behind the scores of rows."""
         with cell_warnings_off():
@@ -184,6 +181,11 @@ class RowScorer:
     def channels(self, most: int) -> list[dict[str, Any]]:
         """Return the names of the first columns."""
         return [{"name": name} for name in self.names[:most]]
+
+    @property
+    def members(self) -> list[str]:
+        """Names of the members."""
+        return list(self.detector.pool_.names_)
 
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all columns."""
@@ -260,7 +262,10 @@ class RunScorer:
         """Score whole runs, from their beginning."""
         if not len(rows):
             return Scores([], [], [])
-        return scores_of(self.model.score(self.frame(rows)))
+        frame = self.frame(rows)
+        model = copy(self.model)
+        model.schema_ = asked_of(self.schema, frame)
+        return scores_of(model.score(frame))
 
     @property
     def members(self) -> list[str]:
@@ -270,7 +275,8 @@ class RunScorer:
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all channels."""
         context = self.model.context
-        self.score([row if context is None else row | {context: 0.0}])
+        states = states_of(self.schema, context)
+        self.score([row if context is None else row | {context: states[0] if states else 0.0}])
 
     def explain(self, rows: Rows, at: Sequence[int] | None) -> Explanation:
         """Return what lies behind the scores of some rows of whole runs."""
@@ -296,6 +302,17 @@ def named_frame(rows: list[JSONRow], names: Sequence[str], schema: Schema) -> Fr
     if not rows:
         return pandas().DataFrame(columns=list(names), dtype=object)
     return pandas().DataFrame(rows, dtype=object)
+
+
+def asked_of(schema: Schema, frame: Frame) -> Schema:
+    """Return what is asked of some rows: ids and times only if they are there.
+
+    A file of scores would be without them; an answer has no place for them in any case.
+    """
+    lost = [c for c in schema.columns if c.kind in ("id", "time") and c.name not in frame]
+    if not lost:
+        return schema
+    return replace(schema, columns=[column for column in schema.columns if column not in lost])
 
 
 def scores_of(frame: Frame) -> Scores:
@@ -375,6 +392,7 @@ class Waiting:
 
     rows: Sequence[Cells]
     future: asyncio.Future[Scores]
+    since: float = field(default_factory=time.monotonic)
 
 
 class Batcher:
@@ -383,7 +401,8 @@ class Batcher:
     While a block of rows is scored, those that come wait for each other, and are the next
     block. So rows wait only when there is something to wait for, and blocks grow with the
     load. A block has at most `most_rows` rows, the first of which may wait `seconds` for others,
-    and in any case for those that have come but not been read yet.
+    and in any case for those that have come but not been read yet. Rows whose turn comes later
+    than `most_wait` seconds after they did are refused: who is slow is told so in time.
     `report` is called with the numbers of rows and of requests of every block.
     """
 
@@ -394,9 +413,10 @@ class Batcher:
         most_rows: int,
         seconds: float = 0.0,
         report: Callable[[int, int], None] | None = None,
+        most_wait: float = math.inf,
     ) -> None:
         self._score, self._executor = score, executor
-        self.most_rows, self.seconds = most_rows, seconds
+        self.most_rows, self.seconds, self.most_wait = most_rows, seconds, most_wait
         self._report = report
         self._waiting: deque[Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -445,8 +465,11 @@ class Batcher:
             if block and n > self.most_rows:
                 break
             waiting = self._waiting.popleft()
-            if waiting.future.done():
+            is_late = time.monotonic() - waiting.since > self.most_wait
+            if waiting.future.done() or is_late:
                 n -= len(waiting.rows)
+                if not waiting.future.done():
+                    waiting.future.set_exception(overloaded(self.most_wait))
             else:
                 block.append(waiting)
         return block

@@ -26,12 +26,22 @@ from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.overview import Overview
 from ocfuse.serve.pictures import PICTURES, JudgedPicture, PictureScorer, decoded, from_base64
 from ocfuse.serve.samples import Live, Sample, Source
-from ocfuse.serve.scoring import Batcher, Cells, RowScorer, RunScorer, Scorer, scores_of, shares
+from ocfuse.serve.scoring import (
+    Batcher,
+    Cells,
+    RowScorer,
+    RunScorer,
+    Scorer,
+    asked_of,
+    scores_of,
+    shares,
+)
 from ocfuse.serve.settings import Limits
 from ocfuse.serve.telemetry import MOST_NOTES, Metrics, log_event, with_notes
 from ocfuse.serve.workers import Workers
-from ocfuse.streaming.channels import SensorEvent, row_readings
+from ocfuse.streaming.channels import row_readings
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.sensors import SensorEvent
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")
@@ -58,9 +68,8 @@ class Scored:
     run: str | None = None
     why: Callable[[bool], "Why"] | None = None
     cells: Cells | None = None
-    severity: float | None = None
-    picture: JudgedPicture | None = None
     sensors: Sequence[SensorEvent] = ()
+    picture: JudgedPicture | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +194,9 @@ class RunFeed:
         return [outcome for row in rows for outcome in self._score([row])]
 
     def _next(self, rows: list[JSONRow]) -> list[Scored]:
-        frame, log = self._model.follow(self._scorer.frame(rows))
+        given = self._scorer.frame(rows)
+        self._model.schema_ = asked_of(self._scorer.schema, given)
+        frame, log = self._model.follow(given)
         runs = self._model.runs_in(frame)
         names = [None] * len(rows) if runs is None else [str(run) for run in runs]
         scores = scores_of(frame)
@@ -344,7 +355,8 @@ class Message:
 class Stream:
     """Score what a client sends, in order, and send back scores and alarms.
 
-    It keeps its version of the model to its end. An event begins after `min_rows` rows in a row
+    It keeps its version of the model to its end. A client whose stream has no name of its own
+    (`is_named`) cannot come back to it. An event begins after `min_rows` rows in a row
     below the threshold; by default those of the
     model of runs, and 1 of a model of rows.
     """
@@ -356,8 +368,10 @@ class Stream:
         name: str,
         around: StreamServices,
         min_rows: int | None = None,
+        is_named: bool = True,
     ) -> None:
         self.socket, self.served, self.name, self.around = socket, served, name, around
+        self.is_named = is_named
         self._feed = feed_of(served, around.workers.streams, around.batchers, around.limits)
         self._tracker = served.scorer.tracker(min_rows)
         self._seq = 0
@@ -406,7 +420,7 @@ class Stream:
             if self._reader is not None:
                 self._reader.cancel()
             await self._give_up_event()
-            self.around.overview.leave(self.source, self._how_left)
+            self.around.overview.leave(self.source, self._how_left, self.is_named)
             self.is_over.set()
 
     @property
@@ -713,11 +727,18 @@ class Stream:
             contributions=None if why is None else why.contributions,
             drift=None if why is None else why.drift,
             alarm=alarm,
-            severity=scored.severity,
+            severity=self._severity(scored, alarm),
             readings=() if why is None else why.readings,
             values=self._values(item.row),
             thumbnail=item.thumbnail if why is None or why.thumbnail is None else why.thumbnail,
         )
+
+    def _severity(self, scored: Scored, alarm: str | None) -> float | None:
+        """Return how bad a score is; only events ask for it."""
+        if (alarm is None and self._event is None) or math.isnan(scored.score):
+            return None
+        calibrator = getattr(self.served.scorer.detector, "conformal_", None)
+        return None if calibrator is None else float(calibrator.severity([scored.score])[0])
 
     def _values(self, row: JSONRow | None) -> list[float | None]:
         """Return the values of the channels that a page can show; None for what is no number."""

@@ -32,12 +32,7 @@ from ocfuse.streaming.alarm_rate import (
     held_out_runs,
     held_out_scores,
 )
-from ocfuse.streaming.channels import (
-    ChannelMonitor,
-    ChannelReading,
-    SensorLimits,
-    readings_of,
-)
+from ocfuse.streaming.channels import ChannelReading, readings_of
 from ocfuse.streaming.clock import (
     LEFT_OUT,
     RESTARTS,
@@ -58,6 +53,7 @@ from ocfuse.streaming.fit import (
     warn_of_clock,
     warn_of_few_runs,
 )
+from ocfuse.streaming.sensors import ChannelMonitor, SensorLimits
 from ocfuse.streaming.view import StreamView, typical
 from ocfuse.streaming.windows import LARGEST, Windows, check_samples, run_slices
 from ocfuse.validation import (
@@ -223,7 +219,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         n, c = X if isinstance(X, tuple) else check_samples(X).shape
         n_runs = len(run_slices(runs, n)) if np.ndim(runs) else 1 if runs is None else int(runs)
         n_features = c * (len(Windows(self.windows).names(["x"])) if len(self.windows) else 1)
-        taken = n if self.max_rows is None else min(n, self.max_rows)
+        taken = len(choose(np.arange(n), self.max_rows))
         detector = FusedDetector(random_state=0) if self.detector is None else self.detector
         return detector.plan((taken, n_features), groups=max(n_runs, self.n_blocks))
 

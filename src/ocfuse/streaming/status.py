@@ -8,7 +8,6 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from statistics import median
 from typing import Literal, TypeAlias, get_args
 
@@ -145,6 +144,10 @@ class StreamStatus:
         self.seen: float | None = None
         self.is_connected = False
         self.events: dict[int, EventNews] = {}
+        # some of them, so that a sample costs the same however many nobody has acknowledged
+        self._open: dict[int, EventNews] = {}
+        self._unknown: dict[int, EventNews] = {}
+        self._interrupted: dict[int, EventNews] = {}
         self._heard = now  # of a sample, or of who sends them
         self._is_silent = self._has_scored = False
         self._left = "restart"
@@ -170,19 +173,30 @@ class StreamStatus:
         self._is_silent = False
         self._renew(now)
 
-    def leave(self, now: float, how: Literal["closed", "lost"]) -> None:
-        """Take that the source is gone: it has said goodbye ("closed"), or not ("lost")."""
+    def leave(self, now: float, how: Literal["closed", "lost"], is_missed: bool = True) -> None:
+        """Take that the source is gone: it has said goodbye ("closed"), or not ("lost").
+
+        One that cannot come back under the name of the stream is not missed.
+        """
         self.is_connected, self._left = False, how
-        self._has_said_goodbye = how == "closed"
+        self._has_said_goodbye = how == "closed" or not is_missed
         self._heard = now
         self._renew(now)
 
     def take(self, now: float, event: EventNews) -> None:
         """Take an event as it is now: it begins, ends, is interrupted, or acknowledged."""
-        if event.matters:
-            self.events[event.id] = event
-        else:
-            self.events.pop(event.id, None)
+        is_unknown = event.acknowledged_by is None
+        is_cut = is_unknown and event.kind == ANOMALY and event.state == "interrupted"
+        for events, belongs in (
+            (self.events, event.matters),
+            (self._open, event.is_open),
+            (self._unknown, is_unknown),
+            (self._interrupted, is_cut),
+        ):
+            if belongs:
+                events[event.id] = event
+            else:
+                events.pop(event.id, None)
         if self.seen is None:  # all that is known of its samples after a restart
             self.time = event.end if self.time is None else max(self.time, event.end)
         self._renew(now)
@@ -190,7 +204,8 @@ class StreamStatus:
     def forget(self, now: float, events: Iterable[int]) -> None:
         """Take that some events are not kept any more."""
         for event in events:
-            self.events.pop(event, None)
+            for known in (self.events, self._open, self._unknown, self._interrupted):
+                known.pop(event, None)
         self._renew(now)
 
     def tick(self, now: float) -> bool:
@@ -218,13 +233,12 @@ class StreamStatus:
     @property
     def open_silence(self) -> EventNews | None:
         """The event that says that the stream is silent, if one is open."""
-        return next((e for e in self.events.values() if e.kind == SILENT and e.is_open), None)
+        return next((e for e in self._open.values() if e.kind == SILENT), None)
 
     @property
     def event(self) -> EventNews | None:
         """The event that the state is about, or else the last that nobody has acknowledged."""
-        unknown = max(self._unknown, key=attrgetter("id"), default=None)
-        return self._alarm or self._cut or unknown or next(iter(self.events.values()), None)
+        return self._alarm or self._cut or _last(self._unknown) or _last(self._open)
 
     @property
     def n_unacknowledged(self) -> int:
@@ -235,9 +249,8 @@ class StreamStatus:
     def n_open(self) -> Mapping[str, int]:
         """Open events by kind."""
         counts: dict[str, int] = {}
-        for event in self.events.values():
-            if event.is_open:
-                counts[event.kind] = counts.get(event.kind, 0) + 1
+        for event in self._open.values():
+            counts[event.kind] = counts.get(event.kind, 0) + 1
         return counts
 
     @property
@@ -310,7 +323,7 @@ class StreamStatus:
         return ("No samples since ", self.time, f": {self._why_none()}.")
 
     def _of_sensors(self) -> Words:
-        found = [e for e in self.events.values() if e.kind not in (ANOMALY, SILENT) and e.is_open]
+        found = [e for e in self._open.values() if e.kind not in (ANOMALY, SILENT)]
         texts = [event.text or event.kind for event in found]
         more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
         return (f" {'; '.join(texts[:3])}{more}.",) if texts else ()
@@ -346,17 +359,12 @@ class StreamStatus:
 
     @property
     def _alarm(self) -> EventNews | None:
-        return next((e for e in self.events.values() if e.kind == ANOMALY and e.is_open), None)
+        return next((e for e in self._open.values() if e.kind == ANOMALY), None)
 
     @property
     def _cut(self) -> EventNews | None:
         """The last alarm whose end nobody saw, until somebody acknowledges it."""
-        cut = (e for e in self._unknown if e.kind == ANOMALY and e.state == "interrupted")
-        return max(cut, key=attrgetter("id"), default=None)
-
-    @property
-    def _unknown(self) -> list[EventNews]:
-        return [e for e in self.events.values() if e.acknowledged_by is None]
+        return _last(self._interrupted)
 
     def _renew(self, now: float) -> None:
         state = self._found()
@@ -370,10 +378,15 @@ class StreamStatus:
             return "interrupted"
         if self._is_missed:
             return "silent"
-        if any(event.is_open for event in self.events.values()):
+        if self._open:
             return "degraded"
         if self.score is None or self.threshold is None:
             return "starting"
         if self.score < self.threshold:
             return "unusual"
         return "unacknowledged" if self.events else "normal"
+
+
+def _last(events: Mapping[int, EventNews]) -> EventNews | None:
+    """Return the event that was added last; None if there is none."""
+    return next(reversed(events.values()), None)  # type: ignore[call-overload]

@@ -1,13 +1,13 @@
 // The table of events: acknowledge, comment, older ones, CSV.
 
 import { ask, post } from "./connection.js";
-import { byId, counted, make, moment, number, sameSource, setText, sourceName, span } from "./words.js";
+import { byId, counted, make, moment, number, plain, sameSource, setText, sourceName, span } from "./words.js";
 
 const MOST_EVENTS = 1000;  // that the page keeps; older ones can be fetched again
 const PAGE = 100;
 const WHO = "ocfuse-who";
 const STATES = { open: "▲ open", ended: "ended", interrupted: "interrupted" };
-const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate" };
+export const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate" };
 
 export class Events {
   // `changed` is called after every change; `choose` shows a stream.
@@ -130,7 +130,7 @@ export class Events {
     const lines = event.text ? [event.text] : event.channels.map((channel) => channel.words), key = JSON.stringify(lines);
     if (row.what.dataset.key !== key) {
       row.what.dataset.key = key;
-      row.what.replaceChildren(...lines.map((line) => make("li", {}, line)));
+      row.what.replaceChildren(...lines.map((line) => make("li", {}, plain(line))));
     }
     setText(row.severity, event.severity === null ? "" : "severity " + number(event.severity, 2));
     const names = Object.entries(event.members);

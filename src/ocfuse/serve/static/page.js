@@ -2,7 +2,7 @@
 
 import { drawTrend, readColours, ScoreChart } from "./chart.js";
 import { Connection, setToken, token } from "./connection.js";
-import { Events } from "./events.js";
+import { Events, KINDS } from "./events.js";
 import { Channels, Members, showNow, showOthers, showState } from "./panels.js";
 import { Samples } from "./samples.js";
 import { addressOf, sourceOf, Streams } from "./streams.js";
@@ -60,7 +60,8 @@ const TAKE = {
 };
 
 function eventsChanged(begun) {
-  if (begun.length) setText(byId("say"), "Alarm on " + begun.map((event) => sourceName([event.model, event.stream])).join(", "));
+  const said = begun.map((event) => (KINDS[event.kind] || "Alarm") + " on " + sourceName([event.model, event.stream]));
+  if (said.length) setText(byId("say"), said.join(", "));
   showSources();
   state.told = 0;
   dirty();

@@ -2,7 +2,7 @@
 
 import { drawTrend } from "./chart.js";
 import { written } from "./streams.js";
-import { byId, clock, make, number, setText, sourceName, span } from "./words.js";
+import { byId, clock, make, number, plain, setText, sourceName, span } from "./words.js";
 
 const MOST_MEMBERS = 8;
 const MOST_CHANNELS = 3;  // that matter most; the others are shown when asked for
@@ -36,7 +36,7 @@ function showLines(list, lines) {
   if (list.dataset.key === key) return;
   list.dataset.key = key;
   list.hidden = !lines.length;
-  list.replaceChildren(...lines.map((line) => make("li", {}, line)));
+  list.replaceChildren(...lines.map((line) => make("li", {}, plain(line))));
 }
 
 export function showNow(samples, age) {
@@ -85,7 +85,7 @@ export class Channels {
 
   // Show these channels first; what was shown stays where nothing speaks for another.
   arrange(readings) {
-    const names = readings.map((reading) => reading.name).filter((name) => this.known.some((channel) => channel.name === name));
+    const names = [...new Set(readings.map((reading) => reading.name))].filter((name) => this.known.some((channel) => channel.name === name));
     if (names.length) this.first = names.slice(0, MOST_CHANNELS);
     const rest = this.known.map((channel) => channel.name).filter((name) => !this.first.includes(name));
     const shown = this.isWhole ? [...this.first, ...rest] : [...this.first, ...rest].slice(0, MOST_CHANNELS);

@@ -1,6 +1,6 @@
 // All streams of a line: their states, as the service says them, and one card for each.
 
-import { byId, counted, make, moment, number, setText, sourceName } from "./words.js";
+import { byId, counted, make, moment, number, plain, setText, sourceName } from "./words.js";
 
 // What needs somebody most comes first.
 const STATES = ["alarm", "interrupted", "silent", "degraded", "starting", "unusual", "unacknowledged", "normal"];
@@ -12,6 +12,7 @@ const COUNTED = {
   alarm: "in alarm", interrupted: "interrupted", silent: "without samples", degraded: "with a sensor in trouble",
   starting: "without a score", unusual: "below the threshold", unacknowledged: "not acknowledged", normal: "normal",
 };
+const BY_NAME = new Intl.Collator("en", { numeric: true });
 const SVG = "http://www.w3.org/2000/svg";
 const WIDE = 120, HIGH = 32, POINTS = 60;
 
@@ -43,7 +44,7 @@ export class Streams {
   take({ sources, streams, now }) {
     this.ahead = now - Date.now() / 1000;
     for (const stream of streams) this.known.set(keyOf([stream.model, stream.stream]), stream);
-    this.sources = sources;
+    this.sources = [...sources].sort((a, b) => BY_NAME.compare(sourceName(a), sourceName(b)));
     const there = new Set(sources.map(keyOf));
     for (const key of [...this.known.keys()]) if (!there.has(key)) this.known.delete(key);
     this.show();
@@ -93,8 +94,8 @@ function makeCard(source) {
   const picture = svg("svg", { viewBox: "0 0 " + WIDE + " " + HIGH, preserveAspectRatio: "none", "aria-hidden": "true" });
   picture.append(card.limit, card.line);
   const head = make("span", { class: "name" }, sourceName(source));
-  card.link = make("a", { class: "card", href: addressOf(source) }, head, make("span", { class: "row" }, card.state, card.since), picture,
-    make("span", { class: "row" }, card.channel, card.score), card.known);
+  card.link = make("a", { class: "card", href: addressOf(source) }, make("span", { class: "row" }, head, card.score),
+    make("span", { class: "row" }, card.state, card.since), picture, card.channel, card.known);
   card.item = make("li", {}, card.link);
   return card;
 }
@@ -104,8 +105,8 @@ function fill(card, stream) {
   setText(card.state, SHORT[stream.state] || stream.state);
   setText(card.since, "since " + moment(stream.since));
   const channel = stream.what || (stream.channel ? stream.channel.words : "");
-  setText(card.channel, channel.split("; ")[0]);
-  card.channel.title = channel;
+  setText(card.channel, plain(channel.split("; ")[0]) || "–");
+  card.channel.title = plain(channel);
   setText(card.score, "score " + number(stream.score));
   const n = stream.unacknowledged;
   card.known.hidden = !n;

@@ -42,6 +42,9 @@ export function span(seconds) {
   return Math.floor(seconds / DAY) + " d " + Math.floor((seconds % DAY) / 3600) + " h";
 }
 
+// Words of the service, which are in ASCII, with signs that screens have.
+export const plain = (words) => words.replaceAll("+-", "±").replace(/(^|[ (])-(?=\d)/g, "$1−");
+
 export const sourceName = (source) => source[1] ? source[0] + " · " + source[1] : source[0];
 export const sameSource = (a, b) => Boolean(a && b && a[0] === b[0] && a[1] === b[1]);
 export const counted = (count, noun) => count.toLocaleString("en") + " " + noun + (count === 1 ? "" : "s");
