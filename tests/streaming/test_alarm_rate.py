@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from ocfuse import load
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError
-from ocfuse.streaming import AlarmRate, EventRule, StreamTable, events
+from ocfuse.streaming import AlarmRate, StreamTable, events
 from ocfuse.streaming.alarm_rate import Alarms, HeldOutRuns, held_out_runs
+from ocfuse.streaming.events import EventRule
 from tests.streaming.cases import normal, quick
 
 NAN = float("nan")
@@ -188,7 +189,7 @@ def test_without_a_rate_nothing_is_held_out_again():
 
 
 def test_a_plan_is_that_of_the_rows_that_are_taken():
-    many, few = (quick(max_rows=rows).plan((35_000, 6), runs=24) for rows in (4000, 400))
+    many, few = (quick(max_rows=rows).plan((40_000, 6), runs=24) for rows in (4000, 400))
     assert many.fit_seconds > few.fit_seconds
     assert quick(max_rows=400).plan((400, 6), runs=24).fit_seconds == few.fit_seconds
     assert quick().plan(np.zeros((300, 3)), runs=np.arange(300) // 50).fit_seconds > 0
