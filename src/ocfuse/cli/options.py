@@ -153,7 +153,7 @@ Seed = Annotated[
 #: Tables that a config file may have; groups of commands have none.
 TABLES = (
     *(name for name in COMMANDS if name not in ("data", "bench")),
-    *("fit-video", "watch-video", "fit-stream"),
+    *("fit-video", "watch-video", "fit-stream", "plan-stream"),
 )
 
 #: Formats of score files, as errors and the help name them.
