@@ -85,7 +85,9 @@ def serving(service: Service) -> Iterator[str]:
 def feed(service: Service, address: str) -> dict[str, ClientConnection]:
     """Send all rows, a second of the made-up clock apart; return the connections."""
     lines = {name: rows_of(*about) for name, about in LINE.items()}
-    clients = {name: connect(f"ws://{address}/v1/stream?stream={name}") for name in lines}
+    clients = {
+        name: connect(f"ws://{address}/v1/stream?stream={name}", legacy=True) for name in lines
+    }
     begin = time.time() - N_BEFORE - N_AFTER
     clock = {"now": begin}
     service.overview.now = lambda: clock["now"]  # type: ignore[method-assign]
