@@ -30,7 +30,7 @@ ifneq ($(wildcard .venv/.unfinished),)
 ANEW := .anew
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-pictures bench-robots bench-scale bench-speed bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-operator bench-pictures bench-robots bench-scale bench-speed bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -142,6 +142,9 @@ bench-tables: $(STAMP)  ## score a table of 1 GB; memory, time, and pandas besid
 
 bench-sequences: $(STAMP)  ## sensor streams: SKAB, robot failures, latency (an hour)
 	$(RUN) -m benchmarks.sequences
+
+bench-operator: $(STAMP)  ## events an hour, delay and events per fault: motor, SKAB (ten minutes)
+	$(RUN) -m benchmarks.operator
 
 bench-pictures: $(STAMP)  ## pictures: tiles, MVTec features, frames per second
 	$(RUN) -m benchmarks.pictures

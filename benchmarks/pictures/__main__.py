@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("tiles", "mvtec", "speed", "watch")
+PARTS = ("tiles", "mvtec", "speed", "watch", "overlays")
 
 if __name__ == "__main__":
     main("pictures", PARTS)

@@ -49,7 +49,7 @@ def params(name):
         ("fit --video a b", "unexpected extra argument(s) (b). Recordings are named by --video."),
         ("fit", "Missing argument 'data'."),
         ("fit --stream", "Missing argument 'data'."),
-        ("watch m.ocf --topic /x", "--topic is for pictures: add --video."),
+        ("watch m.ocf --progress x", "--progress is for pictures: add --video."),
         ("watch m.ocf --video a -f", "--follow is for rows and streams: leave --video out."),
         ("watch m.ocf --video a --min-rows 2", "--min-rows is for streams: leave --video out."),
         ("watch m.ocf a.csv --video a", "unexpected extra argument(s) (a.csv)."),
@@ -82,7 +82,7 @@ def test_every_option_has_its_kinds(name):
 
 
 def test_commands_have_the_flags_of_their_kinds():
-    with_flag = {"stream": {"fit"}, "video": {"fit", "watch"}}
+    with_flag = {"stream": {"fit", "plan"}, "video": {"fit", "watch"}}
     assert set(FLAGS.values()) == set(with_flag)
     for flag, names in with_flag.items():
         assert {n for n in COMMANDS if any(p.name == flag for p in params(n))} == names
@@ -163,7 +163,7 @@ def test_each_kind_has_its_table(built, tmp_path, is_first):
         ("[fit-stream]\nscale = 'none'", "fit a.csv --stream", "'scale' in [fit-stream]."),
         ("[fit-video]\nlabel = 'y'", "fit --video a", "'label' in [fit-video]."),
         ("[watch-video]\nstrict = true", "watch m --video a", "'strict' in [watch-video]."),
-        ("[watch]\ntopic = 'x'", "watch m", "unknown key 'topic' in [watch]."),
+        ("[watch]\nprogress = 'x'", "watch m", "unknown key 'progress' in [watch]."),
     ],
 )
 def test_keys_of_another_kind_are_refused(run_command, tmp_path, settings, line, words):

@@ -162,7 +162,8 @@ def test_the_place_is_in_pixels_of_the_picture(scored):
     assert STAIN[1].start - 4 <= x < STAIN[1].stop + 4
     assert left <= x < left + width <= 64
     assert top <= y < top + height <= 64
-    assert 16 * 16 / 3 < width * height < 3 * 16 * 16
+    # of 64 pixels the network sees patches of 16, and means over 3 x 3 of these
+    assert 16 * 16 / 3 < width * height < 7 * 16 * 16
 
 
 def test_what_cannot_be_read_is_listed(scored):

@@ -41,7 +41,7 @@ def test_a_stall_is_a_line_and_an_error_after_what_was_seen(capsys):
         watch_video.watch_run(frames, Camera(), watch_video.Outputs(), **flags, timeout=0.3)
     forever.set()
     stall, summary = map(json.loads, capsys.readouterr().out.splitlines())
-    assert stall["kind"] == "stall"
+    assert (stall["kind"], stall["state"]) == ("silent", "begin")
     assert stall["reason"].startswith("camera 0 has given no frame for 0.3 s")
     assert "--timeout" in stall["reason"]
     assert (summary["kind"], summary["frames"]) == ("summary", 2)

@@ -26,6 +26,7 @@ from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.tables import open_source
 from tests.faults.cases import run_fed
 from tests.forks import process
+from tests.hook import Hook
 
 N, LONGEST, FAULT = 150, 10, 100
 FIT = ("--stream", "--windows", "5,10", "--members", "gmm-1,knn-5", "--false-alarms", "0.1")
@@ -275,7 +276,8 @@ def test_explain(pump, run_command):
     code, text, _ = run_command("explain", pump / "pump.ocf", pump / "new.csv", "--row", "110")
     assert code == 0
     assert text.startswith("row 110, when 2024-03-03 02:01:50\nanomaly")
-    assert "most unusual channels: current (+" in text
+    assert "most unusual channels: current " in text
+    assert " (usual " in text
     arguments = ("explain", pump / "pump.ocf", pump / "new.csv", "--json")
     (worst, second) = json.loads(run_command(*arguments, "--worst", "2")[1])
     assert worst["score"] <= second["score"]
@@ -330,6 +332,31 @@ def test_watch_in_json_and_in_a_file(watch, rows, tmp_path):
     assert [r for r in written if r["kind"] != "drift"] == [alarm, event]
     watch(b"\n".join(rows), "-q", "--events", path)
     assert len(records(path.read_text())) > len(written)
+
+
+def test_others_are_told_what_a_watch_finds_once_each(watch, rows, tmp_path):
+    path, hook = tmp_path / "events.jsonl", Hook()
+    try:
+        for _ in range(2):
+            watch(b"\n".join(rows), "-q", "--events", path, "--notify", hook.url)
+        told = hook.wait_for(4)
+    finally:
+        hook.close()
+    told = [message for message in told if message["kind"] == "anomaly"]
+    assert [(m["event"], m["phase"]) for m in told] == [
+        (1, "begin"),
+        (1, "end"),
+        (2, "begin"),
+        (2, "end"),
+    ]
+    assert told[0]["text"].startswith("current ")
+    assert (told[0]["model"], told[0]["stream"]) == ("pump", "stdin")
+
+
+def test_others_are_told_from_a_file_of_events_only(watch, rows):
+    code, _, err = watch(b"\n".join(rows), "--notify", "https://example.org/")
+    assert code == 2
+    assert "--events FILE" in plain(err)
 
 
 def test_a_watch_that_is_killed_leaves_whole_lines(pump, rows, tmp_path):
@@ -604,12 +631,12 @@ def test_rows_without_a_score_are_told_once_and_again_later():
     assert events.n_unscored == 13
 
 
-def test_reasons_in_scores_are_for_tables(pump, tmp_path, run_command):
+def test_scores_of_a_stream_name_the_channels_behind_alarms(pump, tmp_path, run_command):
     given = ("score", pump / "pump.ocf", pump / "new.csv", "-o", tmp_path / "s.csv", "--why")
-    code, _, err = run_command(*given)
-    assert code == 3
-    assert "ocfuse explain --row" in err
-    assert not (tmp_path / "s.csv").exists()
+    assert run_command(*given)[0] == 0
+    scores = pd.read_csv(tmp_path / "s.csv")
+    assert scores["why"][FAULT + 5].startswith("current ")
+    assert scores["why"][:LONGEST].isna().all()
 
 
 def test_gaps_of_a_stream_are_no_matter_of_a_flag(pump, run_command):
@@ -628,7 +655,7 @@ def with_faults(rows):
 
 
 def test_sensors_that_fail_are_told_when_it_happens(watch, rows):
-    _code, text, err = watch(with_faults(rows))
+    _, text, err = watch(with_faults(rows))
     told = [line for line in text.splitlines() if line.startswith("channel")]
     assert told[0].startswith("channel flow missing since row 60  row 6")
     assert told[1].startswith("channel current stands still since row 99: at ")
@@ -675,3 +702,55 @@ def test_events_of_files_of_other_programs_count_from_one(tmp_path):
     assert last_event(path) == 0
     path.write_bytes(b'{"event": 7}\n{"event": 3}\n')
     assert last_event(path) == 7
+
+
+# -- alarms per hour -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def careful(pump):
+    """Return a model that was asked for a rate of events."""
+    options = ["--false-alarms-per-hour", "8", "--rows", "300", "--json", "-o"]
+    with redirect_stdout(io.StringIO()) as told, pytest.raises(SystemExit) as caught:
+        main(["fit", str(pump / "runs"), *FIT, *options, str(pump / "careful.ocf")])
+    assert caught.value.code == 0
+    (pump / "careful.json").write_text(told.getvalue())
+    return pump / "careful.ocf"
+
+
+def test_fit_says_what_its_held_out_runs_raised_and_promise(pump, careful, run_command):
+    known = json.loads((pump / "careful.json").read_text())
+    events = known["stream"]["events"]
+    assert (events["runs"], events["per"], events["asked"]) == (10, "hour", 8.0)
+    assert known["rows"] <= 300
+    assert events["promised"] <= 8.0 or "cannot be promised" in str(known["warnings"])
+    code, out, _ = run_command("inspect", careful)
+    assert code == 0
+    assert "by fits that have not seen them" in plain(out)
+    assert "8 asked for" in plain(out)
+
+
+def test_watch_uses_the_rule_of_the_model_and_the_report_has_its_events(
+    pump, careful, tmp_path, run_command
+):
+    _, out, _ = run_command("watch", careful, pump / "new.csv", "--json")
+    told = [json.loads(line) for line in out.splitlines()]
+    n_events = sum(record["kind"] == "alarm" for record in told)
+    assert n_events >= 1
+    model = load(careful)
+    scores = model.score(open_source(str(pump / "new.csv")).read())["score"]
+    assert len(model.stream_.tracker().run(scores)) == n_events
+    page = tmp_path / "new.html"
+    code, _, _ = run_command(
+        "score", careful, pump / "new.csv", "-o", tmp_path / "s.csv", "--report", page
+    )
+    assert code == 0
+    assert f"<h3>{n_events} event" in page.read_text()
+
+
+def test_rates_of_events_are_for_streams_and_one_at_a_time(pump, tmp_path, run_command):
+    given = ("fit", pump / "runs", "-o", tmp_path / "m.ocf", "--false-alarms-per-hour", "1")
+    code, _, err = run_command(*given)
+    assert (code, "--false-alarms-per-hour" in plain(err)) == (2, True)
+    code, _, err = run_command(*given, "--stream", "--false-alarms-per-run", "1")
+    assert (code, "give one of" in plain(err)) == (2, True)

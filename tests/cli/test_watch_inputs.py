@@ -170,6 +170,10 @@ class TestTables:
             (ANOMALIES[1], "b.parquet"),
         ]
 
+    def test_of_text_have_no_topics(self, watch, rows):
+        code, _, err = watch(rows, "--topic", "/joint_states")
+        assert (code, "--topic is for recordings by ROS" in err) == (3, True)
+
     def test_do_not_grow(self, watch, tmp_path):
         path = tmp_path / "new.parquet"
         path.write_bytes(b"")

@@ -1,6 +1,7 @@
 """Detectors, rows and reports that several tests look at."""
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 from ocfuse import FusedDetector
 from ocfuse.ensemble.report import report_data
 from ocfuse.exceptions import CellsWarning
+from ocfuse.report import ChannelCourse
 
 N_NORMAL, N_ODD = 60, 8
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
@@ -65,6 +67,19 @@ def full_data():
         title=HOSTILE,
         card={HOSTILE: HOSTILE},
     )
+
+
+@cache
+def stream_data():
+    """What a report of a stream shows."""
+    course = ChannelCourse(
+        name=HOSTILE,
+        values=np.where(np.arange(N_NORMAL + N_ODD) % 20 == 7, np.nan, new_rows()["pressure"]),
+        low=np.array([3.0]),
+        high=np.array([7.0]),
+    )
+    readings = {int(row): HOSTILE for row in full_data().rows}
+    return replace(full_data(), channels=(course,), channel_readings=readings)
 
 
 @cache

@@ -35,6 +35,7 @@ def browser():
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     pages = {"full": examples.full_data(), "bare": examples.bare_data()} | extremes()
+    pages["stream"] = examples.stream_data()
     return {name: make_report(data).save(folder / f"{name}.html") for name, data in pages.items()}
 
 
@@ -123,11 +124,13 @@ def colour(page, selector, what):
     )
 
 
-@pytest.mark.parametrize(("name", "width"), [("full", 360), ("bare", 360), ("full", 1200)])
+@pytest.mark.parametrize(
+    ("name", "width"), [("full", 360), ("bare", 360), ("full", 1200), ("stream", 360)]
+)
 def test_every_picture_is_drawn_and_fits(visit, name, width):
     page = visit(name, width, 800)
     figures = page.locator(".figure")
-    assert figures.count() == (6 if name == "full" else 5)
+    assert figures.count() == {"full": 6, "bare": 5, "stream": 7}[name]
     for i in range(figures.count()):
         svg = figures.nth(i).locator("> svg")
         assert svg.get_attribute("aria-label")

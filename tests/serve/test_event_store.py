@@ -17,6 +17,7 @@ from dataclasses import replace
 import pytest
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.notify import Notifiers, Route, progress_file
 from ocfuse.serve import Retention
 from ocfuse.serve.database import Choice, DamagedFileError
 from ocfuse.serve.event import COLUMNS, Unwritten, when
@@ -24,6 +25,7 @@ from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.samples import Sample
 from ocfuse.serve.telemetry import JsonLines
 from ocfuse.tables.cells import no_formula
+from tests.hook import Hook
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
 JPEG = b"\xff\xd8\xff" + b"another"
@@ -757,3 +759,29 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path):
     with pytest.raises(InvalidInputError, match="cannot be used"):
         EventStore(path)
     assert path.read_bytes().startswith(b"these are no events")
+
+
+def test_others_are_told_over_a_restart_and_what_is_said_of_events_tells_nothing(tmp_path):
+    hook, path = Hook(), tmp_path / "events.db"
+    routes = [Route(hook.url)]
+    readings = [{"name": "flow", "words": "flow 3 (usual 1 +- 0.1)"}]
+    try:
+        for n_messages in (2, 4):
+            store = EventStore(path)
+            notifiers = Notifiers(routes, store, progress_file(path))
+            stop = store.listen(notifiers.wake)
+            event = store.begin(sample("pump", "line", 10.0, -1.0, readings=readings))
+            hook.wait_for(n_messages - 1)
+            store.interrupt()
+            told = hook.wait_for(n_messages)
+            store.acknowledge(event, "Ada")
+            stop()
+            notifiers.close()
+            store.close()
+    finally:
+        hook.close()
+    phases = [(message["event"], message["phase"]) for message in told]
+    assert phases == [(1, "begin"), (1, "interrupted"), (2, "begin"), (2, "interrupted")]
+    assert len({message["id"] for message in told}) == 4
+    assert told[0]["text"] == "flow 3 (usual 1 +- 0.1)"
+    assert told[0]["threshold"] == 0.0

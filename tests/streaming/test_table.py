@@ -1,5 +1,7 @@
 """StreamTable: runs by file or column, whole or as they come, and cells that hold no number."""
 
+import json
+import re
 import warnings
 
 import numpy as np
@@ -157,7 +159,7 @@ def test_further_columns_are_told_once(model, faulty):
 
 def test_categories_are_named(faulty):
     frame = runs().assign(mode=["on", "off"] * 600)
-    with pytest.raises(TableError, match=r"mode \(text with 2 different values\).*ignore='mode'"):
+    with pytest.warns(TableWarning, match=r"mode \(text with 2 different values\).*left out"):
         StreamTable(stream()).fit(frame)
     assert StreamTable(stream(), ignore="mode").fit(frame).schema_.features == ["flow", "current"]
 
@@ -207,6 +209,70 @@ def test_rows_without_a_context_have_no_score_but_cannot_be_learned():
         StreamTable(stream(), context="progress").fit(frame)
 
 
+class TestStates:
+    """A machine whose flow is high while it runs by itself, and low in other hands."""
+
+    @staticmethod
+    def run(seed, name=None):
+        mode = np.where(np.arange(N) // 40 == 1, "MANUAL", "AUTO")
+        frame = run(seed, name).assign(mode=mode)
+        frame["flow"] += np.where(mode == "AUTO", 10.0, 0.0)
+        return frame
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls):
+        frame = pd.concat([cls.run(i, f"run{i}.csv") for i in range(10)], ignore_index=True)
+        return StreamTable(stream(course=Course()), context="mode").fit(frame)
+
+    def test_are_what_channels_are_measured_in(self, model):
+        assert model.stream_.view_.course.mean_[:, 0] == pytest.approx([10, 0], abs=0.5)
+        normal, wrong = self.run(50), self.run(50)
+        wrong.loc[60:75, "mode"] = "AUTO"  # with the flow of other hands
+        assert model.score(normal)["is_anomaly"][LONGEST:].mean() < 0.3
+        assert model.score(wrong)["is_anomaly"][62:70].all()
+
+    def test_that_training_did_not_have_are_told_and_have_no_score(self, model):
+        new = self.run(50)
+        new.loc[[70, 71], "mode"] = ["SERVICE", ""]
+        model.restart()
+        with pytest.warns(RowsWarning) as told:
+            table = model.score_rows(new)
+        assert sorted(str(each.message) for each in told) == [
+            "Rows in a state of 'mode' that training did not have, without a score: row 70.",
+            "Rows without a context, which have no score: row 71.",
+        ]
+        assert table.index[table["score"].isna()].tolist() == [*range(LONGEST - 1), 70, 71]
+        assert (model.counts["state"], model.counts["context"]) == (1, 1)
+
+    def test_are_kept_in_the_file_and_read_plainly(self, model, tmp_path):
+        again = load(model.save(tmp_path / "m.ocf"))
+        new = self.run(50)
+        scores = again.score(new)["score"]
+        np.testing.assert_array_equal(scores, model.score(new)["score"])
+        reader = again.plain_reader(list(new.columns))
+        rows = [list(map(str, row)) for row in new.to_numpy()]
+        plain, _ = again.restart().follow_plain(reader.read(rows))
+        np.testing.assert_allclose(plain, scores, rtol=1e-12)
+        assert reader.read([[*rows[0][:3], "SERVICE"]]) is None
+        (mode,) = (c for c in again.schema_.columns if c.name == "mode")
+        assert mode.reason == "context of the rows, as asked for: AUTO, MANUAL"
+
+    def test_are_few_and_known_to_be_learned(self):
+        frame = pd.concat([self.run(i, f"run{i}.csv") for i in range(10)], ignore_index=True)
+        frame["note"] = [f"note {i}" for i in range(len(frame))]
+        with pytest.raises(TableError, match="1,200 different texts"):
+            StreamTable(stream(), context="note", ignore="mode").fit(frame)
+        frame = frame.drop(columns="note")
+        with pytest.warns(TableWarning, match="say context='mode'. They are left out"):
+            assert StreamTable(stream()).fit(frame).channels == ["flow", "current"]
+        with pytest.raises(TableError, match="The channels of a stream are numbers"):
+            StreamTable(stream()).fit(frame[["mode", "file"]])
+        frame.loc[3, "mode"] = None
+        with pytest.raises(TableError, match="holds no state in row 3"):
+            StreamTable(stream(), context="mode").fit(frame)
+
+
 @pytest.mark.parametrize(
     ("context", "words"),
     [("nosuch", "context must name .* Got context='nosuch'"), ("when", "both context and time")],
@@ -250,6 +316,19 @@ def test_report(model, faulty):
         model.report(faulty[:5])
 
 
+def test_a_report_shows_the_course_of_channels_and_what_they_read_in_events(model, faulty):
+    faulty.loc[40:44, "flow"] = np.nan
+    page = model.report(faulty).html
+    drawn = json.loads(page.split('id="data">')[1].split("</script>")[0])["timeline"]["channels"]
+    assert drawn[0]["name"] == "current"
+    scored = faulty["current"][LONGEST - 1 :]
+    np.testing.assert_allclose(drawn[0]["value"], scored, rtol=1e-5)
+    assert drawn[1]["value"].count(None) == 5
+    inside = (scored > drawn[0]["low"]) & (scored < drawn[0]["high"])
+    assert inside[:60].mean() > 0.8 > 0.2 > inside[80:].mean()
+    assert re.search(r"<span>current [-\d.]+ \(usual [-\d.]+ \+- [\d.]+\)", page)
+
+
 @pytest.mark.slow
 def test_calibrate_moves_the_threshold(model):
     fresh = StreamTable(stream()).fit(runs())
@@ -277,9 +356,15 @@ def test_wrong_detectors():
             StreamTable(wrong).fit(runs())
 
 
-def test_reasons_are_not_given_beside_rows_of_a_stream(model, faulty):
-    with pytest.raises(InvalidInputError, match="ocfuse explain"):
-        model.restart().score_rows(faulty[:20], why=True)
+def test_reasons_beside_rows_of_a_stream_are_readings_of_channels(model, faulty):
+    scores = model.restart().score_rows(faulty, why=True)
+    told = scores["why"].notna()
+    assert told.equals(scores["is_anomaly"].eq(True).fillna(False).astype(bool))
+    assert scores["why"][100].startswith("current ")
+    assert model.restart().score_rows(faulty, why="all")["why"].notna().sum() == N - LONGEST + 1
+    with pytest.warns(RowsWarning, match="without a reason"):
+        few = model.restart().score_rows(faulty, why=True, most_explained=2)
+    assert few["why"].notna().sum() == 2
 
 
 def test_rows_without_a_score_are_unknown_if_all_are(model):

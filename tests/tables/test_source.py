@@ -233,3 +233,15 @@ def test_long_rows_come_in_smaller_chunks(tmp_path, monkeypatch):
     source = open_source(tmp_path / "wide.npy")
     assert [len(chunk) for chunk in source.chunks()] == [4, 2]
     assert np.array_equal(source.read().to_numpy(float), np.arange(60.0).reshape(6, 10))
+
+
+def test_runs_of_a_robot_are_folders_with_states(tmp_path):
+    for i in range(2):
+        (tmp_path / f"trial_{i}").mkdir()
+        pd.DataFrame({"time": [0.0, 0.1], "x": [i, i]}).to_parquet(
+            tmp_path / f"trial_{i}" / "states.parquet"
+        )
+    (tmp_path / "cell.json").write_text("{}")
+    found = open_source(tmp_path).read()
+    assert found["file"].tolist() == ["trial_0", "trial_0", "trial_1", "trial_1"]
+    assert found["x"].tolist() == [0, 0, 1, 1]

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ocfuse.scores import ConformalCalibrator
 from ocfuse.system.packages import needed
 from ocfuse.vision import Features, Frame
 from tests.vision.cases import scene
@@ -51,10 +52,12 @@ class Scripted:
 
     context_range_ = None
     families_ = ()
+    stillness_ = None
 
     def __init__(self, scores, offset=0.0):
         self.scores, self.offset_ = scores, offset
         self.normal_scores_ = np.array([offset + 1.0])
+        self.conformal_ = ConformalCalibrator().fit(self.normal_scores_)
         self.backbones_ = {"none": self}
         self.fusion_ = self
         self.weights_ = np.empty(0)

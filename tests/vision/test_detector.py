@@ -130,6 +130,22 @@ def test_explanations_add_up(detector, test_set):
     assert redder[50:58, 8:16].mean() > 20 + redder[:20, 40:].mean()
 
 
+def test_marks_are_on_stains_and_hardly_on_normal_pictures(detector, test_set):
+    pictures, progress, is_normal = test_set
+    explanation = detector.explain(pictures, progress)
+    assert explanation.place_limit == detector.place_limit_
+    marked = np.array([explanation.marks(i) for i in range(len(pictures))])
+    rows, columns = slice(50 * 9 // 8, 58 * 9 // 8), slice(9, 18)  # cells of the stain
+    assert marked[is_normal == 0][:, rows, columns].any(axis=(1, 2)).mean() > 0.9
+    assert marked[is_normal == 1].any(axis=(1, 2)).mean() < 0.5
+
+
+def test_models_from_before_there_were_limits_of_places_mark_too(detector, test_set):
+    older = copy.copy(detector)
+    del older.place_limit_
+    assert older.explain(test_set[0][:1], test_set[1][:1]).place_limit == 4.0
+
+
 @pytest.mark.slow
 def test_members_join_backbones(cell, test_set):
     frames, run, _ = cell

@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 from ocfuse.exceptions import InvalidInputError, SuspectInputWarning
 from ocfuse.streaming import events
 from ocfuse.streaming.events import MAX_UNSCORED
-from ocfuse.vision import Frame, FrameWarning, PatchGaussian, PatchKNN, PictureDetector, open_frames
+from ocfuse.vision import (
+    Features,
+    Frame,
+    FrameWarning,
+    PatchGaussian,
+    PatchKNN,
+    PictureDetector,
+    open_frames,
+)
+from ocfuse.vision.fit import Stillness
 from ocfuse.vision.live import FrameQueue
-from ocfuse.vision.watch import FrameWatch
+from ocfuse.vision.watch import FrameWatch, RepeatMonitor, Seen
 from tests.vision.cases import Blocks, runs
 from tests.vision.framecases import Scripted, numbered
 
@@ -174,3 +183,60 @@ def test_memory_does_not_grow_with_the_event():
     assert watch.n_events == 1
     # the last three, and those at which the event began, was raised, and was at its worst
     assert sum(known() is not None for known in taken) <= 2 * 6
+
+
+def frames_with(noise, n=60, frozen=range(0)):
+    """Return the features of a camera with noise, whose picture stands still for a while."""
+    rng = np.random.default_rng(1)
+    rows = 10 + noise * rng.normal(size=(n, 20))
+    for i in frozen:
+        rows[i] = rows[frozen[0]]
+    return rows
+
+
+def repeats_of(monitor, rows):
+    """Return state, frame and first frame of what is told."""
+    told = []
+    for i, row in enumerate(rows):
+        seen = Seen(Frame(i, i / 30, np.zeros((1, 1, 3))), 0.0, {}, {"x": Features(row[None], {})})
+        found = monitor.take(seen)
+        told += [] if found is None else [(found.state, found.frame.index, found.since.index)]
+    return told
+
+
+def test_a_camera_that_repeats_its_picture_is_told_and_that_it_moves_again():
+    stillness = Stillness.learn(frames_with(0.1))
+    assert stillness.most == 10
+    told = repeats_of(RepeatMonitor(stillness), frames_with(0.1, frozen=range(20, 45)))
+    assert told == [("begin", 31, 20), ("end", 45, 20)]
+    # nearly the same picture: a hundredth of the noise
+    nearly = frames_with(0.1, frozen=range(20, 45))
+    nearly += 0.001 * np.random.default_rng(2).normal(size=nearly.shape)
+    assert repeats_of(RepeatMonitor(stillness), nearly) == told
+
+
+def test_pictures_that_stand_still_as_long_as_in_training_are_no_event():
+    training = frames_with(0.1, n=300, frozen=range(20, 35))
+    stillness = Stillness.learn(training)
+    assert stillness.most == 2 * 14 + 10
+    assert not repeats_of(RepeatMonitor(stillness), frames_with(0.1, frozen=range(10, 35)))
+    rests = Stillness.learn(frames_with(0.1, n=300, frozen=range(100, 200)))
+    assert not repeats_of(RepeatMonitor(rests), frames_with(0.1, frozen=range(0, 60)))
+    assert not repeats_of(RepeatMonitor(None), frames_with(0.0))
+
+
+def test_a_video_teaches_how_alike_frames_are(fitted):
+    pictures, _, _ = runs(n_runs=1, n_frames=60, seed=3)
+    members = [("gaussian", PatchGaussian())]
+    detector = PictureDetector(Blocks(), members=members, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        source = open_frames(pictures)
+        source.is_sequence = True  # as of a video
+        detector.fit(source)
+    watch = FrameWatch(detector)
+    moments = [watch.take(Frame(i, i / 30, pictures[min(i, 30)])) for i in range(50)]
+    (told,) = [moment.repeat for moment in moments if moment.repeat]
+    assert told.text == "the camera repeats its picture since frame 30"
+    assert watch.n_repeats == 1
+    assert fitted.stillness_ is None or fitted.stillness_.distance > 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
 
@@ -19,6 +19,7 @@ from ocfuse.cli.options import (
     Quiet,
     Threads,
     Threshold,
+    Topic,
     check_flags,
     split_names,
 )
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ocfuse.explain import Explanation
+    from ocfuse.streaming import ChannelReading, StreamTable
     from ocfuse.tables import Source, TableDetector
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-#: What rows are called, and what lies behind their scores.
-Explained: TypeAlias = "tuple[list[dict[str, Any]], Explanation]"
+#: What rows are called, what lies behind their scores, and of streams what channels read.
+Explained: TypeAlias = "tuple[list[dict[str, Any]], Explanation, list[list[ChannelReading]]]"
 
 
 @app.command("explain")
@@ -60,6 +62,7 @@ def explain_command(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     columns: Columns = None,
+    topic: Topic = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -74,7 +77,7 @@ def explain_command(
 
     detector = model_card.load_either(model, data[0], threshold, false_alarms, gaps)
     of_tables = {"--row": row, "--gaps": gaps, "--delimiter": delimiter, "--decimal": decimal}
-    of_tables["--columns"] = columns
+    of_tables |= {"--columns": columns, "--topic": topic}
     is_table = isinstance(detector, tables.TableDetector)
     check_flags("a model of pictures", not is_table, {"--overlays": overlays}, of_tables)
     if not isinstance(detector, tables.TableDetector):
@@ -87,11 +90,16 @@ def explain_command(
     if len(data) > 1:
         raise typer.BadParameter(f"rows are of one table. Got {', '.join(data)}")
     opened = partial(
-        tables.open_source, data[0], delimiter, decimal=decimal, columns=split_names(columns)
+        tables.open_source,
+        data[0],
+        delimiter,
+        decimal=decimal,
+        columns=split_names(columns),
+        topic=topic,
     )
     find = _of_stream if detector.kind == RUNS else _of_table
-    names, explanation = find(detector, opened, row or [], worst or 1)
-    channels = _channels(detector, explanation)
+    names, explanation, readings = find(detector, opened, row or [], worst or 1)
+    channels = _channels(detector, explanation, readings)
     if json:
         print_json(
             [names[i] | _as_dict(explanation, i) | channels[i] for i in range(len(explanation))]
@@ -99,9 +107,8 @@ def explain_command(
         return
     for i, name in enumerate(names):
         print_line(", ".join(f"{key} {value}" for key, value in name.items() if pd.notna(value)))
-        costs = [(c["name"], c["cost"]) for c in channels[i].get("channels", ())]
-        dear = ", ".join(f"{name} ({cost:+.3f})" for name, cost in costs[:5] if cost > 0)
-        unusual = f"\nmost unusual channels: {dear}" if dear else ""
+        read = "; ".join(map(str, readings[i])) if readings else ""
+        unusual = f"\nmost unusual channels: {read}" if read else ""
         print_line(explanation.describe(i) + unusual + "\n")
 
 
@@ -120,7 +127,7 @@ def _of_table(
     with collected():  # the same once more
         explanation = model.explain(frame)
     warn_of([*notes, *again] if wanted else notes)
-    return names, explanation
+    return names, explanation, []
 
 
 def _of_stream(
@@ -152,22 +159,34 @@ def _of_stream(
             "channels missing neither."
         )
     with collected():  # the same once more
-        explanation = model.explain(frame, chosen)
+        explanation, readings = cast("StreamTable", model).explained(frame, chosen)
     warn_of(notes)
-    return scores.loc[chosen].drop(columns=list(RESULTS)).to_dict("records"), explanation
+    return scores.loc[chosen].drop(columns=list(RESULTS)).to_dict("records"), explanation, readings
 
 
-def _channels(model: "TableDetector", explanation: "Explanation") -> list[dict[str, Any]]:
-    """Return what each channel of a stream costs the rows, the dearest first."""
+def _channels(
+    model: "TableDetector",
+    explanation: "Explanation",
+    readings: "list[list[ChannelReading]]",
+) -> list[dict[str, Any]]:
+    """Return what each channel of a stream costs the rows, the dearest first, and reads."""
     import numpy as np  # noqa: PLC0415
 
     names, costs = model.channels, model.channel_costs(explanation)
     if not names:
         return [{} for _ in range(len(explanation))]
-    return [
-        {"channels": [{"name": names[j], "cost": row[j]} for j in np.argsort(-row, kind="stable")]}
-        for row in costs
-    ]
+    found = []
+    for row, known in zip(costs, readings, strict=True):
+        read = {reading.name: reading.as_dict() for reading in known}
+        order = np.argsort(-row, kind="stable").tolist()
+        found.append(
+            {
+                "channels": [
+                    {**read.get(names[j], {"name": names[j]}), "cost": row[j]} for j in order
+                ]
+            }
+        )
+    return found
 
 
 def _rows(source: "Source", wanted: list[int]) -> "pd.DataFrame":

@@ -33,13 +33,16 @@ from ocfuse.cli.options import (
     Out,
     Quiet,
     Report,
+    Rows,
     Scale,
     Scheduler,
     Seed,
     Single,
+    Stream,
     Threads,
     Time,
     Topic,
+    Windows,
     Workers,
     check_engine,
     check_flags,
@@ -70,14 +73,18 @@ class FitCommand(KindCommand):
     panels: ClassVar[Panels] = {
         Heading.TABLES: (
             *("label", "normal", "anomaly", "ignore", "id", "time", "group"),
-            *("delimiter", "decimal", "columns", "members", "fusion", "report"),
+            *("delimiter", "decimal", "columns", "members", "fusion", "rows", "report"),
         ),
         Heading.ROWS: (
             *("category", "scale", "gaps", "tune"),
             *("method", "tuning", "solver", "scope", "norm"),
         ),
-        Heading.STREAMS: ("stream", "windows", "context", "course", "drift"),
-        Heading.PICTURES: ("video", "single", "topic", "progress", "size"),
+        Heading.STREAMS: (
+            *("stream", "windows", "context", "course", "drift"),
+            *("false_alarms_per_hour", "false_alarms_per_day", "false_alarms_per_run"),
+        ),
+        Heading.EVENTS: ("topic",),
+        Heading.PICTURES: ("video", "single", "progress", "size"),
     }
 
 
@@ -153,12 +160,8 @@ def fit_command(
         float | None,
         typer.Option("--p", help="With --method paper: the norm p; searched by default."),
     ] = None,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
-    ] = False,
-    windows: Annotated[
-        str, typer.Option(help="Lengths of the windows that are looked at, in rows.")
-    ] = "10,30",
+    stream: Stream = False,
+    windows: Windows = "10,30",
     context: Annotated[
         str | None,
         typer.Option(
@@ -180,6 +183,21 @@ def fit_command(
             "slow mean."
         ),
     ] = "keep",
+    false_alarms_per_hour: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Events that normal runs may raise in an hour: chooses threshold, least duration "
+            "and hold time together, instead of --false-alarms. Needs a column of times; times "
+            "that are numbers count as seconds.",
+        ),
+    ] = None,
+    false_alarms_per_day: Annotated[
+        float | None, typer.Option(min=0.0, help="The same per day.")
+    ] = None,
+    false_alarms_per_run: Annotated[
+        float | None, typer.Option(min=0.0, help="The same per run; needs no times.")
+    ] = None,
     video: Annotated[
         list[str] | None,
         typer.Option(
@@ -205,14 +223,7 @@ def fit_command(
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="How many rows to draw and learn from; 20,000.",
-            rich_help_panel=Heading.MACHINES,
-        ),
-    ] = None,
+    rows: Rows = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -248,7 +259,7 @@ def fit_command(
     check_model(out, force)
     is_spread = check_engine(
         engine,
-        {"--scheduler": scheduler, "--workers": workers, "--rows": rows},
+        {"--scheduler": scheduler, "--workers": workers, "--rows": None if stream else rows},
         {"--report": report, "--delimiter": delimiter, "--decimal": decimal, "--columns": columns},
     )
     from ocfuse import tables  # noqa: PLC0415
@@ -270,6 +281,11 @@ def fit_command(
         is_default = scale == "standard" and gaps is None
         encoder = None if is_default else FeatureEncoder(scale, gaps or "judge")
         detector = make_detector(members, fusion, tune, false_alarms, seed, threads, encoder)
+    rates = {
+        "hour": false_alarms_per_hour,
+        "day": false_alarms_per_day,
+        "run": false_alarms_per_run,
+    }
     roles: dict[str, Any] = {
         "label": label,
         "normal": normal or None,
@@ -282,7 +298,7 @@ def fit_command(
     if stream:
         from ocfuse.streaming import StreamTable  # noqa: PLC0415
 
-        parts = make_stream(detector, windows, drift, course and context is not None)
+        parts = make_stream(detector, windows, drift, course and context is not None, rates, rows)
         model: TableDetector = StreamTable(parts, **roles, context=context)
     else:
         model = tables.TableDetector(detector, **roles, categories=tuple(category or ()))
@@ -291,7 +307,12 @@ def fit_command(
         done = learn_from_folder(model, data, out, cluster, rows=rows, seed=seed, quiet=quiet)
     else:
         opened = partial(
-            tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+            tables.open_source,
+            data,
+            delimiter,
+            decimal=decimal,
+            columns=split_names(columns),
+            topic=topic,
         )
         done = learn(model, opened, out, report, quiet)
     print_model(model, done, json, quiet)
@@ -335,17 +356,29 @@ def make_paper_detector(
 
 
 def make_stream(
-    detector: "FusedDetector", windows: str, drift: str, has_course: bool
+    detector: "FusedDetector",
+    windows: str,
+    drift: str,
+    has_course: bool,
+    rates: dict[str, float | None],
+    rows: int | None,
 ) -> "StreamDetector":
     """Return a detector of streams as the flags describe it."""
-    from ocfuse.streaming import Course, StreamDetector, Windows  # noqa: PLC0415
+    from ocfuse.streaming import AlarmRate, Course, StreamDetector, Windows  # noqa: PLC0415
 
     lengths: Any = tuple(
         int(word) if word.strip().isdecimal() else word for word in windows.split(",")
     )
     _check("--windows", Windows, lengths)
     course = Course() if has_course else None
-    return StreamDetector(detector, windows=lengths, drift=drift, course=course)
+    asked = [AlarmRate(rate, per) for per, rate in rates.items() if rate is not None]
+    if len(asked) > 1:
+        raise typer.BadParameter("give one of --false-alarms-per-hour, -per-day and -per-run")
+    size = {} if rows is None else {"max_rows": rows}
+    alarm_rate = asked[0] if asked else AlarmRate()
+    return StreamDetector(
+        detector, windows=lengths, drift=drift, course=course, alarm_rate=alarm_rate, **size
+    )
 
 
 def to_members(text: str) -> Any:

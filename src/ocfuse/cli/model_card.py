@@ -131,11 +131,34 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
         ("windows", f"{windows} rows; the first {first} of a run have no score"),
         ("context", stream["context"]),
         ("odd rows", ", ".join(oddities(stream["counts"]))),
+        ("an event is", _event_words(stream["events"])),
+        ("held out", _held_out_words(stream["events"])),
         (
             "drift ratios",
             f"{', '.join(channels)}; above {stream['drift_limit']:g} a channel drifts",
         ),
     ]
+
+
+def _event_words(events: dict[str, Any]) -> str:
+    first = count(events["min_rows"], "row")
+    return f"{first} in a row below the threshold, with alarms up to {events['hold']:,} rows later"
+
+
+def _held_out_words(events: dict[str, Any]) -> str:
+    """Return the events of held-out runs, and what they promise of others."""
+    if "events" not in events:
+        return ""
+    n_runs, hours, per = events["runs"], events["hours"], events["per"]
+    size = count(n_runs, "run") + ("" if hours is None else f", {hours:.2g} hours")
+    found = f"{count(events['events'], 'event')} in {size}, by fits that have not seen them"
+    if events["promised"] is None:
+        return f"{found}; of other runs nothing is known from {count(n_runs, 'run')}"
+    asked = "" if events["asked"] is None else f" ({events['asked']:g} asked for)"
+    return (
+        f"{found}: of others expect {events['promised']:.2g} per {per}{asked}, at most "
+        f"{events['likely_at_most']:.2g} with 95 % confidence"
+    )
 
 
 def _rows(known: dict[str, Any]) -> str:
@@ -145,7 +168,8 @@ def _rows(known: dict[str, Any]) -> str:
     n_copies = known["rows"] - known["rows_learned"] - n_held_out - n_trimmed - n_anomalies
     text = f"{known['rows']:,}"
     if "stream" in known:  # many rows of a stream say the same
-        text = f"{known['card']['rows']:,}, of which {text} were taken"
+        whole = f"{known['card']['rows']:,}"
+        text = f"{whole}, of which {text} were taken (--rows): neighbours are alike"
     text += f": {known['rows_learned']:,} learned from as normal"
     text += f", {n_held_out:,} held out for choices and threshold" if n_held_out else ""
     text += f", {count(n_copies, 'copy', 'copies')} of others" if n_copies else ""
@@ -162,10 +186,12 @@ def _rates(known: dict[str, Any]) -> str:
     text = f"{stated:.2%} stated, {reachable:.2%} reachable with these "
     if "stream" not in known:
         return text + "rows"
+    if known["stream"]["events"].get("asked") is not None:
+        return f"counted as events: {reachable:.2%} of held-out rows are below the threshold"
     if known["groups"]:
         return text + "runs"
-    rest = "this run" if known["stream"]["runs"] == 1 else "these runs"
-    return f"{stated:.2%} stated, {reachable:.2%} reachable for the rest of {rest}, not for others"
+    runs = known["stream"]["runs"]
+    return f"{stated:.2%} of rows stated, not known from {count(runs, 'run')}"
 
 
 def load_model(
@@ -228,7 +254,7 @@ def as_table(model: object, path: Path) -> TableDetector:
     if type(model).__name__ == "PictureDetector":
         raise ModelFileError(
             f"{path.name} judges pictures, and this command is for tables. Models of pictures are "
-            "for ocfuse score, explain, watch, inspect and serve."
+            "for ocfuse score, explain, serve, and ocfuse watch --video."
         )
     if not isinstance(model, TableDetector):
         raise ModelFileError(

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from threadpoolctl import threadpool_limits
@@ -26,6 +26,9 @@ from ocfuse.cli.kinds import Heading, is_for, longest_flag, table_name
 from ocfuse.cli.output import print_line
 from ocfuse.cli.runtime import COMMANDS
 from ocfuse.exceptions import MissingPackageError, did_you_mean
+
+if TYPE_CHECKING:
+    from ocfuse.notify import Route
 
 #: Pools, which this module must not import.
 POOL_NAMES = ("default", "large", "light", "wide", "paper", "paper-all")
@@ -62,6 +65,10 @@ Group = Annotated[
         help="Column that names the run or part of the rows; those of one are held out together."
     ),
 ]
+Stream = Annotated[
+    bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
+]
+Windows = Annotated[str, typer.Option(help="Lengths of the windows that are looked at, in rows.")]
 Category = Annotated[
     list[str] | None,
     typer.Option(help="Column that holds categories, such as codes; may be repeated."),
@@ -127,6 +134,14 @@ Workers = Annotated[
         rich_help_panel=Heading.MACHINES,
     ),
 ]
+Rows = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="How many rows to take and learn from: with --engine dask 20,000, with --stream "
+        "4,000.",
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json/--no-json", help="Print JSON.", rich_help_panel=Heading.ALL)
 ]
@@ -138,7 +153,7 @@ Seed = Annotated[
 #: Tables that a config file may have; groups of commands have none.
 TABLES = (
     *(name for name in COMMANDS if name not in ("data", "bench")),
-    *("fit-video", "watch-video", "fit-stream"),
+    *("fit-video", "watch-video", "fit-stream", "plan-stream"),
 )
 
 #: Formats of score files, as errors and the help name them.
@@ -147,9 +162,25 @@ SCORE_FORMATS = ".csv, .tsv, .jsonl (each also with .gz) and .parquet"
 #: Formats of annotated videos, by the endings of their names.
 VIDEO_FORMATS = {".mp4": "mp4", ".mkv": "matroska", ".avi": "avi", ".mov": "mov"}
 
+Notify = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Tell others of alarms: https://..., mqtt://host/topic or smtp://host/?to=a@b.c; may "
+        "be repeated. OCFUSE_NOTIFY_SECRET signs messages of https, and is the password of others.",
+    ),
+]
+Routes = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML file that says which alarms go where, and in which words.",
+    ),
+]
+
 Topic = Annotated[
     str | None,
-    typer.Option(help="Topic of a bag, if several have pictures; array of an .npz file."),
+    typer.Option(
+        help="Topic of a bag, if several have numbers or pictures; array of an .npz file."
+    ),
 ]
 
 
@@ -184,6 +215,21 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise typer.BadParameter(f"{path} is not TOML: {error}.") from None
     return settings
+
+
+def read_routes(notify: Iterable[str] | None, path: Path | None) -> "list[Route]":
+    """Return where alarms are sent, by ``--notify`` and ``--routes``."""
+    from ocfuse.notify import Route, named_apart, routes_of  # noqa: PLC0415
+
+    secret = os.environ.get("OCFUSE_NOTIFY_SECRET") or None
+    routes = [Route(to, secret=secret) for to in notify or ()]
+    if path is not None:
+        settings = _read_toml(path)
+        tables = settings.pop("route", [])
+        if settings or not isinstance(tables, list):
+            raise typer.BadParameter(f"{path} must have tables that begin with [[route]], only.")
+        routes += routes_of(tables)
+    return named_apart(routes)
 
 
 def _defaults(settings: dict[str, Any], command: str, flags: Mapping[str, Any]) -> dict[str, Any]:

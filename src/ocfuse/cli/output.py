@@ -34,6 +34,7 @@ COUNTED = {
     "empty": "with most channels empty",
     "unreadable": "with cells that are no numbers",
     "context": "without a context",
+    "state": "in a state that training did not have",
     "refused": "that could not be read",
 }
 #: What moves a cursor, hides text or turns it around; and halves of letters, which none can write.

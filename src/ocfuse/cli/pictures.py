@@ -254,9 +254,9 @@ class MarkedPictures:
 
     def __init__(self, folder: Path | None, *sources: str) -> None:
         self.folder = folder
-        for source in map(Path, sources):
-            within = source.resolve() if source.is_dir() else source.resolve().parent
-            if folder is not None and folder.resolve().is_relative_to(within):
+        for source in map(Path, sources) if folder is not None else ():
+            own, read = Path(folder or ".").resolve(), source.resolve()
+            if own.is_relative_to(read) or own == read.parent:
                 raise typer.BadParameter(
                     f"{folder} is among the pictures that are read: these would be replaced, or "
                     "what is marked would be scored next time. Give a folder elsewhere."

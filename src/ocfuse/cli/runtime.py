@@ -17,12 +17,19 @@ COMMANDS = {
         "ocfuse.cli.fit",
         "Learn what is normal from a table, sensors or pictures, and write a model.",
     ),
-    "score": ("ocfuse.cli.score", "Score the rows of a table by a model."),
+    "plan": (
+        "ocfuse.cli.plan",
+        "Tell the memory and time that ocfuse fit would take, without learning.",
+    ),
+    "score": ("ocfuse.cli.score", "Score the rows of a table, or pictures, by a model."),
     "adapt": (
         "ocfuse.cli.adapt",
         "Learn from unlabelled rows which members to trust, and write a new model.",
     ),
-    "explain": ("ocfuse.cli.explain", "Say what lies behind the scores of some rows."),
+    "explain": (
+        "ocfuse.cli.explain",
+        "Say what lies behind the scores of some rows, or of pictures.",
+    ),
     "watch": (
         "ocfuse.cli.watch",
         "Score rows or frames as they come, and tell the alarms at once.",
@@ -38,7 +45,7 @@ COMMANDS = {
     ),
     "simulate": (
         "ocfuse.lab.simulate",
-        "Record a simulated robot or motor, with anomalies in some runs.",
+        "Record a simulated robot or, with --motor, a motor, with anomalies in some runs.",
     ),
     "data": ("ocfuse.cli.data", "List, fetch and show data sets."),
     "bench": ("ocfuse.lab.bench", "Run the paper's experiment again."),

@@ -29,6 +29,7 @@ from ocfuse.cli.options import (
     Scheduler,
     Threads,
     Threshold,
+    Topic,
     Workers,
     check_engine,
     check_flags,
@@ -96,6 +97,7 @@ def score_command(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     columns: Columns = None,
+    topic: Topic = None,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -114,6 +116,7 @@ def score_command(
             "--delimiter": delimiter,
             "--decimal": decimal,
             "--columns": columns,
+            "--topic": topic,
             "--why": why,
             "--why-all": why_all,
         },
@@ -152,7 +155,12 @@ def score_command(
         )
     else:
         opened = partial(
-            tables.open_source, data, delimiter, decimal=decimal, columns=split_names(columns)
+            tables.open_source,
+            data,
+            delimiter,
+            decimal=decimal,
+            columns=split_names(columns),
+            topic=topic,
         )
         tally = score_table(
             *(detector, opened, out, report),

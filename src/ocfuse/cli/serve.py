@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ocfuse.cli.options import Config, Json, Quiet, Threads, refuse_overwriting
+from ocfuse.cli.options import (
+    Config,
+    Json,
+    Notify,
+    Quiet,
+    Routes,
+    Threads,
+    read_routes,
+    refuse_overwriting,
+)
 from ocfuse.cli.output import json_line, print_at_once, warn
 from ocfuse.cli.runtime import ExitCode
 
@@ -68,6 +77,8 @@ def serve_command(
             rich_help_panel=Panel.EVENTS,
         ),
     ] = None,
+    notify: Notify = None,
+    routes: Routes = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -93,6 +104,9 @@ def serve_command(
     max_nesting: Annotated[
         int, typer.Option(min=3, help="Depth of JSON.", rich_help_panel=Panel.LIMITS)
     ] = 8,
+    max_pixels: Annotated[
+        int, typer.Option(min=1, help="Pixels of a picture.", rich_help_panel=Panel.LIMITS)
+    ] = 25_000_000,
     max_seconds: Annotated[
         float, typer.Option(min=0.01, help="Seconds of a request.", rich_help_panel=Panel.LIMITS)
     ] = 30.0,
@@ -157,6 +171,7 @@ def serve_command(
         rows=max_rows,
         columns=max_columns,
         nesting=max_nesting,
+        pixels=max_pixels,
         seconds=max_seconds,
         wait_seconds=max_wait,
         requests=max_requests,
@@ -178,6 +193,7 @@ def serve_command(
         keep=serve.Retention(keep_days, keep_events, round(keep_pictures * 2**20)),
         publish_scores=show_requests,
         silence_seconds=silence,
+        routes=read_routes(notify, routes),
     )
     raise typer.Exit(run(settings, json=json, quiet=quiet))
 

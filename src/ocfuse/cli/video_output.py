@@ -322,6 +322,7 @@ class LiveView:
         state.append(f"score {seen.score:8.2f}", STRANGE if seen.score < threshold else NORMAL)
         state.append(f"   threshold {threshold:.2f}", "yellow")
         footer = f"{_where(seen)}   {count(self.watch.n_events, 'event')}   {self.pace()}"
+        footer += "   camera repeats its picture" * self.watch.repeats.is_on
         return Panel(
             Group(state, curve, self._members(seen), Text(footer, style="dim")),
             title=self.name,

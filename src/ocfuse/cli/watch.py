@@ -15,7 +15,9 @@ from ocfuse.cli.options import (
     Gaps,
     Json,
     Model,
+    Notify,
     Quiet,
+    Routes,
     Single,
     Threads,
     Threshold,
@@ -25,6 +27,7 @@ from ocfuse.cli.options import (
     check_rate,
     check_video,
     help_or_value,
+    read_routes,
     refuse_overwriting,
     split_names,
 )
@@ -42,15 +45,10 @@ class WatchCommand(KindCommand):
             *("delimiter", "decimal", "columns"),
         ),
         Heading.STREAM_MODELS: ("min_rows", "hold"),
-        Heading.EVENTS: ("leave", "timeout", "events"),
+        Heading.EVENTS: ("leave", "timeout", "events", "notify", "routes", "topic"),
         Heading.PICTURES: (
-            "video",
-            "single",
-            "topic",
-            "progress",
-            "min_frames",
-            "annotated",
-            "thumbnails",
+            *("video", "single", "progress", "min_frames"),
+            *("annotated", "thumbnails"),
         ),
     }
 
@@ -150,6 +148,8 @@ def watch_command(
             callback=_check_events,
         ),
     ] = None,
+    notify: Notify = None,
+    routes: Routes = None,
     video: Annotated[
         str | None,
         typer.Option(
@@ -200,12 +200,17 @@ def watch_command(
     """
     if data is not None and is_of(ctx, Kind.PICTURES):
         video = data
+    told = read_routes(notify, routes)
+    if told and events is None:
+        raise typer.BadParameter(
+            "--notify and --routes need --events FILE: what could not be told is told from there"
+        )
     if video is not None:
         from ocfuse.cli import watch_video  # noqa: PLC0415
 
         watch_video.watch_recording(
             *(model, video, topic, progress),
-            outputs=watch_video.Outputs(events, annotated, thumbnails),
+            outputs=watch_video.Outputs(events, annotated, thumbnails, told),
             threshold=threshold,
             false_alarms=false_alarms,
             leave=leave,
@@ -228,13 +233,13 @@ def watch_command(
     from ocfuse.cli import model_card, watch_events, watch_rows  # noqa: PLC0415
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events)
+    settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events, told)
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
     stream = source or ("stdin" if data == "-" else Path(data).name)
     names = {"model": model.stem, "stream": stream}
     reporter = watch_events.make_reporter(detector, settings, flags, is_live, names)
-    watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns))
+    watch = watch_rows.Watch(detector, reporter, delimiter, decimal, split_names(columns), topic)
     watch.run(source or data, follow=follow, only_new=new, quiet=quiet)
     if fail_on_anomaly and reporter.n_alarms + reporter.n_unknown:
         raise typer.Exit(ExitCode.ANOMALIES)

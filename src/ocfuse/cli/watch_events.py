@@ -4,7 +4,7 @@ import datetime
 import json
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,11 @@ from ocfuse.cli.output import (
     warn,
 )
 from ocfuse.exceptions import InvalidInputError, TableError
+from ocfuse.notify import Alarm, LineJournal, Notifiers, Phase, Route, progress_file
 from ocfuse.report.words import count
 from ocfuse.streaming import EventTracker, StreamTable
-from ocfuse.streaming.channels import SENSOR_KINDS
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.sensors import SENSOR_KINDS
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
@@ -63,6 +64,63 @@ class EventSettings:
     timeout: float | None = None
     #: File that lines of JSON are appended to, but not those of single rows.
     events: Path | None = None
+    #: Where events are told to others.
+    routes: Sequence[Route] = ()
+
+
+class EventFile:
+    """A file that events are appended to, a line of JSON each, and told to others from there."""
+
+    def __init__(self, path: Path, routes: Sequence[Route]) -> None:
+        self._file = LineFile(path)
+        self._notifiers = None
+        if routes:
+            journal = LineJournal(path, alarm_of)
+            self._notifiers = Notifiers(routes, journal, progress_file(path))
+
+    def write(self, line: str) -> None:
+        """Append a line, and tell others of it."""
+        self._file.write(line.encode())
+        if self._notifiers is not None:
+            self._notifiers.wake()
+
+    def close(self) -> None:
+        """Close the file; what has not been told by then is told at the next start."""
+        self._file.close()
+        if self._notifiers is not None:
+            self._notifiers.close()
+            for trouble in self._notifiers.troubles:
+                warn(f"Not told yet: {trouble}")
+
+
+def alarm_of(record: Mapping[str, Any]) -> Alarm | None:
+    """Return what is told to others of a record of rows, sensors or frames."""
+    kind, moment = record["kind"], record.get("at") or record.get("time")
+    about = {name: record[name] for name in ("model", "stream", "severity") if name in record}
+    if kind not in ("alarm", "event"):
+        phase: Phase = record.get("state", "note")
+        times: dict[str, Any] = {"end" if phase == "end" else "begin": moment}
+        source = " ".join(filter(None, (kind, record.get("channel"))))
+        text = record.get("text") or _words(dict(record))
+        return Alarm(source, phase, kind, text=text, **times, **about)
+    worst = record.get("worst")
+    scores = worst if isinstance(worst, Mapping) else record
+    channels = record.get("channels", ())
+    words = "; ".join(channel["words"] for channel in channels)
+    is_new = kind == "alarm"
+    return Alarm(
+        event=record["event"],
+        phase="begin" if is_new else "end",
+        begin=moment if is_new else None,
+        end=None if is_new else moment,
+        score=scores["score"],
+        threshold=record["threshold"],
+        p_value=scores.get("p_value"),
+        text=words or f"score {scores['score']:.4g} below {record['threshold']:.4g}",
+        channels=channels,
+        members=record.get("members", {}),
+        **about,
+    )
 
 
 def make_reporter(
@@ -80,8 +138,8 @@ def make_reporter(
         return StreamReporter(model, settings, flags, is_live, names)
     if settings != EventSettings():
         raise typer.BadParameter(
-            "--leave, --min-rows, --hold, --timeout and --events are for streams of sensors. The "
-            "model knows rows that stand alone; learn one with ocfuse fit --stream."
+            "--leave, --min-rows, --hold, --timeout, --events and --notify are for streams of "
+            "sensors. The model knows rows that stand alone; learn one with ocfuse fit --stream."
         )
     return Reporter(model, flags)
 
@@ -173,7 +231,7 @@ class StreamReporter:
         self.file = None
         if settings.events is not None:
             self.events.n_before = last_event(settings.events)
-            self.file = LineFile(settings.events)
+            self.file = EventFile(settings.events, settings.routes)
         self.n_silences = self.n_sensors = self._n_refused = 0
         self._last: Row = {"row": None, "columns": {}}
         self._why: tuple[Row, Row] | None = None  # the lowest row of an event, and its reasons
@@ -306,7 +364,7 @@ class StreamReporter:
             self._put(record)
             self._print()
             if self.file is not None:
-                self.file.write(json_line(record).encode())
+                self.file.write(json_line(record))
 
     def _origin(self) -> Row:
         """Return the time of day, model and stream."""

@@ -40,6 +40,7 @@ from ocfuse.exceptions import (
 from ocfuse.scores.threshold import p_values_of
 from ocfuse.streaming import StreamTable
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.system.bags import is_recording
 from ocfuse.tables import TableDetector, open_source
 from ocfuse.tables.cells import PlainReader, rows_of_text
 from ocfuse.tables.dataframes import free_name, require_distinct
@@ -134,9 +135,9 @@ def lines_of_file(path: Path) -> Iterator[list[bytes]]:
         yield [rest]
 
 
-def rows_of_table(path: Path) -> Iterator[list[list[str]]]:
+def rows_of_table(path: Path, topic: str | None) -> Iterator[list[list[str]]]:
     """Yield the column names of a table that is no text, or of a folder, and then its rows."""
-    source = open_source(path, chunk_rows=MOST_ROWS)
+    source = open_source(path, chunk_rows=MOST_ROWS, topic=topic)
     yield [source.columns]
     for frame in source.chunks():
         yield rows_of_text(frame)
@@ -144,7 +145,7 @@ def rows_of_table(path: Path) -> Iterator[list[list[str]]]:
 
 def has_lines(path: Path) -> bool:
     """Return whether a file is read line by line, as text is."""
-    return not path.is_dir() and kind(path) not in BINARY
+    return not path.is_dir() and kind(path) not in BINARY and not is_recording(path)
 
 
 def lines_of_growing_file(path: Path, notify: Callable[[str], None]) -> Iterator[list[bytes]]:
@@ -252,6 +253,7 @@ class Watch:
     delimiter: str | None = None  # None finds it out, as of the decimal separator
     decimal: str | None = None
     columns: Sequence[str] | None = None  # of CSV without a line of names
+    topic: str | None = None  # of a recording by ROS
     form: Literal["CSV", "JSON", "values"] | None = None  # None until the first line
     header: list[str] = field(default_factory=list)
     wanted: frozenset[str] | None = None  # names that make a line a header
@@ -266,18 +268,24 @@ class Watch:
         self.watch(self._source(data, follow, quiet), only_new=only_new)
 
     def _source(self, data: str, follow: bool, quiet: bool) -> Iterator[Sequence[Line]]:
+        is_table = data != "-" and "://" not in data and not has_lines(Path(data))
+        if self.topic is not None and not is_table:
+            raise InvalidInputError(
+                f"--topic is for recordings by ROS, or pictures (--video). Got {data!r}: leave it "
+                "out."
+            )
         notify: Callable[[str], None] = (lambda text: None) if quiet else warn
         if data == "-":
             return lines_of_stdin()
         if "://" in data:
             return lines_of_topic(data, notify, PAUSE)
-        if not has_lines(Path(data)):
+        if is_table:
             if follow or self.columns is not None:
                 flag = "--follow" if follow else "--columns"
                 raise InvalidInputError(
                     f"{data} is no text: it does not grow, and names its columns. Leave {flag} out."
                 )
-            return rows_of_table(Path(data))
+            return rows_of_table(Path(data), self.topic)
         if follow:
             return lines_of_growing_file(Path(data), notify)
         return lines_of_file(Path(data))

@@ -3,7 +3,7 @@
 import datetime
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -21,12 +21,13 @@ from ocfuse.cli.pictures import stand_alone, warm_up, watch_pictures
 from ocfuse.cli.runtime import ExitCode, wish_to_stop
 from ocfuse.cli.video_output import AnnotatedVideo, LiveView, Thumbnails
 from ocfuse.cli.video_runs import open_run, read_numbers
+from ocfuse.cli.watch_events import EventFile, last_event
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.notify import Route
 from ocfuse.report.words import count
-from ocfuse.system.files import LineFile
 from ocfuse.vision import FrameSource, PictureDetector
 from ocfuse.vision.live import FrameQueue, LatestNumber, StallError
-from ocfuse.vision.watch import Alarm, FrameWatch, Moment, Seen
+from ocfuse.vision.watch import Alarm, FrameWatch, Moment, Repeat, Seen
 
 
 def watch_recording(
@@ -69,8 +70,9 @@ def watch_recording(
         return
     watch = make_watch(detector, leave, min_frames, threads)
     flags = {"json": json, "show_all": show_all, "quiet": quiet}
-    code = watch_run(watch, source, outputs, **flags, timeout=timeout)
-    if code or (fail_on_anomaly and watch.n_events):
+    names = {"model": model.stem, "stream": str(source)}
+    code = watch_run(watch, source, outputs, **flags, timeout=timeout, names=names)
+    if code or (fail_on_anomaly and watch.n_events + watch.n_repeats):
         raise typer.Exit(code or ExitCode.ANOMALIES)
 
 
@@ -80,6 +82,7 @@ class Summary:
 
     frames: int  # that were scored
     events: int
+    repeats: int  # times that the camera began to repeat its picture
     dropped: int  # frames that came while older ones were scored
     skipped: int  # frames that could not be decoded
     stale: int  # frames that were scored after the source of the progress had ended
@@ -97,6 +100,8 @@ class Summary:
                 f", {self.frames_per_second:.1f} frames/s, latency {self.median_ms:.1f} ms "
                 f"(p99 {self.p99_ms:.1f} ms)"
             )
+        if self.repeats:
+            text += f", the camera repeated its picture {count(self.repeats, 'time')}"
         if self.skipped:
             text += f", {self.skipped:,} left out as damaged"
         if self.stale:
@@ -109,17 +114,27 @@ class Summary:
 
 
 class Records:
-    """Records of frames and events; of live ones with the time of day."""
+    """Records of frames and events, with the time of day, model and stream."""
 
-    def __init__(self, watch: FrameWatch, thumbnails: Thumbnails | None, is_live: bool) -> None:
-        self.watch, self.thumbnails, self.is_live = watch, thumbnails, is_live
+    def __init__(
+        self,
+        watch: FrameWatch,
+        thumbnails: Thumbnails | None,
+        names: dict[str, str] | None = None,
+    ) -> None:
+        self.watch, self.thumbnails, self.names = watch, thumbnails, names or {}
         self.threshold = float(watch.detector.offset_)
+        self._told: tuple[Moment | None, list[str]] = None, []
 
     def lines(self, moment: Moment) -> list[str]:
-        """Return the line of an event that has ended, and that of one that is raised."""
+        """Return the lines of what ends and begins, of one moment always the same."""
+        if self._told[0] is moment:
+            return self._told[1]
         found = [] if moment.ended is None else [self.event(moment.ended)]
         found += [self.alarm(moment.alarm)] if moment.is_new and moment.alarm is not None else []
-        return [json_line(record) for record in found]
+        found += [] if moment.repeat is None else [self.repeat(moment.repeat)]
+        self._told = moment, [json_line(record) for record in found]
+        return self._told[1]
 
     def frame(self, seen: Seen, alarm: Alarm | None) -> dict[str, Any]:
         """Return the record of a frame."""
@@ -136,6 +151,7 @@ class Records:
     def alarm(self, alarm: Alarm) -> dict[str, Any]:
         """Return the record of an event that is raised."""
         raised = self.frame(alarm.raised, alarm) | {"kind": "alarm"}
+        raised["severity"] = self.severity(alarm.raised)
         return raised | self._start(alarm) | self.now()
 
     def event(self, alarm: Alarm) -> dict[str, Any]:
@@ -152,9 +168,23 @@ class Records:
             "worst": alarm.worst.frame.index,
             "score": alarm.worst.score,
             "threshold": self.threshold,
+            "severity": self.severity(alarm.worst),
             "members": alarm.worst.members,
             "place": maps.place() if maps.maps.size else None,
             "thumbnail": None if self.thumbnails is None else str(self.thumbnails.path(alarm)),
+            **self.now(),
+        }
+
+    def repeat(self, repeat: Repeat) -> dict[str, Any]:
+        """Return the record of a camera that repeats its picture, or ceases to."""
+        return {
+            "kind": "repeat",
+            "state": repeat.state,
+            "frame": repeat.frame.index,
+            "time": repeat.frame.time,
+            "since": repeat.since.index,
+            "frames": repeat.n_frames,
+            "text": repeat.text,
             **self.now(),
         }
 
@@ -162,10 +192,14 @@ class Records:
         return {"start": alarm.start.frame.index, "start_time": alarm.start.frame.time}
 
     def now(self) -> dict[str, Any]:
-        """Return the time of day, if frames are live."""
-        if not self.is_live:
-            return {}
-        return {"at": datetime.datetime.now().astimezone().isoformat(timespec="milliseconds")}
+        """Return the time of day, model and stream."""
+        now = datetime.datetime.now().astimezone()
+        return {"at": now.isoformat(timespec="milliseconds"), **self.names}
+
+    def severity(self, seen: Seen) -> float:
+        """Return how grave the score of a frame is."""
+        found = self.watch.detector.conformal_.severity([seen.score])
+        return round(float(found[0]), 2)
 
 
 class JsonReporter:
@@ -183,7 +217,8 @@ class JsonReporter:
 
     def stall(self, error: StallError) -> None:
         """Print which input has died."""
-        print_at_once(json_line({"kind": "stall", "reason": in_words(error), **self.records.now()}))
+        silence = {"kind": "silent", "state": "begin", "reason": in_words(error)}
+        print_at_once(json_line(silence | self.records.now()))
 
     def end(self, summary: Summary) -> None:
         """Print the figures of the run."""
@@ -197,6 +232,8 @@ class Outputs:
     events: Path | None = None
     annotated: Path | None = None
     thumbnails: Path | None = None
+    #: Where events are told to others.
+    routes: Sequence[Route] = ()
 
 
 def open_watched(
@@ -250,13 +287,14 @@ def watch_run(
     show_all: bool,
     quiet: bool,
     timeout: float | None = None,
+    names: dict[str, str] | None = None,
 ) -> int:
     """Score and report all frames; return the exit code of a signal, or 0."""
     queue = FrameQueue(source, patience(source, timeout))
     meter = Meter(watch, source, queue)
     is_seen = not json and not quiet and sys.stdout.isatty()
     thumbnails = None if outputs.thumbnails is None else Thumbnails(watch, outputs.thumbnails)
-    records = Records(watch, thumbnails, source.is_live)
+    records = Records(watch, thumbnails, names)
     reporter = JsonReporter(records, show_all=show_all)
     with wish_to_stop(queue.close) as stop, ExitStack() as stack:
         stack.callback(_conclude, meter, None if is_seen else reporter, quiet)
@@ -264,7 +302,8 @@ def watch_run(
         observers: list[Callable[[Moment], None]] = [reporter.see if view is None else view.see]
         observers += [] if thumbnails is None else [thumbnails.see]
         if outputs.events is not None:
-            file = stack.enter_context(closing(LineFile(outputs.events)))
+            watch.n_before = last_event(outputs.events)
+            file = stack.enter_context(closing(EventFile(outputs.events, outputs.routes)))
             observers.append(partial(_append_events, records, file))
         if outputs.annotated is not None:
             video = stack.enter_context(AnnotatedVideo(watch, outputs.annotated))
@@ -278,10 +317,10 @@ def watch_run(
     return stop.code
 
 
-def _append_events(records: Records, file: LineFile, moment: Moment) -> None:
+def _append_events(records: Records, file: EventFile, moment: Moment) -> None:
     """Write what is raised, too: a program that is killed leaves a trace of it."""
     for line in records.lines(moment):
-        file.write(line.encode())
+        file.write(line)
 
 
 def _conclude(meter: "Meter", reporter: JsonReporter | None, quiet: bool) -> None:
@@ -323,6 +362,7 @@ class Meter:
         return Summary(
             frames=self.n_frames,
             events=self.watch.n_events,
+            repeats=self.watch.n_repeats,
             dropped=self.queue.n_dropped,
             skipped=len(getattr(self.source, "skipped_", [])),
             stale=getattr(self.source.progress, "n_stale", 0),

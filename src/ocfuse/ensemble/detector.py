@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ocfuse.arrays import FloatArray
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.members import is_shared
 from ocfuse.detectors.pool import Pool
 from ocfuse.encoder import FeatureEncoder, check_table, make_encoder, warn_of_cells
@@ -635,6 +635,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         card: Mapping[str, str] | None = None,
         context: Any = None,
         trace: Trace | None = None,
+        events: list[IntArray] | None = None,
     ) -> "Report":
         """Show the alarms of some rows, and why they were raised, as one HTML page.
 
@@ -660,6 +661,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         trace : Trace, default=None
             What was kept of the rows when they were scored (`ocfuse.ensemble.score`); None
             scores them.
+        events : list of ndarray, default=None
+            Rows of each event, if time is given; None joins alarms that follow each other.
 
         Returns
         -------
@@ -677,6 +680,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             card=card,
             context=context,
             trace=trace,
+            events=events,
         )
         page: Report = slow("ocfuse.report").make_report(data)
         return page

@@ -46,6 +46,7 @@ def report_data(
     card: Mapping[str, str] | None = None,
     context: Any = None,
     trace: Trace | None = None,
+    events: list[IntArray] | None = None,
 ) -> ReportData:
     """Return all that a report shows; `FusedDetector.report` says what the arguments are."""
     table = check_table(X)
@@ -87,6 +88,7 @@ def report_data(
         labels=labels,
         times=times,
         is_date=is_date,
+        events=events,
         offset=detector.offset_,
         wanted_rate=detector.false_alarm_rate,
         calibrator=detector.conformal_,

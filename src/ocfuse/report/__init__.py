@@ -6,8 +6,10 @@ plain numbers of a `ReportData`, and must not know the detector that made them.
 
 from ocfuse.report.data import Embedding, ReportData
 from ocfuse.report.page import Report, make_report
+from ocfuse.report.timeline import ChannelCourse
 
 __all__ = [
+    "ChannelCourse",
     "Embedding",
     "Report",
     "ReportData",

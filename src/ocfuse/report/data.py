@@ -1,6 +1,7 @@
 """Data of a report: plain arrays and texts, other thresholds, trust in the stated rate."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.explain import Explanation, Reading
+from ocfuse.report.timeline import ChannelCourse
 from ocfuse.scores import ConformalCalibrator, conformal_threshold
 from ocfuse.system.packages import slow
 
@@ -81,6 +83,13 @@ class ReportData:
         Numbers, or milliseconds since 1970 if `is_date`; NaN for rows without one.
     is_date : bool
         Whether the times are dates.
+    channels : tuple of ChannelCourse
+        Channels of a stream that matter most, the first one most.
+    channel_readings : dict of int to str
+        By the position of an explained row of a stream, what its channels read.
+    events : list of ndarray or None
+        Rows of each event, if they were made as a stream makes them; None joins alarms that follow
+        each other in time.
     """
 
     title: str
@@ -100,6 +109,9 @@ class ReportData:
     labels: NDArray[np.int64] | None = None
     times: FloatArray | None = None
     is_date: bool = False
+    channels: tuple[ChannelCourse, ...] = ()
+    channel_readings: Mapping[int, str] = field(default_factory=dict)
+    events: list[IntArray] | None = None
 
     @property
     def normal_scores(self) -> FloatArray:

@@ -140,6 +140,7 @@ def _texts(data: ReportData) -> dict[str, Any]:
         # the others are only drawn
         "events": [_event(data, i, event) for i, event in enumerate(events[:50])],
         "n_events": len(events),
+        "joined": words.joined(data),
         "n_known": int((~data.embedding.is_new).sum()),
         "n_drawn": int(data.embedding.is_new.sum()),
         "n_columns": 5 + (data.times is not None) + (data.labels is not None),
@@ -176,6 +177,7 @@ def _event(data: ReportData, i: int, event: TimelineEvent) -> dict[str, Any]:
         "alarms": words.count(event.n_alarms, "alarm"),
         "score": float(data.scores[event.row]),
         "id": data.ids[event.row],
+        "channels": data.channel_readings.get(event.row, ""),
     }
 
 

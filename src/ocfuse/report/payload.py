@@ -9,7 +9,7 @@ import numpy as np
 from ocfuse.arrays import FloatArray
 from ocfuse.explain import Reading
 from ocfuse.report.data import Embedding, ReportData, compare_rates, count_p_values, tabulate, whose
-from ocfuse.report.timeline import find_runs, find_sections, thin_out
+from ocfuse.report.timeline import ChannelCourse, find_runs, find_sections, thin_out
 from ocfuse.report.words import events
 from ocfuse.scores.axis import ScoreAxis
 from ocfuse.system.packages import slow
@@ -167,6 +167,25 @@ def _timeline(data: ReportData, most_events: int = 3000) -> dict[str, Any] | Non
         "isDate": data.is_date,
         "labelled": labelled,
         "events": [[event.start, event.end] for event in events(data)[:most_events]],
+        "channels": [_channel(channel, data.times) for channel in data.channels],
+    }
+
+
+def _channel(channel: ChannelCourse, times: FloatArray) -> dict[str, Any]:
+    """Return the course of a channel, of many rows the extremes, and what is usual of it."""
+    gap = np.isnan(channel.values)
+    drawn = thin_out(times, np.where(gap, channel.low, channel.values))
+    low, high = (
+        end[drawn] if len(end) > 1 else np.repeat(end, len(drawn))
+        for end in (channel.low, channel.high)
+    )
+    return {
+        "name": channel.name,
+        "time": times[drawn].tolist(),
+        "value": _rounded(channel.values[drawn], 6),
+        "low": _rounded(low, 4),
+        "high": _rounded(high, 4),
+        "breaks": (np.flatnonzero(np.diff(find_sections(times)[drawn])) + 1).tolist(),
     }
 
 

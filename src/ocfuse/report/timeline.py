@@ -24,6 +24,26 @@ class TimelineEvent:
     row: int
 
 
+@dataclass(frozen=True)
+class ChannelCourse:
+    """What a channel read at the n rows of a report, and what is usual of it.
+
+    Attributes
+    ----------
+    name : str
+        The channel.
+    values : ndarray of shape (n,)
+        Its values; NaN for gaps.
+    low, high : ndarray of shape (n,) or (1,)
+        Between these it usually is, at every row or at all of them.
+    """
+
+    name: str
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
 def find_events(
     times: FloatArray, scores: FloatArray, is_alarm: NDArray[np.bool_], gap: int = 3
 ) -> list[TimelineEvent]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.explain import Reading
 from ocfuse.report.data import ReportData
 from ocfuse.report.timeline import TimelineEvent, find_events
@@ -186,8 +187,27 @@ def events(data: ReportData) -> list[TimelineEvent]:
     """Return the events at the detector's threshold, the lowest score first."""
     if data.times is None:
         return []
-    found = find_events(data.times, data.scores, data.is_alarm)
+    if data.events is None:
+        found = find_events(data.times, data.scores, data.is_alarm)
+    else:
+        found = [_event_of(data.times, data, rows) for rows in data.events]
     return sorted(found, key=lambda event: float(data.scores[event.row]))
+
+
+def joined(data: ReportData) -> str:
+    """Say which alarms are one event."""
+    if data.events is not None:
+        return "Events are made as `ocfuse watch` and the service make them."
+    return (
+        "Alarms with at most three quiet rows, and no pause of the recording, between them are one "
+        "event, at the detector's own threshold."
+    )
+
+
+def _event_of(times: FloatArray, data: ReportData, rows: IntArray) -> TimelineEvent:
+    lowest = int(rows[np.argmin(data.scores[rows])])
+    n_alarms = int(data.is_alarm[rows].sum())
+    return TimelineEvent(float(times[rows[0]]), float(times[rows[-1]]), n_alarms, lowest)
 
 
 def basis(data: ReportData) -> str:

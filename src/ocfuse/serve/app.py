@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ocfuse import __version__
+from ocfuse.notify import Notifiers, progress_file
 from ocfuse.serve.dashboard import dashboard_router
 from ocfuse.serve.errors import ServeError, answer, internal
 from ocfuse.serve.event_store import EventStore
@@ -61,6 +62,8 @@ class Service:
         Events of streams.
     overview : Overview
         States of streams.
+    notifiers : Notifiers
+        Routes that events are told on.
     metrics : Metrics
         Counters.
     workers : Workers
@@ -78,6 +81,13 @@ class Service:
         self.overview = Overview(self.events, settings.silence_seconds)
         StreamGauges(self.overview, self.metrics.registry)
         self.metrics.unwritten_events.set_function(lambda: self.events.n_unwritten)
+        self.notifiers = Notifiers(
+            settings.routes,
+            self.events,
+            None if settings.events is None else progress_file(settings.events),
+            self.metrics.count_notification,
+        )
+        self.events.listen(self.notifiers.wake)
         self.streams = Streams()
         self.app = self._build()
         self._guarded: ASGIApp = Observed(Guard(self._routed, settings), self.metrics)
@@ -119,6 +129,9 @@ class Service:
         """Close the file of events, and score nothing more."""
         self.registry.close()
         self.workers.close()
+        if not self.events.is_closed:
+            self.events.interrupt()
+            self.notifiers.close()
         self.events.close()
 
     @asynccontextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, ClassVar, Literal
 
+from ocfuse.notify import Alarm, Phase
 from ocfuse.streaming.status import ANOMALY, EventNews
 from ocfuse.tables.cells import no_formula
 
@@ -81,6 +82,28 @@ class StoredEvent:
         by = None if known is None else known.who or "somebody"
         text = self.text or "; ".join(channel["words"] for channel in self.channels)
         return EventNews(self.id, self.kind, self.state, self.begin, self.end, by, text)
+
+    @property
+    def alarm(self) -> Alarm:
+        """What is told of it to others."""
+        text = self.news.text or f"score {self.lowest} below {self.threshold}"
+        phases: Mapping[str, Phase] = {"open": "begin", "interrupted": "interrupted"}
+        return Alarm(
+            event=self.id,
+            phase=phases.get(self.state, "end"),
+            kind=self.kind,
+            model=self.model,
+            stream=self.stream,
+            begin=when(self.begin),
+            end=None if self.state == "open" else when(self.end),
+            severity=self.severity,
+            score=self.lowest,
+            threshold=self.threshold,
+            p_value=self.p_value,
+            text=text,
+            channels=self.channels,
+            members=self.members,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the event as plain data."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.notify import Alarm
 from ocfuse.serve.database import Choice, Database, is_damage
 from ocfuse.serve.errors import finite
 from ocfuse.serve.event import COLUMNS, Note, StoredEvent, Unwritten
@@ -175,14 +176,19 @@ class EventStore:
             known = {event.id: event for event in [*unknown, *self._open.values()]}
             return [known[number] for number in sorted(known)]
 
+    def interrupt(self) -> None:
+        """Interrupt what is open, but for silences: nobody watches any more."""
+        with self._lock:
+            for event in list(self._open.values()):
+                if event.kind != SILENT:
+                    self._record(replace(event, state="interrupted"))
+
     def close(self) -> None:
         """Interrupt what is open, but for silences, and close the file."""
         with self._lock:
             if self.is_closed:
                 return
-            for event in list(self._open.values()):
-                if event.kind != SILENT:
-                    self._record(replace(event, state="interrupted"))
+            self.interrupt()
             self._retry_at = 0.0
             self._write()
             if self._failure is not None:
@@ -439,6 +445,15 @@ class EventStore:
             )
             later = [event for event in waiting.values() if event.change > after]
         return sorted(stored + later, key=attrgetter("change"))[:limit]
+
+    @property
+    def position(self) -> int:
+        """Number of the last change: what routes of alarms take for the end of a journal."""
+        return self.change
+
+    def after(self, position: int) -> Sequence[tuple[int, Alarm]]:
+        """Return what routes tell of events that have changed since a number."""
+        return [(event.change, event.alarm) for event in self.changes(position)]
 
     def thumbnail(self, event: int) -> tuple[str, bytes] | None:
         """Return type and bytes of the picture of an event; None if it has none."""

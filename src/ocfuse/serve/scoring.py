@@ -24,6 +24,7 @@ from ocfuse.serve.errors import finite, overloaded
 from ocfuse.serve.pictures import PictureScorer
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
+from ocfuse.streaming.table import states_of
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
 from ocfuse.tables.detector import ROWS, RUNS
@@ -274,7 +275,8 @@ class RunScorer:
     def try_row(self, row: dict[str, Any]) -> None:
         """Score one row that has all channels."""
         context = self.model.context
-        self.score([row if context is None else row | {context: 0.0}])
+        states = states_of(self.schema, context)
+        self.score([row if context is None else row | {context: states[0] if states else 0.0}])
 
     def explain(self, rows: Rows, at: Sequence[int] | None) -> Explanation:
         """Return what lies behind the scores of some rows of whole runs."""

@@ -4,12 +4,13 @@ import ipaddress
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.notify import Route
 
 #: Fewest characters of a token: shorter ones can be guessed.
 SHORTEST_TOKEN = 16
@@ -138,6 +139,8 @@ class Settings:
         Seconds without a sample after which a stream is silent; None goes by its usual step.
     publish_scores : bool
         Whether the dashboard also shows rows that came by ``/v1/score``.
+    routes : sequence of Route
+        Where events are told.
     """
 
     models: Mapping[str, Path]
@@ -155,6 +158,7 @@ class Settings:
     events: Path | None = None
     keep: Retention = field(default_factory=Retention)
     publish_scores: bool = False
+    routes: Sequence[Route] = ()
     silence_seconds: float | None = None
 
     def __post_init__(self) -> None:

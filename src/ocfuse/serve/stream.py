@@ -39,8 +39,9 @@ from ocfuse.serve.scoring import (
 from ocfuse.serve.settings import Limits
 from ocfuse.serve.telemetry import MOST_NOTES, Metrics, log_event, with_notes
 from ocfuse.serve.workers import Workers
-from ocfuse.streaming.channels import SensorEvent, row_readings
+from ocfuse.streaming.channels import row_readings
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.sensors import SensorEvent
 from ocfuse.tables.detector import RUNS
 
 T = TypeVar("T")

@@ -82,6 +82,13 @@ class Metrics:
             "Events in memory only, as their file cannot be written.",
             **own,
         )
+        self.notifications = PrometheusCounter(
+            "ocfuse_notifications",
+            "Messages on alarms that were delivered, that failed and are tried again, and that "
+            "were refused.",
+            ("route", "result"),
+            **own,
+        )
         self.refused_rows = PrometheusCounter(
             "ocfuse_refused_stream_rows",
             "Rows of streams that could not be scored.",
@@ -100,6 +107,10 @@ class Metrics:
             ("model",),
             **own,
         )
+
+    def count_notification(self, route: str, result: str) -> None:
+        """Count an attempt to deliver a message."""
+        self.notifications.labels(route, result).inc()
 
     def count_rows(self, model: str, way: str, flags: Sequence[bool | None]) -> None:
         """Count rows; those without a score (None) raise no alarm."""

@@ -5,14 +5,8 @@ of each stream and reports events. It must not know where samples come from: fil
 commands hand it arrays and times.
 """
 
-from ocfuse.streaming.channels import (
-    ChannelMonitor,
-    ChannelReading,
-    SensorEvent,
-    SensorLimits,
-    channel_readings,
-    row_readings,
-)
+from ocfuse.streaming.alarm_rate import AlarmRate
+from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.course import Course, drift_ratio
 from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.events import (
@@ -25,10 +19,12 @@ from ocfuse.streaming.events import (
     run_score,
     time_to_detection,
 )
+from ocfuse.streaming.sensors import ChannelMonitor, SensorEvent
 from ocfuse.streaming.table import StreamTable
 from ocfuse.streaming.windows import Windows, blocks
 
 __all__ = [
+    "AlarmRate",
     "ChannelMonitor",
     "ChannelReading",
     "Course",
@@ -37,16 +33,13 @@ __all__ = [
     "EventRule",
     "EventTracker",
     "SensorEvent",
-    "SensorLimits",
     "StreamDetector",
     "StreamTable",
     "Windows",
     "blocks",
-    "channel_readings",
     "cusum",
     "drift_ratio",
     "events",
-    "row_readings",
     "run_score",
     "time_to_detection",
 ]

@@ -12,7 +12,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.system.packages import slow
 
 if TYPE_CHECKING:
-    from ocfuse.streaming.channels import ChannelMonitor, SensorEvent
+    from ocfuse.streaming.sensors import ChannelMonitor, SensorEvent
 
 #: Verdicts on samples that are left out, and on those before which windows start again.
 LEFT_OUT = ("repeated", "late", "clock")

@@ -18,17 +18,21 @@ from sklearn.utils.validation import check_is_fitted
 from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.detectors.base import require_count
 from ocfuse.ensemble.detector import FusedDetector
+from ocfuse.ensemble.plan import Plan
 from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
 from ocfuse.explain import Explanation
 from ocfuse.fusion.local_scale import warn_if_far
+from ocfuse.groups import Groups
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
-from ocfuse.streaming.channels import (
-    ChannelMonitor,
-    ChannelReading,
-    SensorLimits,
-    readings_of,
+from ocfuse.streaming.alarm_rate import (
+    HOLDS,
+    AlarmRate,
+    HeldOutRuns,
+    held_out_runs,
+    held_out_scores,
 )
+from ocfuse.streaming.channels import ChannelReading, readings_of
 from ocfuse.streaming.clock import (
     LEFT_OUT,
     RESTARTS,
@@ -49,8 +53,9 @@ from ocfuse.streaming.fit import (
     warn_of_clock,
     warn_of_few_runs,
 )
+from ocfuse.streaming.sensors import ChannelMonitor, SensorLimits
 from ocfuse.streaming.view import StreamView, typical
-from ocfuse.streaming.windows import LARGEST, check_samples, run_slices
+from ocfuse.streaming.windows import LARGEST, Windows, check_samples, run_slices
 from ocfuse.validation import (
     ANOMALY,
     NORMAL,
@@ -102,10 +107,14 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     course : Course, optional
         Measure samples from what is usual at their context, before windows are taken of
         them: for tasks with phases. It needs at least 2 runs and a context of one column.
-    max_rows : int or None, default=800
+    max_rows : int or None, default=4000
         Most samples that the detector learns from: of more, one is taken at random out of
-        every 2, 3, ... neighbours, as their windows are nearly alike. The time of a score
-        grows with it.
+        every 2, 3, ... neighbours, as their windows are nearly alike. The time of a fit grows
+        with it; that of a score hardly does.
+    alarm_rate : AlarmRate, optional
+        How often normal runs may raise an event. Given, events of training runs are counted, each
+        scored by a fit that has not seen it, which takes as long as four fits more; with a rate,
+        they settle threshold and `event_rule_`.
 
     Attributes
     ----------
@@ -121,6 +130,11 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Threshold: scores below it raise an alarm.
     event_rule_ : EventRule
         When scores below the threshold are an event, see `tracker`.
+    alarm_rate_ : AlarmRate or None
+        The rate that threshold and rule were chosen for.
+    held_out_ : HeldOutRuns or None
+        Scores of whole training runs by fits that have not seen them, with `alarm_rate`; or those
+        of the last runs that `calibrate` was given.
     training_scores_ : ndarray of shape (n_samples,)
         Held-out scores of the training samples; NaN where a sample has none or was not
         taken (`max_rows`).
@@ -153,8 +167,11 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     channels_: list[str]
     feature_names_: list[str]
     state_: StreamState
-    event_rule_: EventRule = EventRule()  # also of models that were written without one
-    sensors_: SensorLimits | None = None  # of models that were saved before there were limits
+    # also of models that were written without them
+    event_rule_: EventRule = EventRule()
+    held_out_: HeldOutRuns | None = None
+    alarm_rate_: AlarmRate | None = None
+    sensors_: SensorLimits | None = None
 
     def __init__(
         self,
@@ -166,7 +183,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         half_life: int | None = None,
         max_gap: float = 5.0,
         course: Course | None = None,
-        max_rows: int | None = 800,
+        max_rows: int | None = 4000,
+        alarm_rate: AlarmRate | None = None,
     ) -> None:
         self.detector = detector
         self.windows = windows
@@ -176,8 +194,34 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.max_gap = max_gap
         self.course = course
         self.max_rows = max_rows
+        self.alarm_rate = alarm_rate
 
     # -- learning ---------------------------------------------------------
+
+    def plan(self, X: Any, runs: Any = None) -> Plan:
+        """Return what the detector of a fit would take, without learning anything.
+
+        With `alarm_rate` there are four fits more, to three quarters of the runs each.
+
+        Parameters
+        ----------
+        X : array-like, data frame or tuple of int
+            Samples as in `fit`, or their number and that of the channels.
+        runs : array-like of shape (n,) or int, optional
+            Runs as in `fit`, or their number.
+
+        Returns
+        -------
+        Plan
+            Memory and time: ``print(stream.plan((35_000, 6), runs=24))``.
+        """
+        self._check_parameters()
+        n, c = X if isinstance(X, tuple) else check_samples(X).shape
+        n_runs = len(run_slices(runs, n)) if np.ndim(runs) else 1 if runs is None else int(runs)
+        n_features = c * (len(Windows(self.windows).names(["x"])) if len(self.windows) else 1)
+        taken = len(choose(np.arange(n), self.max_rows))
+        detector = FusedDetector(random_state=0) if self.detector is None else self.detector
+        return detector.plan((taken, n_features), groups=max(n_runs, self.n_blocks))
 
     def fit(
         self, X: Any, y: Any = None, runs: Any = None, time: Any = None, context: Any = None
@@ -256,7 +300,31 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             self.context_range_ = np.array([context.min(axis=0), context.max(axis=0)])
         self.training_scores_ = np.full(len(rows), np.nan)
         self.training_scores_[taken] = self.detector_.training_scores_
+        self.event_rule_ = EventRule(hold=HOLDS[0] * max((*self.windows, 1)))
+        self.held_out_, self.alarm_rate_ = None, self.alarm_rate
         self.reset()
+        if self.alarm_rate is not None:
+            self._hold_out(rows, y, groups, data)
+            self._settle_alarms()
+
+    def _hold_out(self, rows: FloatArray, y: Any, groups: Groups, data: StreamTraining) -> None:
+        """Score whole runs by detectors that have not learned from them."""
+        known = np.asarray(~np.isnan(rows).any(axis=1))
+        if y is not None:
+            known &= y != ANOMALY
+        scores = held_out_scores(
+            *(self.detector_, rows, y, self.training_rows_, known, groups, data.context)
+        )
+        self.held_out_ = held_out_runs(scores, data.slices, data.times, not groups.are_folds)
+
+    def _settle_alarms(self) -> None:
+        """Set threshold and rule as was asked for, or the rule alone if no rate was."""
+        wanted, held, longest = self.alarm_rate_, self.held_out_, max((*self.windows, 1))
+        if wanted is not None and wanted.rate is not None:
+            self.set_alarm_rate(wanted.rate, wanted.per)
+        elif held is not None:
+            normal = self.detector_.normal_scores_
+            self.event_rule_ = held.choose_rule(self.offset_, normal, longest)
 
     def calibrate(
         self, X: Any, runs: Any = None, time: Any = None, context: Any = None
@@ -277,7 +345,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             The detector.
         """
         rows, situation = self._recorded(X, runs, time, context)
-        scored = ~np.isnan(rows).any(axis=1)
+        scored = np.asarray(~np.isnan(rows).any(axis=1))
         slices = run_slices(runs, len(rows))
         run = np.repeat(np.arange(len(slices)), [part.stop - part.start for part in slices])
         if len(slices) == 1:
@@ -287,9 +355,55 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             None if situation is None else situation[scored],
             run[scored] if len(slices) > 1 else None,
         )
+        if self.alarm_rate_ is not None:
+            scores = self._scores(rows, situation, scored)
+            times = check_times(time, len(rows))
+            self.held_out_ = held_out_runs(scores, slices, times, len(slices) >= self.n_blocks)
+            self._settle_alarms()
         return self
 
     # -- events -----------------------------------------------------------
+
+    def set_alarm_rate(self, rate: float, per: str = "hour") -> "StreamDetector":
+        """Choose threshold, least duration and hold of alarms together, by held-out runs.
+
+        Of all that keep events of held-out runs as rare as `rate` asks for, those are chosen that
+        find falls of the score soonest (see `HeldOutRuns.choose`). No anomaly is looked at.
+
+        Parameters
+        ----------
+        rate : float
+            Events per hour, day or run, on average over runs to come.
+        per : {"hour", "day", "run"}, default="hour"
+            The unit.
+
+        Returns
+        -------
+        StreamDetector
+            The detector. If the runs are too few for the rate, a `FewSamplesWarning` says what
+            they can promise, and that is what is set.
+        """
+        check_is_fitted(self, "state_")
+        if self.held_out_ is None:
+            raise InvalidInputError(
+                "No held-out runs are known, by which events could be counted. Learn with "
+                "alarm_rate=AlarmRate(), or with ocfuse fit --stream."
+            )
+        wanted, longest = AlarmRate(rate, per), max((*self.windows, 1))
+        normal = self.detector_.normal_scores_
+        offset, rule = self.held_out_.choose(wanted, normal, longest)
+        self.detector_.set_threshold(offset=offset)
+        self.event_rule_, self.alarm_rate_ = rule, wanted
+        return self
+
+    def alarm_facts(self) -> dict[str, Any]:
+        """Return how events are made, how many held-out runs raised, and what that promises."""
+        rule, held = self.event_rule_, self.held_out_
+        facts: dict[str, Any] = {"min_rows": rule.min_duration, "hold": rule.hold}
+        if held is not None:
+            normal, wanted = self.detector_.normal_scores_, self.alarm_rate_
+            facts |= held.facts(held.n_events(self.offset_, rule, normal), wanted)
+        return facts
 
     def tracker(
         self,
@@ -708,6 +822,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("half_life", "max_rows"):
             if getattr(self, name) is not None:
                 require_count(name, getattr(self, name), 1, "It counts samples.")
+        _require_kind("alarm_rate", self.alarm_rate, AlarmRate, 'AlarmRate(0.1, per="hour")')
         check_number(self.max_gap, "max_gap", 1.0, np.inf, "It counts usual steps in time.")
 
 

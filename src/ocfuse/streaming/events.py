@@ -57,12 +57,12 @@ class EventRule:
     ----------
     min_duration : int, default=3
         Scores in a row below the threshold that raise an alarm.
-    hold : int, default=60
+    hold : int, default=120
         Samples after the end of an alarm in which another one goes on with the same event.
     """
 
     min_duration: int = 3
-    hold: int = 60
+    hold: int = 120
 
 
 class EventTracker:
@@ -149,6 +149,11 @@ class EventTracker:
         is_over = event is not None and self.is_held and here - event.stop >= self.hold
         return self._end() if is_over else None
 
+    def run(self, scores: ArrayLike) -> list[Event]:
+        """Take the scores of a whole run; return all events that end in it, or with it."""
+        found = [self.update(float(score)) for score in one_run(scores)]
+        return [event for event in [*found, self.finish()] if event is not None]
+
     def finish(self) -> Event | None:
         """Return the event that still lasts, if one does, as if the stream ended here."""
         self._pause(self._last + 1)
@@ -220,9 +225,7 @@ def events(
     >>> [(event.start, event.stop) for event in events([1, -1, -1, 1, -1, 1], enter=0)]
     [(1, 3), (4, 5)]
     """
-    tracker = EventTracker(enter, leave, min_duration, max_unscored, hold)
-    found = [tracker.update(float(score)) for score in one_run(scores)]
-    return [event for event in [*found, tracker.finish()] if event is not None]
+    return EventTracker(enter, leave, min_duration, max_unscored, hold).run(scores)
 
 
 def run_score(scores: ArrayLike, quantile: float = 0.0) -> float:

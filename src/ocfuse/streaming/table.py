@@ -10,8 +10,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
+from ocfuse.column_kinds import counted, is_few
 from ocfuse.ensemble import FusedDetector
+from ocfuse.ensemble.plan import Plan
 from ocfuse.ensemble.score import Trace, blocks
 from ocfuse.exceptions import (
     DriftWarning,
@@ -22,20 +24,24 @@ from ocfuse.exceptions import (
     TableWarning,
 )
 from ocfuse.explain import Explanation
-from ocfuse.report import Report
-from ocfuse.streaming.channels import ChannelReading
+from ocfuse.report import ChannelCourse, Report, ReportData, make_report
+from ocfuse.streaming.channels import ChannelReading, reading_line, readings_of
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.course import DRIFTING
 from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.fit import drift_limit
 from ocfuse.streaming.view import MOST_MISSING
 from ocfuse.streaming.windows import run_slices
-from ocfuse.tables.cells import PlainRows, numbers
+from ocfuse.system.packages import slow
+from ocfuse.tables.cells import PlainRows, numbers, words
 from ocfuse.tables.columns import shown_rows
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
 from ocfuse.tables.detector import RESULTS, RUNS, TableDetector, make_card, results_of
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.schema import Schema, require_known
+
+#: Channels whose course a report shows.
+MOST_DRAWN = 4
 
 
 @dataclass(frozen=True)
@@ -47,16 +53,22 @@ class Samples:
     times: Any  # numbers or dates, as they are shown, or as `as_times` gives them; None for none
     context: FloatArray | None  # NaN where it is not known
     unreadable: BoolArray  # rows with cells that hold something, but no number
+    unlearned: BoolArray | None = None  # rows in a state that training did not have
 
     @property
     def odd(self) -> dict[str, list[int]]:
-        """Rows with cells that are no numbers, with most channels empty, without a context."""
-        context = np.zeros(0) if self.context is None else self.context
+        """Rows with odd cells, with most channels empty, without a context, in an odd state."""
+        gone = np.isnan(np.zeros(len(self.X)) if self.context is None else self.context)
+        states = {}
+        if self.unlearned is not None:
+            gone &= ~self.unlearned
+            states = {"state": np.flatnonzero(self.unlearned).tolist()}
         empty = np.isnan(self.X).sum(axis=1) > MOST_MISSING * self.X.shape[1]
         return {
             "unreadable": np.flatnonzero(self.unreadable).tolist(),
             "empty": np.flatnonzero(empty).tolist(),
-            "context": np.flatnonzero(np.isnan(context)).tolist(),
+            "context": np.flatnonzero(gone).tolist(),
+            **states,
         }
 
     @property
@@ -78,20 +90,27 @@ def read_samples(
 ) -> Samples:
     """Return the rows of a table; a cell that holds no number counts as missing."""
     X, is_strange = _channels(schema, table)
-    _warn_of("Rows with cells that are no numbers, which count as missing", table, is_strange)
-    return Samples(
-        X,
-        runs_of(schema, table),
-        schema.times_of(table),
-        None if context is None else _context_of(table, context, to_learn),
-        is_strange,
+    _warn_of(
+        "Rows with cells that are no numbers, which count as missing",
+        table,
+        np.flatnonzero(is_strange),
     )
+    place = unlearned = None
+    if context is not None:
+        states = states_of(schema, context)
+        place, is_new = _context_of(table, context, states, to_learn)
+        unlearned = is_new if states else None
+    return Samples(X, runs_of(schema, table), schema.times_of(table), place, is_strange, unlearned)
 
 
-def _warn_of(what: str, table: Frame, chosen: BoolArray) -> None:
-    if chosen.any():
-        first = f"row {table.index[int(np.flatnonzero(chosen)[0])]}"
-        warnings.warn(RowsWarning(what, int(chosen.sum()), first), stacklevel=4)
+def states_of(schema: Schema, context: str | None) -> list[str]:
+    """Return the states that the column of the context holds, such as AUTO; none for numbers."""
+    return next((c.categories for c in schema.columns if c.name == context), [])
+
+
+def _warn_of(what: str, table: Frame, rows: IntArray) -> None:
+    if len(rows):
+        warnings.warn(RowsWarning(what, len(rows), f"row {table.index[rows[0]]}"), stacklevel=4)
 
 
 def runs_of(schema: Schema, table: Frame) -> list[str] | None:
@@ -125,21 +144,54 @@ def _channels(schema: Schema, table: Frame) -> tuple[FloatArray, BoolArray]:
     return np.where(is_strange, np.nan, X), is_strange.any(axis=1)
 
 
-def _context_of(table: Frame, name: str, to_learn: bool) -> FloatArray:
-    """Return the context of the rows; to learn from, every one needs it."""
+def _context_of(
+    table: Frame, name: str, states: list[str], to_learn: bool
+) -> tuple[FloatArray, BoolArray]:
+    """Return the context of the rows, of states their number, and which states are not known.
+
+    To learn from, every row needs one.
+    """
     if name not in table.columns:
         raise TableError(
             f"The column {name!r} is missing, which the model takes for the context of the rows."
         )
-    values, _ = numbers(table[name])
+    unlearned = np.zeros(len(table), dtype=bool)
+    if states:
+        said = words(table[name])
+        codes = {state: float(i) for i, state in enumerate(states)}
+        values = np.array([codes.get(str(word), np.nan) for word in said])
+        unlearned = np.isnan(values) & np.array([word is not None for word in said], dtype=bool)
+        _warn_of(
+            f"Rows in a state of {name!r} that training did not have, without a score",
+            table,
+            np.flatnonzero(unlearned),
+        )
+    else:
+        values, _ = numbers(table[name])
     gone = ~np.isfinite(values)
     if to_learn and gone.any():
+        what = "state" if states else "number"
         raise TableError(
-            f"Column {name!r} is the context of the rows, but holds no number in "
+            f"Column {name!r} is the context of the rows, but holds no {what} in "
             f"{shown_rows(table[name], gone)}. Every row that is learned from needs one."
         )
-    _warn_of("Rows without a context, which have no score", table, gone)
-    return np.where(gone, np.nan, values)
+    without = np.flatnonzero(gone & ~unlearned)
+    _warn_of("Rows without a context, which have no score", table, without)
+    return np.where(gone, np.nan, values), unlearned
+
+
+def _states_in(column: Series) -> list[str]:
+    """Return the states that a column of text holds; none if it holds numbers."""
+    said = [word for word in words(column) if word is not None]
+    if not said or numbers(column)[1].sum() != len(said):
+        return []
+    counts = counted(said)
+    if not is_few(counts):
+        raise TableError(
+            f"Column {str(column.name)!r} is the context of the rows, but holds {len(counts):,} "
+            "different texts. Expected numbers, or a few states such as AUTO and MANUAL."
+        )
+    return sorted(counts)
 
 
 class StreamTable(TableDetector):
@@ -160,8 +212,9 @@ class StreamTable(TableDetector):
         Column that names the run of every row; the rows of a run follow each other. None
         is the column `file` that a folder has, else all rows are one run.
     context : str, default=None
-        Column of numbers with the context of every row, such as the progress of a task.
-        It is no channel.
+        Column with the context of every row: numbers, such as the progress of a task, or a
+        few states, such as AUTO and MANUAL. It is no channel. Rows in a state that training
+        did not have get no score, and are counted.
 
     Attributes
     ----------
@@ -258,15 +311,12 @@ class StreamTable(TableDetector):
         StreamTable
             The fitted model, ready for a new stream.
         """
-        stream = StreamDetector() if self.stream is None else clone(self.stream)
-        if not isinstance(stream, StreamDetector):
-            raise InvalidTypeError(
-                f"stream must be a StreamDetector. Got {type(stream).__name__}. A detector of "
-                "rows goes inside: StreamDetector(detector)."
-            )
-        table = as_frame(frame)
+        stream, table = self._blank(), as_frame(frame)
         schema = self._settled(table)
         samples = read_samples(schema, self.context, table, to_learn=True)
+        states = states_of(schema, self.context)
+        if states and stream.course is not None:
+            stream.set_params(course__n_knots=len(states))  # what is usual, state by state
         channels = pandas().DataFrame(samples.X, columns=schema.features)
         labels = schema.labels_of(table)
         _warn_of_counters(channels, samples.runs)
@@ -275,9 +325,47 @@ class StreamTable(TableDetector):
         self.card_ = make_card(channels, labels, stream.detector_)
         self.card_["runs"] = len(run_slices(samples.runs, len(table)))
         known = stream.get_params(deep=False)
-        settings = ("windows", "n_blocks", "drift", "half_life", "max_gap", "course", "max_rows")
+        settings = (
+            "windows",
+            "n_blocks",
+            "drift",
+            "half_life",
+            "max_gap",
+            "course",
+            "max_rows",
+            "alarm_rate",
+        )
         self.card_["settings"] |= {name: repr(known[name]) for name in settings}
         return self.restart()
+
+    def plan(self, frame: Any) -> Plan:
+        """Return what `fit` would take, in bytes and seconds, without learning anything.
+
+        Parameters
+        ----------
+        frame : data frame
+            Runs, as for `fit`. Channels that would be left out for their drift are counted.
+
+        Returns
+        -------
+        Plan
+            The plan, to be printed; its rows are those that are taken (`max_rows`), its columns
+            the features of the windows.
+        """
+        table = as_frame(frame)
+        schema = self._settled(table)
+        n_runs = len(run_slices(runs_of(schema, table), len(table)))
+        return self._blank().plan((len(table), len(schema.features)), n_runs)
+
+    def _blank(self) -> StreamDetector:
+        """Return what is to learn."""
+        stream = StreamDetector() if self.stream is None else clone(self.stream)
+        if not isinstance(stream, StreamDetector):
+            raise InvalidTypeError(
+                f"stream must be a StreamDetector. Got {type(stream).__name__}. A detector of "
+                "rows goes inside: StreamDetector(detector)."
+            )
+        return stream
 
     # no keep_going: a stream always goes on
     def score(self, frame: Any) -> Frame:  # type: ignore[override]
@@ -321,22 +409,28 @@ class StreamTable(TableDetector):
             group column, if there is one, begins a new run.
         keep_going : bool, default=True
             Not used: a stream always goes on.
-        why : bool, default=False
-            Not for streams: `explain` gives reasons.
+        why : bool or "all", default=False
+            Add a column "why": for every alarm, or every row that has a score, the channels
+            behind it with what is usual of them.
         most_explained : int, default=None
-            Not used.
+            Rows that get one, at most; None is `most_explained` of the model.
 
         Returns
         -------
         pandas.DataFrame
             As of `score`.
         """
+        scores, log = self.follow(frame)
         if why:
-            raise InvalidInputError(
-                "Reasons are given for rows of a table, not of a stream, where a row has its score "
-                "by those before it. Use ocfuse explain --row or --worst."
-            )
-        scores, _ = self.follow(frame)
+            known = scores["score"].notna()
+            wanted = known if why == "all" else known & (scores["score"] < self.offset_)
+            rows = np.flatnonzero(wanted)
+            most = self.most_explained if most_explained is None else most_explained
+            _warn_of("Rows without a reason, as so many are not explained", scores, rows[most:])
+            texts = pandas().Series(None, index=scores.index, dtype="string")
+            for i in rows[:most].tolist():
+                texts.iloc[i] = reading_line(self.readings(log, i)) or "no single channel"
+            scores[free_name("why", scores.columns)] = texts
         return scores
 
     def follow(self, frame: Any) -> tuple[Frame, ChunkLog]:
@@ -465,6 +559,28 @@ class StreamTable(TableDetector):
             rows = ~np.isnan(self.stream_.score_samples(samples.X, *samples.beside))
         return self.stream_.explain(samples.X, rows, *samples.beside)
 
+    def explained(self, frame: Any, rows: Any) -> tuple[Explanation, list[list[ChannelReading]]]:
+        """Return what `explain` does, and what the channels of these rows read.
+
+        Parameters
+        ----------
+        frame : data frame
+            Whole runs, as in `score`.
+        rows : sequence of int
+            Positions of the rows, each with a score.
+
+        Returns
+        -------
+        explanation : Explanation
+            One entry per row.
+        readings : list of list of ChannelReading
+            The channels behind each score, what costs most first.
+        """
+        why, samples = self.explain(frame, rows), self._read(as_frame(frame))
+        features = self.stream_.features(samples.X, *samples.beside)[rows]
+        context = None if samples.context is None else samples.context[rows][:, np.newaxis]
+        return why, readings_of(why, self.detector_, self.stream_.view_, features, context)
+
     def channel_costs(self, explanation: Explanation) -> FloatArray:
         """Return what each channel costs the explained rows: the sum over its windows.
 
@@ -511,19 +627,28 @@ class StreamTable(TableDetector):
         """
         check_is_fitted(self, "stream_")
         schema, table = self.schema_, as_frame(frame)
-        if trace is None:
+        with warnings.catch_warnings():
+            if trace is not None:  # what is odd was told when the rows were scored
+                warnings.simplefilter("ignore", TableWarning)
             samples = self._read(table)
+        _, times, context = samples.beside
+        if trace is None:
             features = self.stream_.features(samples.X, *samples.beside)
-            chosen = ~np.isnan(features).any(axis=1)
-            X, (_, times, context) = features[chosen], samples.beside
+            chosen = np.asarray(~np.isnan(features).any(axis=1))
+            X = features[chosen]
         else:
             chosen = np.ones(len(table), dtype=bool) if has_score is None else has_score
-            X, context, times = trace.X, None, as_times(schema.times_of(table))
+            X = trace.X
         if not chosen.any():
             raise TableError(f"No row of {name} has a score. {self.needed}")
+        context = None if context is None else context[chosen]
+        if trace is None:
+            trace = self.detector_._trace(X, context)
+        events = self._events_of(trace.score, chosen, runs_of(schema, table))
         labels, ids = schema.labels_of(table), schema.ids_of(table)
         unscored = int((~chosen).sum())
-        return self.detector_.report(
+        data = slow("ocfuse.ensemble.report").report_data(
+            self.detector_,
             X,
             None if labels is None else with_unknown(labels[chosen]),
             # runs that all begin at 0 have no common time
@@ -538,9 +663,51 @@ class StreamTable(TableDetector):
                 "SHA-256 of the training columns, as they were read": self.card_["sha256"],
                 "Columns not learned from": schema.left_out or "none",
             },
-            context=None if context is None else context[chosen],
             trace=trace,
+            events=events,
         )
+        return make_report(self._with_channels(data, X, samples.X[chosen], context))
+
+    def _with_channels(
+        self, data: ReportData, features: FloatArray, values: FloatArray, context: FloatArray | None
+    ) -> ReportData:
+        """Return the data of a report with the channels that matter and what they read."""
+        stream, why = self.stream_, data.explanation
+        # those of the alarms or, if there are none, of the lowest scores
+        costs = np.maximum(self.channel_costs(why), 0.0)[why.is_anomaly | ~why.is_anomaly.any()]
+        total = costs.sum(axis=0)
+        most = [j for j in np.argsort(-total, kind="stable")[:MOST_DRAWN].tolist() if total[j] > 0]
+        low, high = stream.sensor_limits.band(context)
+        place = np.flatnonzero(stream.view_.is_watched)
+        rows = data.rows
+        readings = readings_of(
+            *(why, self.detector_, stream.view_, features[rows]),
+            None if context is None else context[rows],
+        )
+        return replace(
+            data,
+            channels=tuple(
+                ChannelCourse(self.channels[j], *(x[:, place[j]] for x in (values, low, high)))
+                for j in most
+            ),
+            channel_readings={
+                int(row): reading_line(found) for row, found in zip(rows, readings, strict=True)
+            },
+        )
+
+    def _events_of(
+        self, scores: FloatArray, has_score: BoolArray, runs: list[str] | None
+    ) -> list[IntArray]:
+        """Return the scored rows of every event, counted among those that have a score."""
+        whole = np.full(len(has_score), np.nan)
+        whole[has_score] = scores
+        before: IntArray = np.cumsum(has_score) - has_score  # scored rows before each
+        found: list[IntArray] = []
+        for part in run_slices(runs, len(whole)):
+            for event in self.stream_.tracker().run(whole[part]):
+                rows = np.arange(part.start + event.start, part.start + event.stop)
+                found.append(before[rows[has_score[rows]]])
+        return found
 
     def calibrate(self, frame: Any) -> "StreamTable":
         """Set the threshold from fresh normal runs (see `StreamDetector.calibrate`)."""
@@ -589,6 +756,7 @@ class StreamTable(TableDetector):
                 if stream.drift != "keep"
                 else drift_limit(self.card_["runs"], stream.n_blocks),
                 "counts": stream.training_counts_,
+                "events": stream.alarm_facts(),
                 "channels": [
                     {"name": name, "drift_ratio": ratio, "is_watched": name in stream.watched_}
                     for name, ratio in ratios
@@ -683,18 +851,23 @@ class StreamTable(TableDetector):
         others = [column for column in schema.columns if column.kind == "category"]
         if others:
             shown = listed([f"{column.name} ({column.reason})" for column in others])
-            say = ", ".join(f"ignore={column.name!r}" for column in others[:3])
-            raise TableError(
-                f"The channels of a stream must be numbers. These columns are none: {shown}. Leave "
-                f"them out, say {say}; or write states as numbers, such as 0 and 1."
+            what = (
+                f"The channels of a stream are numbers. These columns are none: {shown}. To "
+                f"compare rows of the same state, say context={others[0].name!r}."
             )
+            if not any(column.kind == "number" for column in schema.columns):
+                raise TableError(what)
+            warnings.warn(f"{what} They are left out.", TableWarning, stacklevel=3)
+        states = [] if self.context is None else _states_in(table[self.context])
+        reason = "context of the rows, as asked for"
+        reason += f": {listed(states)}" if states else ""
         columns = [
             replace(column, has_gaps=True, is_constant=False)
             if column.kind == "number"
-            else replace(column, reason="context of the rows, as asked for")
+            else replace(column, reason=reason, categories=states)
             if column.name == self.context
             else replace(column, kind="ignored")
-            if column.kind == "empty"
+            if column.kind in ("empty", "category")
             else column
             for column in schema.columns
         ]

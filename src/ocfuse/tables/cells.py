@@ -420,6 +420,8 @@ class PlainReader:
         self._time = (places[times[0].name], _time_reader(times[0])) if times else None
         self._run = places[groups[0]] if is_stream and groups else None
         self._context = None if context is None else places[context]
+        states = next((c.categories for c in columns if c.name == context), [])
+        self._place = _state_reader(states) if states else _plain_number
         self._shown = [places[name] for name in shown.values()]
 
     def read(self, rows: Sequence[Sequence[str]]) -> PlainRows | None:
@@ -444,7 +446,7 @@ class PlainReader:
         if self._run is not None:
             runs = [_run(row[self._run]) for row in rows]
         if self._context is not None:
-            context = np.array([_plain_number(row[self._context]) for row in rows])
+            context = np.array([self._place(row[self._context]) for row in rows])
         return PlainRows(X, runs, times, context, shown)
 
 
@@ -482,6 +484,19 @@ def _number_or_gap(cell: str) -> float:
         if cell.strip().lower() in GAP_WORDS:
             return math.nan
         raise
+
+
+def _state_reader(states: Sequence[str]) -> Callable[[str], float]:
+    """Return what reads a state as its number among those that training has seen."""
+    codes = {state: float(i) for i, state in enumerate(states)}
+
+    def read(cell: str) -> float:
+        code = codes.get(category(cell) or "")
+        if code is None:
+            raise NotPlainError
+        return code
+
+    return read
 
 
 def _time_reader(column: Column) -> Callable[[str], Any]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ocfuse.arrays import BoolArray, FloatArray, Int64Array
 from ocfuse.encoder import cell_warnings_off, make_encoder
 from ocfuse.ensemble import FusedDetector
-from ocfuse.ensemble.plan import require_memory
+from ocfuse.ensemble.plan import Plan, require_memory
 from ocfuse.ensemble.score import Trace, score_in_blocks, score_numbers, takes_numbers
 from ocfuse.exceptions import (
     FewSamplesWarning,
@@ -145,13 +145,41 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         TableDetector
             The fitted model.
         """
+        table = as_frame(frame)
+        detector, schema = self._settled_for(table)
+        features, labels = schema.features_of(table), schema.labels_of(table)
+        detector.fit(features, with_unknown(labels), schema.groups_of(table))
+        _warn_if_few(detector)
+        self.schema_, self.detector_ = schema, detector
+        self.card_ = make_card(features, labels, detector)
+        return self
+
+    def plan(self, frame: Any) -> Plan:
+        """Return what `fit` would take, in bytes and seconds, without learning anything.
+
+        Parameters
+        ----------
+        frame : data frame
+            Training rows, as for `fit`.
+
+        Returns
+        -------
+        Plan
+            The plan, to be printed.
+        """
+        table = as_frame(frame)
+        detector, schema = self._settled_for(table)
+        features, labels = schema.features_of(table), schema.labels_of(table)
+        return detector.plan(features, with_unknown(labels), schema.groups_of(table))
+
+    def _settled_for(self, table: Frame) -> tuple[FusedDetector, Schema]:
+        """Return what is to learn, and what the columns hold."""
         detector = FusedDetector() if self.detector is None else clone(self.detector)
         if not isinstance(detector, FusedDetector):
             raise InvalidTypeError(
                 f"detector must be a FusedDetector. Got {type(detector).__name__}. Other "
                 "detectors can be its members: FusedDetector(members=[...])."
             )
-        table = as_frame(frame)
         if self.label is None and len(table.columns) >= 2_000 and len(table):
             # to look at every column takes its time, which is better not spent in vain
             n_numbers = sum(map(cells.is_number, table.iloc[0]))
@@ -163,17 +191,12 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             group=self.group,
             categories=self.categories,
         )
-        features, labels = schema.features_of(table), schema.labels_of(table)
         if self.categories:
             asked = [self.categories] if isinstance(self.categories, str) else self.categories
             known = [c.name for c in schema.columns if c.name in asked]
             encoder = make_encoder(detector.encoder)
             detector.set_params(encoder=encoder.set_params(categories=known))
-        detector.fit(features, with_unknown(labels), schema.groups_of(table))
-        _warn_if_few(detector)
-        self.schema_, self.detector_ = schema, detector
-        self.card_ = make_card(features, labels, detector)
-        return self
+        return detector, schema
 
     def score(
         self,

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ocfuse.exceptions import InvalidInputError, TableError
+from ocfuse.system.bags import is_recording
 from ocfuse.system.files import natural
+from ocfuse.tables.bags import BagTable
 from ocfuse.tables.dataframes import listed
 from ocfuse.tables.json_lines import JSON, JsonLinesSource
 from ocfuse.tables.source import ArraySource, FeatherSource, FolderSource, ParquetSource, Source
@@ -23,6 +25,8 @@ BINARY = {
     ".npz": ArraySource,
 }
 KNOWN = (*TEXT, *JSON, *BINARY)
+#: Table of a folder that is a run of a robot, as `ocfuse simulate` writes it.
+STATES = "states.parquet"
 
 
 def open_source(
@@ -32,6 +36,7 @@ def open_source(
     *,
     decimal: str | None = None,
     columns: Sequence[str] | None = None,
+    topic: str | None = None,
 ) -> Source:
     """Open a table for reading, some rows at a time.
 
@@ -43,7 +48,9 @@ def open_source(
     where : path-like, "-" or binary stream
         A file that ends in .csv, .tsv, .txt, .jsonl, .ndjson (each also with .gz),
         .parquet, .feather, .npy or .npz; a folder of such files with the same
-        columns, to which a column `file` with their names is added;
+        columns, to which a column `file` with their names is added; a folder of
+        runs of a robot, each a folder with `states.parquet` (its name is the `file`);
+        an .mcap or .bag file, the folder of a ROS 2 bag, or a folder of these;
         "-" for CSV or JSON lines from standard input; or an object with `readline`,
         for CSV.
     delimiter : str, default=None
@@ -57,6 +64,8 @@ def open_source(
     columns : sequence of str, default=None
         Names of the columns of a text file that has no line of names. None takes the
         first line for one.
+    topic : str, default=None
+        Topic of a ROS recording, which may be left out if only one has numbers.
 
     Returns
     -------
@@ -75,15 +84,21 @@ def open_source(
     if hasattr(where, "readline"):
         return text(where, str(getattr(where, "name", "the stream")))
     path = Path(os.fspath(where))
-    open_file = partial(_open_file, open_text=text, chunk_rows=chunk_rows)
-    if path.is_dir():
+    open_file = partial(_open_file, open_text=text, chunk_rows=chunk_rows, topic=topic)
+    if path.is_dir() and not is_recording(path):
         return FolderSource(path, _tables_in(path), open_file, chunk_rows)
     return open_file(path)
 
 
-def _open_file(path: Path, *, open_text: "partial[TextSource]", chunk_rows: int) -> Source:
+def _open_file(
+    path: Path, *, open_text: "partial[TextSource]", chunk_rows: int, topic: str | None
+) -> Source:
     if not path.exists():
         raise TableError(f"There is no file {path}.")
+    if is_recording(path):
+        return BagTable(path, topic, chunk_rows)
+    if topic is not None:
+        raise TableError(f"{path.name} is no recording and has no topics. Leave topic out.")
     if not path.is_file():
         raise TableError(f"{path} is no file. Feed it to standard input instead, and give '-'.")
     ending = kind(path)
@@ -123,6 +138,10 @@ def _tables_in(folder: Path) -> list[Path]:
     visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
     visible.sort(key=lambda path: natural(path.name))
     files = [path for path in visible if path.is_file() and kind(path) in KNOWN]
+    if not files:
+        files = [path for path in visible if is_recording(path)]
+    if not files:  # runs of a robot, a folder each
+        files = [path / STATES for path in visible if (path / STATES).is_file()]
     if not files:
         there = listed([path.name for path in visible]) or "nothing"
         raise TableError(f"{folder} must hold files that end in {', '.join(KNOWN)}. Got {there}.")

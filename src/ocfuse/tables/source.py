@@ -330,6 +330,7 @@ class FolderSource(Source):
     ) -> None:
         self._files = files
         self._open_file = open_file
+        self._folder = folder
         first = open_file(files[0])
         n_bytes = sum(file.stat().st_size for file in files)
         description = f"{len(files)} files; the first is {first.description}"
@@ -346,7 +347,9 @@ class FolderSource(Source):
             for frame in part.frames():
                 self.bytes_read = finished + part.bytes_read
                 if FILE not in self._own_columns:
-                    frame = frame.assign(**{FILE: file.name})
+                    # a run may be a folder of its own
+                    is_own = file.parent != self._folder
+                    frame = frame.assign(**{FILE: file.parent.name if is_own else file.name})
                 yield frame[self.columns]
             finished += file.stat().st_size
             self.bytes_read = finished

@@ -24,6 +24,7 @@ from ocfuse.vision.features import FeatureArray, Features
 from ocfuse.vision.fit import (
     Family,
     FamilyFusion,
+    Stillness,
     make_families,
     require_known,
     training_folds,
@@ -73,6 +74,8 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         Threshold of the fused score.
     threshold_rate_ : float
         False-alarm rate that the threshold stands for.
+    stillness_ : Stillness or None
+        How alike frames that follow each other are; None for pictures that do not.
     training_scores_ : ndarray of shape (n,)
         Fused scores of the training pictures, by families that have not seen
         them.
@@ -90,6 +93,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
 
     families_: list[Family]
     fusion_: FamilyFusion
+    stillness_: Stillness | None = None  # of pictures that do not follow each other, too
 
     def __init__(
         self,
@@ -160,6 +164,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
                 "same progress. Give several runs, with groups, or leave context out."
             )
         self.context_range_ = _range(_per_frame(context, "context", batch.index, count))
+        self.stillness_ = Stillness.learn(_pooled(batch)) if is_sequence else None
         progress = self._progress(context, batch, count)
         fold = training_folds(labels, len(batch), is_sequence, seed)
         families = make_families(self.members, batch.features, seed)

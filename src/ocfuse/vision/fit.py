@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,47 @@ def training_folds(groups: Any, n: int, is_sequence: bool, seed: int) -> Groups:
     if is_sequence:
         return Groups(even, np.arange(n), int(0.25 * n / N_FOLDS), are_folds=True)
     return Groups(np.random.default_rng(seed).permutation(even), are_folds=True)
+
+
+@dataclass(frozen=True)
+class Stillness:
+    """How alike frames that follow each other are in training, by their pooled features.
+
+    Attributes
+    ----------
+    distance : float
+        Frames that are no farther apart repeat each other: a quarter of what all but a hundredth
+        of training are, or 0, if frames repeat there, too.
+    most : float
+        Frames in a row that may repeat: twice as many as in training, and 10; inf if a tenth
+        of training or more repeats, as of a scene that rests.
+    """
+
+    distance: float
+    most: float
+
+    @classmethod
+    def learn(cls, pooled: Any) -> "Stillness":
+        """Learn from the features of frames in order, of shape (n, m)."""
+        before, distances = None, []
+        for row in pooled:
+            if before is not None:
+                distances.append(frame_distance(before, row))
+            before = row
+        steps = np.array(distances)
+        if not len(steps):
+            return cls(0.0, np.inf)
+        distance = 0.25 * float(np.quantile(steps, 0.01))
+        repeats = steps <= distance
+        ends = np.flatnonzero(np.r_[True, ~repeats, True])
+        longest = int(np.diff(ends).max()) - 1
+        return cls(distance, np.inf if repeats.mean() >= 0.1 else 2.0 * longest + 10.0)
+
+
+def frame_distance(one: Any, other: Any) -> float:
+    """Return how far apart the features of two frames are, as a share of their size."""
+    a, b = (np.asarray(x, dtype=np.float64) for x in (one, other))
+    return float(np.linalg.norm(a - b) / max(float(np.linalg.norm(a)), np.finfo(float).tiny))
 
 
 def warn_if_alike(pooled: Any) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.system.bags import is_recording
 from ocfuse.system.files import PICTURE_ENDINGS
-from ocfuse.vision.bags import Bag, Mcap
+from ocfuse.vision.bags import BagSource
 from ocfuse.vision.frames import (
     FrameSource,
     PictureArray,
@@ -88,13 +89,10 @@ def _open_path(path: Path, topic: str | None) -> FrameSource:
     if not path.exists():
         raise InvalidInputError(f"There is no file or folder {path}.")
     ending = path.suffix.lower()
+    if is_recording(path):
+        return BagSource(path, topic)
     if path.is_dir():
-        is_bag = (path / "metadata.yaml").is_file()
-        return Bag(path, topic) if is_bag else picture_folder(path)
-    if ending == ".bag":
-        return Bag(path, topic)
-    if ending == ".mcap":
-        return Mcap(path, topic)
+        return picture_folder(path)
     if ending in (".npy", ".npz"):
         return picture_array(path, topic)
     if ending in PICTURE_ENDINGS:

@@ -11,7 +11,8 @@ from ocfuse.streaming import EventTracker
 from ocfuse.streaming.events import MAX_UNSCORED, leave_score
 from ocfuse.vision.detector import PictureDetector
 from ocfuse.vision.explanation import PictureExplanation
-from ocfuse.vision.features import Features
+from ocfuse.vision.features import FeatureArray, Features
+from ocfuse.vision.fit import Stillness, frame_distance
 from ocfuse.vision.frames import Frame
 
 #: Frames in a row below the threshold that raise an event: a tenth of a second.
@@ -64,6 +65,35 @@ class Alarm:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """A camera that gives the same picture again and again, or moves again.
+
+    Parameters
+    ----------
+    state : {"begin", "end"}
+        Which of them.
+    frame : Frame
+        The frame at which it is told.
+    since : Frame
+        The first one of those that are alike.
+    n_frames : int
+        How many repeat it so far.
+    """
+
+    state: str
+    frame: Frame
+    since: Frame
+    n_frames: int
+
+    @property
+    def text(self) -> str:
+        """What has happened, in words."""
+        if self.state == "end":
+            return f"the picture moves again from frame {self.frame.index}"
+        return f"the camera repeats its picture since frame {self.since.index}"
+
+
+@dataclass(frozen=True)
 class Moment:
     """What there is to report after a frame.
 
@@ -77,12 +107,53 @@ class Moment:
         It was raised with this frame.
     ended : Alarm or None
         The event that has ended.
+    repeat : Repeat or None
+        The camera begins to repeat its picture, or ceases to.
     """
 
     seen: Seen | None
     alarm: Alarm | None = None
     is_new: bool = False
     ended: Alarm | None = None
+    repeat: Repeat | None = None
+
+
+class RepeatMonitor:
+    """Notice when frames that follow each other are alike for longer than in training.
+
+    Parameters
+    ----------
+    stillness : Stillness or None
+        What training says; None notices nothing.
+    """
+
+    def __init__(self, stillness: Stillness | None) -> None:
+        self.stillness = stillness
+        self._first: Seen | None = None  # of those that are alike
+        self._n_repeats = 0
+
+    @property
+    def is_on(self) -> bool:
+        """The camera repeats its picture."""
+        return self.stillness is not None and self._n_repeats > self.stillness.most
+
+    def take(self, seen: Seen) -> Repeat | None:
+        """Take the next frame; return what begins or ends with it."""
+        limits, first = self.stillness, self._first
+        if limits is None:
+            return None
+        if first is None or frame_distance(*map(_pooled, (first, seen))) > limits.distance:
+            n, self._first, self._n_repeats = self._n_repeats, seen, 0
+            is_over = first is not None and n > limits.most
+            return Repeat("end", seen.frame, first.frame, n) if is_over and first else None
+        self._n_repeats += 1
+        begins = self._n_repeats - 1 <= limits.most < self._n_repeats
+        return Repeat("begin", seen.frame, first.frame, self._n_repeats) if begins else None
+
+
+def _pooled(seen: Seen) -> FeatureArray:
+    pooled: FeatureArray = next(iter(seen.features.values())).pooled[0]
+    return pooled
 
 
 class FrameWatch:
@@ -104,8 +175,10 @@ class FrameWatch:
 
     Attributes
     ----------
-    n_events : int
-        Events so far.
+    n_events, n_repeats : int
+        Events so far, and how often the camera has begun to repeat its picture.
+    n_before : int
+        Events of an earlier start, after which numbers go on.
     explains_events : bool
         Whether every frame is explained while an event lasts.
 
@@ -128,8 +201,10 @@ class FrameWatch:
         self.detector = detector
         end = leave_score(detector.offset_, detector.normal_scores_) if leave is None else leave
         self.tracker = EventTracker(detector.offset_, end, min_frames)
+        self.repeats = RepeatMonitor(detector.stillness_)
+        self.n_repeats = 0
         self.names = [family.name for family in detector.families_]
-        self.n_events = 0
+        self.n_events = self.n_before = 0
         self.explains_events = False
         self._next = 0
         self._recent: deque[Seen] = deque(maxlen=min_frames)
@@ -153,6 +228,13 @@ class FrameWatch:
             Its score, the event that lasts, and the one that has ended.
         """
         seen = self._scored(frame)
+        repeat = self.repeats.take(seen)
+        self.n_repeats += repeat is not None and repeat.state == "begin"
+        return replace(self._followed(seen), repeat=repeat)
+
+    def _followed(self, seen: Seen) -> Moment:
+        """Follow events with the next frame."""
+        frame = seen.frame
         missing = frame.index - self._next - frame.n_dropped
         for _ in range(min(missing, MAX_UNSCORED + 1)):
             self.tracker.update(np.nan)
@@ -168,7 +250,7 @@ class FrameWatch:
             return Moment(seen, self._alarm)
         self.n_events += 1
         worst = min(self._recent, key=lambda s: s.score)
-        self._alarm = Alarm(self.n_events, self._recent[0], seen, worst, seen)
+        self._alarm = Alarm(self.n_before + self.n_events, self._recent[0], seen, worst, seen)
         return Moment(seen, self._alarm, is_new=True, ended=before)
 
     def finish(self) -> Moment | None:

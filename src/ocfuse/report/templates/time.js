@@ -52,6 +52,37 @@ function drawTime() {
   const near = s.bottom - limit < 40;
   s.text(s.right - 4, limit + (near ? -7 : 15), "alarm below " + number(threshold()), "end", "halo c-alarm");
   watchTime(s, x, view);
+  line.channels.forEach((channel, i) => drawChannel(channel, i, view));
+}
+
+// The course of a channel above the band of what is usual; events as in the picture of the score.
+function drawChannel(channel, i, view) {
+  const s = sheet("channel-figure-" + i, 150, channel.name + " over time", { left: 56, top: 22, bottom: 46 });
+  const last = channel.time.length - 1, breaks = new Set(channel.breaks), shown = [];
+  channel.time.forEach((_, k) => {
+    if (channel.time[Math.min(k + 1, last)] >= view[0] && channel.time[Math.max(k - 1, 0)] <= view[1]) shown.push(k);
+  });
+  const known = shown.flatMap((k) => [channel.value[k], channel.low[k], channel.high[k]]).filter((v) => v !== null);
+  const low = known.reduce((a, b) => Math.min(a, b), Infinity), high = known.reduce((a, b) => Math.max(a, b), -Infinity);
+  const x = scale(view[0], view[1], s.left, s.right), y = scale(low, high, s.bottom, s.top);
+  const at = (k, v) => x(channel.time[k]).toFixed(1) + " " + y(v).toFixed(1);
+  add(add(add(s.root, "defs"), "clipPath", { id: "channel-" + i }), "rect", { x: s.left, y: 0, width: s.right - s.left, height: s.height });
+  const drawn = (d, kind) => s.path(d || "M0 0", kind).setAttribute("clip-path", "url(#channel-" + i + ")");
+  const band = shown.filter((k) => channel.low[k] !== null && channel.high[k] !== null);
+  drawn(band.length ? "M" + [...band.map((k) => at(k, channel.high[k])), ...[...band].reverse().map((k) => at(k, channel.low[k]))].join("L") + "Z" : "", "f-usual");
+  let d = "", goesOn = false;
+  for (const k of shown) {
+    if (channel.value[k] === null) { goesOn = false; continue; }
+    d += goesOn && !breaks.has(k) ? "L" + at(k, channel.value[k]) : "M" + at(k, channel.value[k]) + "h0";
+    goesOn = true;
+  }
+  drawn(d, "s-line");
+  for (const [start, end] of DATA.timeline.events)
+    if (end >= view[0] && start <= view[1])
+      s.rect(Math.max(x(start) - 1, s.left), s.bottom + 2, Math.min(Math.max(x(end), x(start)) + 1.5, s.right) - Math.max(x(start) - 1, s.left), 4, "f-event");
+  for (const end of [low, high]) s.text(s.left - 7, y(end) + 4, number(end, 4), "end");
+  s.text(s.left, s.top - 8, channel.name, "start", "strong");
+  drawTimeAxis(s, x, view);
 }
 
 // Stretches of time as bars; numbered, the most severe first, where there is room.
@@ -180,6 +211,7 @@ function startTime() {
     });
   const entries = [["s-line", "score", "line"], ["dots point", "alarm", "dot"], ["s-limit", "threshold", "line"], ["f-event", "event, at the detector's own threshold"]];
   if (DATA.timeline.labelled) entries.push(["f-label", "labelled anomaly"]);
+  if (DATA.timeline.channels.length) entries.push(["f-usual", "usual of a channel"]);
   legend("time-legend", entries);
   state.redraw.push(drawTime);
 }

@@ -1,0 +1,1 @@
+"""What an operator sees: events an hour, events of one fault, delay, the channel that is named."""

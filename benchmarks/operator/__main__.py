@@ -1,0 +1,8 @@
+"""Run the parts of the benchmark: ``python -m benchmarks.operator [parts] [--quick]``."""
+
+from benchmarks.command import main
+
+PARTS = ("motor", "skab")
+
+if __name__ == "__main__":
+    main("operator", PARTS)
