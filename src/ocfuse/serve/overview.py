@@ -64,7 +64,7 @@ class Overview:
     most_streams: ClassVar[int] = 200
     #: Seconds that a stream that has ended, and that nobody must know of, is still shown.
     shown_seconds: ClassVar[float] = 600.0
-    #: Seconds for which the most unusual channel of a normal stream is told: not each sample has one.
+    #: Seconds for which the most unusual channel of a normal stream is told: few samples have one.
     named_seconds: ClassVar[float] = 5.0
     #: Seconds of one point of the small course.
     point_seconds: ClassVar[float] = 10.0
