@@ -117,7 +117,7 @@ def built(tmp_path, monkeypatch, run_command):
         found.update(given)
         raise InvalidInputError("far enough")
 
-    def stop_stream(detector, windows, drift, has_course):
+    def stop_stream(detector, windows, *rest):
         stop(false_alarms=detector.false_alarm_rate, windows=windows, seed=detector.random_state)
 
     def stop_rows(model, *rest):
