@@ -73,7 +73,7 @@ def test_files_that_containers_mount_are_there():
 
 def test_the_routes_that_are_shown_can_be_read_as_they_are(tmp_path):
     text = (DEPLOY / "routes.toml").read_text()
-    assert read_routes(None, DEPLOY / "routes.toml") == []
+    assert read_routes(None, DEPLOY / "routes.toml") == ()
     secret = tmp_path / "hook"
     secret.write_text("shared by both")
     shown = "\n".join(line[2:] for line in text.splitlines() if line.startswith("# "))
