@@ -11,7 +11,8 @@ from benchmarks.operator.outcome import HEADER, Outcome, Settings, within_twice
 from benchmarks.report import Report, Table, Target
 from ocfuse import FusedDetector
 from ocfuse.lab.motor import CHANNELS, FAULTS, MotorRun, motor_run
-from ocfuse.streaming import AlarmRate, EventRule, StreamDetector
+from ocfuse.streaming import AlarmRate, StreamDetector
+from ocfuse.streaming.events import EventRule
 
 FloatArray = NDArray[np.float64]
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.streaming import EventRule, events
-from ocfuse.streaming.events import leave_score
+from ocfuse.streaming.events import EventRule, events, leave_score
 
 FloatArray = NDArray[np.float64]
 

@@ -10,7 +10,8 @@ from benchmarks.report import Report, Table, Target
 from ocfuse import FusedDetector
 from ocfuse.datasets import load_skab
 from ocfuse.datasets.dataset import Sequence
-from ocfuse.streaming import AlarmRate, EventRule, StreamDetector
+from ocfuse.streaming import AlarmRate, StreamDetector
+from ocfuse.streaming.events import EventRule
 
 FloatArray = NDArray[np.float64]
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import uvicorn
+from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 from websockets.sync.client import ClientConnection, connect
 
@@ -85,7 +86,9 @@ def serving(service: Service) -> Iterator[str]:
 def feed(service: Service, address: str) -> dict[str, ClientConnection]:
     """Send all rows, a second of the made-up clock apart; return the connections."""
     lines = {name: rows_of(*about) for name, about in LINE.items()}
-    clients = {name: connect(f"ws://{address}/v1/stream?stream={name}") for name in lines}
+    clients = {
+        name: connect(f"ws://{address}/v1/stream?stream={name}", legacy=True) for name in lines
+    }
     begin = time.time() - N_BEFORE - N_AFTER
     clock = {"now": begin}
     service.overview.now = lambda: clock["now"]  # type: ignore[method-assign]
@@ -108,7 +111,9 @@ def look(page: Page, address: str, stream: str | None, name: str, **picture: Any
     end = "" if stream is None else f"model/{stream}"
     page.goto(f"http://{address}/#/{end}")
     page.wait_for_timeout(1500)
-    page.screenshot(path=FOLDER / f"{name}.png", **picture)
+    path = FOLDER / f"{name}.png"
+    page.screenshot(path=path, **picture)
+    Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 def main() -> None:

@@ -606,7 +606,8 @@ class Notifier:
         is_told = alarm.event in self._progress.told
         if is_told and alarm.phase == "begin":
             return []
-        if not is_told and (alarm.event in self._progress.over or not self.route.wants(alarm)):
+        is_past = alarm.phase in ("end", "interrupted") and alarm.event in self._progress.over
+        if not is_told and (is_past or not self.route.wants(alarm)):
             return []
         if is_told or alarm.phase in ("begin", "note"):
             return [alarm]
@@ -617,6 +618,7 @@ class Notifier:
         progress = self._progress
         if message.phase == "begin":
             progress.told.append(message.event)
+            progress.over = [event for event in progress.over if event != message.event]
         elif message.phase != "note":
             progress.told.remove(message.event)
             progress.over = [*progress.over, message.event][-self.most_over :]

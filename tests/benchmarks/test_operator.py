@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.operator.outcome import Outcome, Settings, within_twice
-from ocfuse.streaming import EventRule
+from ocfuse.streaming.events import EventRule
 
 TIME = np.arange(100.0) * 36.0  # an hour
 SETTINGS = Settings(offset=0.0, leave=0.0, rule=EventRule(1, 5), stated=1.0)

@@ -82,7 +82,7 @@ def test_every_option_has_its_kinds(name):
 
 
 def test_commands_have_the_flags_of_their_kinds():
-    with_flag = {"stream": {"fit"}, "video": {"fit", "watch"}}
+    with_flag = {"stream": {"fit", "plan"}, "video": {"fit", "watch"}}
     assert set(FLAGS.values()) == set(with_flag)
     for flag, names in with_flag.items():
         assert {n for n in COMMANDS if any(p.name == flag for p in params(n))} == names
@@ -117,7 +117,7 @@ def built(tmp_path, monkeypatch, run_command):
         found.update(given)
         raise InvalidInputError("far enough")
 
-    def stop_stream(detector, windows, drift, has_course):
+    def stop_stream(detector, windows, *rest):
         stop(false_alarms=detector.false_alarm_rate, windows=windows, seed=detector.random_state)
 
     def stop_rows(model, *rest):

@@ -144,9 +144,7 @@ def test_a_context_needs_two_runs_or_no_course(pump, tmp_path, run_command):
     assert "Got --context 'nosuch'" in err
     code, _, err = run_command(*arguments, "--context", "progress", "--no-course")
     assert (code, err) == (0, "")
-    assert (
-        "for the rest of this run, not for others" in run_command("inspect", tmp_path / "m.ocf")[1]
-    )
+    assert "not known from 1 run" in run_command("inspect", tmp_path / "m.ocf")[1]
     code, _, err = run_command("score", tmp_path / "m.ocf", pump / "new.csv")
     assert code == 3
     assert "'progress' is missing" in err

@@ -9,8 +9,6 @@ from tests.golden.cases import CASES, TRUSTED, asked
 from tests.golden.record import (
     FILE_ANSWERS,
     FOLDER,
-    SINGLE,
-    TOLERANCE,
     differences,
     environment,
     model_path,
@@ -31,8 +29,9 @@ def test_model_files_answer_as_when_they_were_written(folder, name):
     with unpacked(model_path(folder, name)) as path:
         assert f"format-{read_header(path).format}" == folder.name
         found = asked(case, load(path, trusted=TRUSTED))
-    elsewhere = SINGLE if case.is_single else TOLERANCE
-    assert not differences(found, answers[name], 0.0 if environment() == machine else elsewhere)
+    assert not differences(
+        found, answers[name], 0.0 if environment() == machine else case.elsewhere
+    )
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

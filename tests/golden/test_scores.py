@@ -35,7 +35,7 @@ def test_scores_are_those_recorded(name):
         pytest.skip("this fit stops at a tolerance, and elsewhere on a machine that rounds so")
     model, kinds = fitted(case)
     found = asked(case, model) | {"warnings": kinds}
-    assert not differences(found, RECORDED[name], 0.0 if IS_SAME_MACHINE else TOLERANCE)
+    assert not differences(found, RECORDED[name], 0.0 if IS_SAME_MACHINE else case.elsewhere)
 
 
 @pytest.mark.parametrize("tolerance", [0.0, TOLERANCE, SINGLE])

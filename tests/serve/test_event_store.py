@@ -778,7 +778,7 @@ def test_others_are_told_over_a_restart_and_what_is_said_of_events_tells_nothing
             store = EventStore(path)
             notifiers = Notifiers(routes, store, progress_file(path))
             stop = store.listen(notifiers.wake)
-            event = store.begin(sample("pump", "line", 10.0, -1.0, channels=readings))
+            event = store.begin(sample("pump", "line", 10.0, -1.0, readings=readings))
             hook.wait_for(n_messages - 1)
             store.interrupt()
             told = hook.wait_for(n_messages)

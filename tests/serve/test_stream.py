@@ -206,7 +206,8 @@ def test_a_sensor_that_fails_is_an_event_until_it_works_again(open_stream, runni
     assert (kept.state, kept.text) == ("open", "channel current missing since row 20")
     states = {one["stream"]: one for one in running.service.overview.streams()}
     assert states["sensor"]["state"] in ("degraded", "alarm")
-    assert "channel current missing" in states["sensor"]["more"]
+    told = states["sensor"]
+    assert "channel current missing" in told["what"] + told["more"]
     (ended,) = tell(stream, row=rows[40], time=99.0)["sensors"]
     assert ended["state"] == "end"
     kept = running.service.events.get(kept.id)

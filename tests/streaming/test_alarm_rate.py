@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from ocfuse import load
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError
-from ocfuse.streaming import AlarmRate, EventRule, StreamTable, events
+from ocfuse.streaming import AlarmRate, StreamTable, events
 from ocfuse.streaming.alarm_rate import Alarms, HeldOutRuns, held_out_runs
+from ocfuse.streaming.events import EventRule
 from tests.streaming.cases import normal, quick
 
 NAN = float("nan")
@@ -100,6 +101,18 @@ def test_less_than_runs_can_promise_is_said_and_the_least_is_set():
     assert held.n_events(offset, rule, held.scores[1:9]) == 0
 
 
+def test_without_a_rate_the_shortest_rule_that_promises_an_event_an_hour_is_taken():
+    held = held_out(24)
+    middle = held.scores[~np.isnan(held.scores)]
+    offsets = np.quantile(middle, [1e-6, 0.002, 0.02])
+    chosen = [held.choose_rule(offset, middle, 30) for offset in offsets]
+    assert chosen[0] == EventRule(3, 120)
+    assert [rule.min_duration for rule in chosen] == sorted(rule.min_duration for rule in chosen)
+    assert chosen[-1].min_duration > 3
+    short = held_out(3)  # no hour, in which one event could be promised
+    assert short.choose_rule(offsets[-1], middle, 30) == EventRule(3, 120)
+
+
 def test_hours_need_times():
     held = held_out(5, seconds=False)
     with pytest.raises(InvalidInputError, match='per="run"'):
@@ -176,10 +189,10 @@ def test_without_a_rate_nothing_is_held_out_again():
 
 
 def test_a_plan_is_that_of_the_rows_that_are_taken():
-    many, few = (quick(max_rows=rows).plan((35_000, 6), runs=24) for rows in (4000, 400))
-    assert many.seconds > few.seconds
-    assert quick(max_rows=400).plan((400, 6), runs=24).seconds == few.seconds
-    assert quick().plan(np.zeros((300, 3)), runs=np.arange(300) // 50).seconds > 0
+    many, few = (quick(max_rows=rows).plan((40_000, 6), runs=24) for rows in (4000, 400))
+    assert many.fit_seconds > few.fit_seconds
+    assert quick(max_rows=400).plan((400, 6), runs=24).fit_seconds == few.fit_seconds
+    assert quick().plan(np.zeros((300, 3)), runs=np.arange(300) // 50).fit_seconds > 0
 
 
 def test_fresh_runs_set_the_rate_anew(model):

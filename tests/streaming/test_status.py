@@ -153,7 +153,8 @@ def test_an_alarm_that_is_over_is_told_until_somebody_knows_of_it():
     stream.take(2.0, EventNews(2, "missing", "open", 1.0, 1.0, text="channel flow missing"))
     stream.take(3.0, EventNews(1, "anomaly", "ended", 1.0, 2.0))
     assert stream.state == "degraded"
-    assert stream.more[1:] == (" channel flow missing.", " 2 events not acknowledged.")
+    assert stream.what == "channel flow missing"
+    assert stream.more[1:] == (" 2 events not acknowledged.",)
     stream.take(4.0, EventNews(2, "missing", "ended", 1.0, 4.0, "Ada"))
     assert stream.state == "unacknowledged"
     assert stream.title == ("Alarm of ", 1.0, " not acknowledged")

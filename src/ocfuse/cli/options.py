@@ -153,7 +153,7 @@ Seed = Annotated[
 #: Tables that a config file may have; groups of commands have none.
 TABLES = (
     *(name for name in COMMANDS if name not in ("data", "bench")),
-    *("fit-video", "watch-video", "fit-stream"),
+    *("fit-video", "watch-video", "fit-stream", "plan-stream"),
 )
 
 #: Formats of score files, as errors and the help name them.
@@ -217,7 +217,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return settings
 
 
-def read_routes(notify: Iterable[str] | None, path: Path | None) -> "list[Route]":
+def read_routes(notify: Iterable[str] | None, path: Path | None) -> "tuple[Route, ...]":
     """Return where alarms are sent, by ``--notify`` and ``--routes``."""
     from ocfuse.notify import Route, named_apart, routes_of  # noqa: PLC0415
 
@@ -229,7 +229,7 @@ def read_routes(notify: Iterable[str] | None, path: Path | None) -> "list[Route]
         if settings or not isinstance(tables, list):
             raise typer.BadParameter(f"{path} must have tables that begin with [[route]], only.")
         routes += routes_of(tables)
-    return named_apart(routes)
+    return tuple(named_apart(routes))
 
 
 def _defaults(settings: dict[str, Any], command: str, flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class _Known:
     renewed: int = 0
     #: The channel that is most unusual, as `ChannelReading.as_dict` has it.
     channel: Mapping[str, Any] | None = None
+    named: float = -math.inf  # when it was found
     #: Lowest score of each ten seconds, by the number of the ten seconds.
     course: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=60))
     told: str = ""
@@ -63,6 +64,8 @@ class Overview:
     most_streams: ClassVar[int] = 200
     #: Seconds that a stream that has ended, and that nobody must know of, is still shown.
     shown_seconds: ClassVar[float] = 600.0
+    #: Seconds for which the most unusual channel of a normal stream is told: few samples have one.
+    named_seconds: ClassVar[float] = 5.0
     #: Seconds of one point of the small course.
     point_seconds: ClassVar[float] = 10.0
 
@@ -110,7 +113,10 @@ class Overview:
                 if known.course and known.course[-1][0] == point:
                     low = min(low, known.course.pop()[1])
                 known.course.append((point, low))
-            known.channel = channel or (known.channel if status.events else None)
+            if channel is not None:
+                known.channel, known.named = channel, now
+            elif not status.events and now - known.named > self.named_seconds:
+                known.channel = None
             silence = status.open_silence
             self._note(source)
         if silence is not None:

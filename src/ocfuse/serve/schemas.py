@@ -405,7 +405,9 @@ class StreamState(BaseModel):
     )
     since: float = Field(description="When the state began.")
     title: str = Field(description="The state in a few words; times in UTC.")
-    what: str = Field(description="The channels that an alarm is about, or was.")
+    what: str = Field(
+        description="The channels that an alarm is about, or was, or the sensors in trouble."
+    )
     more: str = Field(description="More on the state.")
     score: float | None = Field(description="Last score; null if the last sample has none.")
     threshold: float | None

@@ -12,7 +12,6 @@ from ocfuse.streaming.detector import StreamDetector
 from ocfuse.streaming.events import (
     Cusum,
     Event,
-    EventRule,
     EventTracker,
     cusum,
     events,
@@ -30,7 +29,6 @@ __all__ = [
     "Course",
     "Cusum",
     "Event",
-    "EventRule",
     "EventTracker",
     "SensorEvent",
     "StreamDetector",

@@ -273,8 +273,8 @@ class HeldOutRuns:
         """Return the rule of a threshold that was set by rows, where no rate of events is asked.
 
         The hold is four times the longest window. The least duration is the shortest of 3, 5, 8
-        and 12 samples with which these runs promise at most an event an hour, if one does; 3
-        where nothing is known of runs to come, or of hours.
+        and 12 samples with which these runs promise at most an event an hour, or else the last of
+        them; 3 where runs are too short for that promise, or nothing is known of runs to come.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class HeldOutRuns:
             Least duration and hold time.
         """
         rules = [EventRule(m, HOLDS[0] * longest) for m in DURATIONS[:-1]]
-        if not self.are_whole or self.seconds is None:
+        if not self.are_whole or self.seconds is None or self.expected(0, "hour") > most:
             return rules[0]
         for rule in rules:
             n_events = self.n_events(offset, rule, normal_scores)

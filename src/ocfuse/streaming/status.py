@@ -286,7 +286,9 @@ class StreamStatus:
 
     @property
     def what(self) -> str:
-        """What the alarm is about, or was when it was interrupted; empty in other states."""
+        """The channels that an alarm is about, or was, or the sensors that are in trouble."""
+        if self.state == "degraded":
+            return self._sensors()
         event = self._alarm or self._cut
         return "" if event is None else event.text
 
@@ -323,10 +325,13 @@ class StreamStatus:
         return ("No samples since ", self.time, f": {self._why_none()}.")
 
     def _of_sensors(self) -> Words:
+        texts = "" if self.state == "degraded" else self._sensors()
+        return (f" {texts}.",) if texts else ()
+
+    def _sensors(self) -> str:
         found = [e for e in self._open.values() if e.kind not in (ANOMALY, SILENT)]
         texts = [event.text or event.kind for event in found]
-        more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
-        return (f" {'; '.join(texts[:3])}{more}.",) if texts else ()
+        return "; ".join(texts[:3] + ([f"{len(texts) - 3} more"] if len(texts) > 3 else []))
 
     def _of_others(self) -> Words:
         is_named = self.state in ("alarm", "interrupted", "unacknowledged")

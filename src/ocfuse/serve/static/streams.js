@@ -87,7 +87,7 @@ export class Streams {
 
 function makeCard(source) {
   const card = {
-    state: make("span", { class: "word" }), since: make("span", { class: "soft" }), channel: make("span", { class: "channel" }),
+    state: make("span", { class: "word" }), since: make("span", { class: "soft since" }), channel: make("span", { class: "channel" }),
     score: make("span", { class: "score" }), known: make("span", { class: "unknown" }),
     line: svg("polyline", { class: "course" }), limit: svg("line", { class: "limit", x1: 0, x2: WIDE }),
   };
