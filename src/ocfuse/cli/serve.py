@@ -147,6 +147,15 @@ def serve_command(
             rich_help_panel=Panel.BATCHES,
         ),
     ] = 0.0,
+    shadow: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Model file that is tried beside a model, as name=path, or path for the first "
+            "model: it scores the same rows of streams and raises nothing; see /v1/shadow. May be "
+            "repeated.",
+            show_default=False,
+        ),
+    ] = None,
     reload: Annotated[
         float, typer.Option(min=0, help="Seconds between looks at the model files; 0 never.")
     ] = 1.0,
@@ -203,6 +212,7 @@ def serve_command(
         ),
         publish_scores=show_requests,
         silence_seconds=silence,
+        shadows=serving.named_shadows(shadow or [], next(iter(paths))),
         routes=read_routes(notify, routes),
     )
     raise typer.Exit(run(settings, json=json, quiet=quiet))

@@ -117,12 +117,13 @@ def dashboard_router(
     *,
     token: str | None = None,
     columns_of: Callable[[str], list[str]] = lambda model: [],
+    shadows: Callable[[], list[dict[str, Any]]] = lambda: [],
 ) -> APIRouter:
     """Return the routes of the live page, of the page on the API, and of streams and events.
 
-    `columns_of` returns the columns of a model by its name. A page shows the token in the first
-    message of its WebSocket, as a browser can send no header with it. `Guard` checks all other
-    requests.
+    `columns_of` returns the columns of a model by its name, `shadows` what `Shadows.as_json` does.
+    A page shows the token in the first message of its WebSocket, as a browser can send no header
+    with it. `Guard` checks all other requests.
     """
     router, page_files, viewers = APIRouter(), PageFiles(), Viewers()
 
@@ -145,7 +146,7 @@ def dashboard_router(
     async def look_on(socket: WebSocket) -> None:
         """Send a page what happens."""
         await socket.accept()
-        await viewers.run(DashboardConnection(socket, live, events, overview, token))
+        await viewers.run(DashboardConnection(socket, live, events, overview, token, shadows))
 
     @router.get(
         "/v1/streams",
@@ -349,9 +350,11 @@ class DashboardConnection:
         events: EventStore,
         overview: Overview,
         token: str | None,
+        shadows: Callable[[], list[dict[str, Any]]] = lambda: [],
     ) -> None:
         self.socket, self.live, self.events, self.token = socket, live, events, token
-        self.overview = overview
+        self.overview, self._shadows = overview, shadows
+        self._told_shadows: list[dict[str, Any]] = []
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._after = 0
@@ -487,6 +490,10 @@ class DashboardConnection:
             told = [_shown(stream) for stream in streams]
             now = self.overview.now()
             await self._send(type="streams", sources=sources, streams=told, now=now)
+        shadows = [_without(shadow, "streams") for shadow in self._shadows()] if is_whole else None
+        if shadows is not None and shadows != self._told_shadows:
+            self._told_shadows = shadows
+            await self._send(type="shadows", shadows=shadows)
         trouble = self.events.trouble
         if trouble != self._trouble:
             self._trouble = trouble

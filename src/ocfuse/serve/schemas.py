@@ -224,6 +224,39 @@ class ModelList(BaseModel):
     models: list[ModelAnswer]
 
 
+class StreamDifference(BaseModel):
+    """What a model that is tried and the one that is served have found in the same rows."""
+
+    rows: int = Field(description="Rows that both have judged.")
+    only_served: int = Field(description="Rows below the threshold of the one that is served only.")
+    only_shadow: int = Field(description="Rows below the threshold of the one that is tried only.")
+    events_served: int = Field(description="Events that the one that is served began.")
+    events_shadow: int = Field(description="Events that the one that is tried would have begun.")
+    refused: int = Field(description="Rows that do not fit the one that is tried.")
+    left_out: int = Field(description="Rows that came faster than they could be scored twice.")
+
+
+class NamedDifference(StreamDifference):
+    """The same of one stream."""
+
+    stream: str
+
+
+class Shadow(StreamDifference):
+    """A model that is tried, with the sums over all streams since the start."""
+
+    model: str = Field(description="The model beside which it is tried.")
+    version: str
+    file: str
+    streams: list[NamedDifference]
+
+
+class ShadowList(BaseModel):
+    """All models that are tried."""
+
+    shadows: list[Shadow]
+
+
 class Status(BaseModel):
     """Whether the service lives."""
 

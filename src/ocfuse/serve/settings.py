@@ -140,6 +140,8 @@ class Settings:
         File of the events of streams; None keeps them in memory.
     keep : Retention
         How many events, and for how long.
+    shadows : mapping of str to Path
+        Files of models that are tried beside the model of this name; they raise nothing.
     silence_seconds : float or None
         Seconds without a sample after which a stream is silent; None goes by its usual step.
     publish_scores : bool
@@ -165,6 +167,7 @@ class Settings:
     publish_scores: bool = False
     routes: Sequence[Route] = ()
     silence_seconds: float | None = None
+    shadows: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.models:
@@ -239,6 +242,11 @@ def named_models(words: Iterable[str]) -> dict[str, Path]:
             )
         found[name] = path
     return found
+
+
+def named_shadows(words: Iterable[str], first: str) -> dict[str, Path]:
+    """Return files by the model beside which they are tried; without a name it is the first."""
+    return named_models(word if "=" in word else f"{first}={word}" for word in words)
 
 
 def check_name(name: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import anyio
 import numpy as np
@@ -314,8 +314,24 @@ def _why(
 
 
 @dataclass(frozen=True)
+class JudgedRow:
+    """A row that has been scored: its content, and what it means."""
+
+    content: Any
+    is_anomaly: bool | None
+    begins: bool  # an event
+
+
+class Beside(Protocol):
+    """Who takes the rows of a stream after they have been scored."""
+
+    def put(self, rows: Sequence[JudgedRow]) -> None:
+        """Take the next rows."""
+
+
+@dataclass(frozen=True)
 class StreamServices:
-    """What streams share."""
+    """What streams share; `beside` returns who takes the rows of one, too."""
 
     live: Live
     events: EventStore
@@ -324,6 +340,7 @@ class StreamServices:
     limits: Limits
     workers: Workers
     batchers: Batchers
+    beside: Callable[[Served, str, int | None], Beside | None] = lambda *_: None
 
 
 @dataclass
@@ -375,6 +392,7 @@ class Stream:
         self.is_named = is_named
         self._feed = feed_of(served, around.workers.streams, around.batchers, around.limits)
         self._tracker = served.scorer.tracker(min_rows)
+        self._beside = around.beside(served, name, min_rows)
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None
@@ -573,6 +591,15 @@ class Stream:
         self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
         alarms = [self._alarm(outcome) for outcome in outcomes]
+        if self._beside is not None:
+            of_all = zip(items, outcomes, alarms, strict=True)
+            self._beside.put(
+                [
+                    JudgedRow(item.content, outcome.is_anomaly, alarm == "begin")
+                    for item, outcome, alarm in of_all
+                    if isinstance(outcome, Scored)
+                ]
+            )
         whys = await self._whys(outcomes, alarms)
         answers = [
             await self._answer(item, outcome, alarm, whys.get(i))
