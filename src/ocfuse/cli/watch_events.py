@@ -26,12 +26,15 @@ from ocfuse.notify import Alarm, LineJournal, Notifiers, Phase, Route, progress_
 from ocfuse.report.words import count
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.resume import resume_stream, save_stream
 from ocfuse.streaming.sensors import SENSOR_KINDS
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
 from ocfuse.tables.detector import RESULTS
 
+#: Seconds between writes of the state of a stream.
+SAVE_SECONDS = 5.0
 #: A row with its scores, or a record to print. Columns of the table, which may have any name, are
 #: under "columns".
 Row: TypeAlias = dict[str, Any]
@@ -66,6 +69,8 @@ class EventSettings:
     events: Path | None = None
     #: Where events are told to others.
     routes: Sequence[Route] = ()
+    #: File that keeps the state of the stream over a restart.
+    state: Path | None = None
 
 
 class EventFile:
@@ -138,8 +143,9 @@ def make_reporter(
         return StreamReporter(model, settings, flags, is_live, names)
     if settings != EventSettings():
         raise typer.BadParameter(
-            "--leave, --min-rows, --hold, --timeout, --events and --notify are for streams of "
-            "sensors. The model knows rows that stand alone; learn one with ocfuse fit --stream."
+            "--leave, --min-rows, --hold, --timeout, --events, --notify and --state are for "
+            "streams of sensors. The model knows rows that stand alone; learn one with ocfuse fit "
+            "--stream."
         )
     return Reporter(model, flags)
 
@@ -237,6 +243,21 @@ class StreamReporter:
         self._why: tuple[Row, Row] | None = None  # the lowest row of an event, and its reasons
         self._kept: list[str] = []
         self._heard, self._is_silent = monotonic(), False
+        self._state, self._saved_at = settings.state, monotonic()
+        if self._state is not None:
+            try:
+                resume_stream(self._state, model)
+            except InvalidInputError as error:
+                warn(f"Warning: {error}")
+
+    def _save_state(self, *, is_last: bool = False) -> None:
+        """Write where the stream is, now and then."""
+        if self._state is not None and (is_last or monotonic() - self._saved_at >= SAVE_SECONDS):
+            self._saved_at = monotonic()
+            try:
+                save_stream(self._state, self.model)
+            except OSError as error:
+                warn(f"Warning: the state of the stream cannot be written: {error}")
 
     @property
     def n_alarms(self) -> int:
@@ -264,6 +285,7 @@ class StreamReporter:
                 self._say(told, log.counts_after(i, self.model.counts))
             if log.drifted.get(i):
                 self._say([{"kind": "drift", **_place(row), "channels": log.drifted[i]}])
+        self._save_state()
         worst = self.events.worst
         if worst is not None and (self._why is None or self._why[0] is not worst):
             self._why = worst, self._reasons(worst, rows, log)
@@ -326,6 +348,7 @@ class StreamReporter:
 
     def end(self, n_rows: int, n_bad: int) -> None:
         """Print the event that lasts, and how much it was."""
+        self._save_state(is_last=True)
         self._finish()
         if self.file is not None:
             self.file.close()

@@ -31,6 +31,7 @@ from ocfuse.serve.shadow import Shadows, shadow_router
 from ocfuse.serve.stream import Batchers, Stream, Streams, StreamServices
 from ocfuse.serve.telemetry import Metrics
 from ocfuse.serve.workers import Workers
+from ocfuse.streaming.resume import StateFolder
 
 DESCRIPTION = """
 Scores of rows by models of ocfuse. Higher is more normal; below the threshold is an anomaly.
@@ -213,6 +214,7 @@ class Service:
             self.workers,
             batchers,
             self.shadows.stream,
+            None if settings.state is None else StateFolder(settings.state),
         )
         names = iter(range(1, 2**63))
 

@@ -142,6 +142,8 @@ class Settings:
         How many events, and for how long.
     shadows : mapping of str to Path
         Files of models that are tried beside the model of this name; they raise nothing.
+    state : Path or None
+        Folder for the states of streams of sensors, which go on after a restart.
     silence_seconds : float or None
         Seconds without a sample after which a stream is silent; None goes by its usual step.
     publish_scores : bool
@@ -167,6 +169,7 @@ class Settings:
     publish_scores: bool = False
     routes: Sequence[Route] = ()
     silence_seconds: float | None = None
+    state: Path | None = None
     shadows: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
