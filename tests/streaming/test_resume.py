@@ -1,5 +1,6 @@
 """A restart of the program is no restart of the stream."""
 
+import json
 import os
 import time
 import warnings
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ocfuse import FusedDetector, load
+from ocfuse.cli.app import run
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.streaming import StreamDetector, StreamTable
 from ocfuse.streaming.resume import SavedStream, StateFolder, resume_stream, save_stream
@@ -134,3 +136,23 @@ def test_states_of_streams_are_bounded_and_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(StateFolder, "most_files", 2)
     StateFolder(tmp_path / "states")
     assert sorted(folder.file("a", "b").parent.iterdir()) == sorted(files)[:2]
+
+
+def test_watch_goes_on_after_a_restart_of_the_command(files, fresh, tmp_path, capfd):
+    frame = rows(7, n=30).drop(columns="time")
+    expected = fresh("plain").score_rows(frame.assign(file="new"))["score"]
+    scores = []
+    for part in (frame[:17], frame[17:]):
+        part.to_csv(tmp_path / "part.csv", index=False)
+        with pytest.raises(SystemExit):
+            run(
+                [
+                    *("watch", str(files["plain"]), str(tmp_path / "part.csv"), "--all", "--json"),
+                    *("--state", str(tmp_path / "line.state")),
+                ]
+            )
+        lines = map(json.loads, capfd.readouterr().out.splitlines())
+        scores += [line["score"] for line in lines if line["kind"] == "row"]
+    np.testing.assert_allclose(
+        np.array(scores, dtype=float), expected.to_numpy(), rtol=0, atol=1e-10
+    )
