@@ -149,7 +149,7 @@ def ros(monkeypatch):
 
 def test_the_ros_node_tells_alarms_as_events_and_as_diagnostics(ros, joints, monkeypatch):
     now = count()
-    monkeypatch.setattr("ocfuse.streaming.live.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("ocfuse.streaming.monitor.monotonic", lambda: float(next(now)))
     monkeypatch.setattr(Node, "given", {"model": str(joints[1]), "timeout": 50.0}, raising=False)
     node = ros.Watcher()
     for i in range(60):

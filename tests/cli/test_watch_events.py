@@ -21,7 +21,7 @@ from ocfuse.cli.watch_events import (
     last_event,
 )
 from ocfuse.streaming import StreamTable
-from ocfuse.streaming.live import patience
+from ocfuse.streaming.monitor import patience
 from ocfuse.tables import open_source
 from tests.faults.cases import run_fed
 from tests.forks import process
@@ -564,7 +564,7 @@ def test_silence_is_told_and_its_end(pump, rows, run_command, monkeypatch):
         yield rows[40:41]
 
     monkeypatch.setattr("ocfuse.cli.watch_rows.lines_of_stdin", lines)
-    monkeypatch.setattr("ocfuse.streaming.live.monotonic", lambda: now[0])
+    monkeypatch.setattr("ocfuse.streaming.monitor.monotonic", lambda: now[0])
     arguments = ("watch", pump / "pump.ocf", "-", "--json", "--fail-on-anomaly")
     code, text, _ = run_command(*arguments, "--timeout", "2.5")
     stall, resumed, summary = records(text)

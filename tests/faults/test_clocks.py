@@ -12,7 +12,7 @@ STAMPS = {
     "cli/watch_video.py",
     "ensemble/report.py",
     "lab/paper/runner.py",
-    "streaming/live.py",
+    "streaming/monitor.py",
     "system/files.py",
     "tables/detector.py",
 }

@@ -23,7 +23,7 @@ from ocfuse.notify import Alarm, LineJournal, Notifiers, Phase, Route, progress_
 from ocfuse.report.words import count
 from ocfuse.streaming import LiveMonitor, StreamTable
 from ocfuse.streaming.clock import ChunkLog
-from ocfuse.streaming.live import place_of
+from ocfuse.streaming.monitor import place_of
 from ocfuse.streaming.sensors import SENSOR_KINDS
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector

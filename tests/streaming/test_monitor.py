@@ -11,7 +11,7 @@ from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN
 from ocfuse.exceptions import DriftWarning, InvalidInputError
 from ocfuse.streaming import EventTracker, LiveMonitor, StreamDetector, StreamTable
-from ocfuse.streaming.live import RowEvents
+from ocfuse.streaming.monitor import RowEvents
 
 N, FAULT = 150, 100
 
@@ -92,7 +92,7 @@ def test_names_are_said_with_every_record_and_numbers_go_on(model, faulty):
 
 def test_a_channel_that_is_gone_and_a_silence_are_told(model, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("ocfuse.streaming.live.monotonic", lambda: now[0])
+    monkeypatch.setattr("ocfuse.streaming.monitor.monotonic", lambda: now[0])
     monitor, normal = LiveMonitor(model, timeout=2.0), run(60)
     kinds = []
     for i, row in enumerate(normal[:60].to_dict("records")):
