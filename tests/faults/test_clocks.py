@@ -12,6 +12,7 @@ STAMPS = {
     "cli/watch_video.py",
     "ensemble/report.py",
     "lab/paper/runner.py",
+    "notify.py",
     "streaming/monitor.py",
     "system/files.py",
     "tables/detector.py",
