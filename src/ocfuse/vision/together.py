@@ -143,6 +143,10 @@ class SensorRows:
         self.n_without_row = self.n_without_picture = 0
         self._is_checked = False
         self._n_told = 0  # rows whose failures of sensors have been told
+        self._sort()
+
+    def _sort(self) -> None:
+        """Put the rows in the order of time."""
         if self.times is not None:
             known = np.flatnonzero(np.isfinite(self.times))
             self._order = known[np.argsort(self.times[known], kind="stable")]
