@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ocfuse.serve.dashboard import FILES, DashboardConnection, Viewers
 from ocfuse.serve.errors import CloseCode
+from ocfuse.serve.event_rows import packed
 from tests.serve.asking import connect
 from tests.serve.looking import PNG, TOKEN, Running, Watched
 
@@ -224,6 +225,29 @@ def test_half_a_character_is_refused_or_told(watched, client):
     assert client.get("/v1/events").status_code == 200
 
 
+def test_a_verdict_is_told_and_its_rows_come_as_json_and_csv(watched, client):
+    event = watched.event()
+    said = {"who": "Ada", "verdict": "false alarm", "comment": "tool changed"}
+    answer = client.post(f"/v1/events/{event}/verdict", json=said).json()
+    assert {k: v for k, v in answer["verdict"].items() if k != "time"} == said
+    assert answer["acknowledged"]["who"] == "Ada"
+    for bad in ({"who": " "}, {"verdict": "maybe"}, {"comment": "x" * 2001}, {"why": 1}):
+        refused = client.post(f"/v1/events/{event}/verdict", json=said | bad)
+        assert refused.status_code == 422
+    assert client.post("/v1/events/99/verdict", json=said).status_code == 404
+    told = client.get("/v1/events", params={"verdict": "false alarm"}).json()["events"]
+    assert [one["id"] for one in told] == [event]
+    assert client.get("/v1/events", params={"verdict": "real"}).json()["events"] == []
+    assert client.get(f"/v1/events/{event}/rows").status_code == 404
+    rows = [{"seq": 4, "time": 1.0, "score": -1.0, "values": {"x": 2.0}, "is_event": True}]
+    watched.events.keep_rows(event, packed(rows), 1)
+    address = f"/v1/events/{event}/rows"
+    assert client.get(address).json() == {"event": event, "columns": [], "rows": rows}
+    answer = client.get(address, params={"format": "csv"})
+    assert answer.text == "seq,time,score,is_event,x\r\n4,1.0,-1.0,1,2.0\r\n"
+    assert client.get(address, params={"format": "xml"}).status_code == 422
+
+
 @pytest.mark.parametrize("what", ["acknowledge", "comment"])
 def test_pages_of_other_sites_cannot_say_anything(watched, client, look_on, what):
     event = watched.event()
@@ -263,6 +287,7 @@ def test_the_documentation_names_every_answer(client):
     assert set(paths) == {
         "/v1/streams", "/v1/events", "/v1/events.csv", "/v1/events/{number}/thumbnail",
         "/v1/events/acknowledge", "/v1/events/{number}/acknowledge", "/v1/events/{number}/comment",
+        "/v1/events/{number}/verdict", "/v1/events/{number}/rows",
     }  # fmt: skip
     for methods in paths.values():
         for described in methods.values():

@@ -15,12 +15,15 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.notify import Notifiers, Route, progress_file
 from ocfuse.serve import Retention
-from ocfuse.serve.database import Choice, DamagedFileError
-from ocfuse.serve.event import COLUMNS, Unwritten, when
+from ocfuse.serve.database import UPDATES, Choice, DamagedFileError
+from ocfuse.serve.event import COLUMNS, VERDICTS, Unwritten, when
+from ocfuse.serve.event_rows import packed
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.samples import Sample
 from ocfuse.serve.telemetry import JsonLines
@@ -705,10 +708,13 @@ PRAGMA application_id = 1868785253; PRAGMA user_version = 1;
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_a_file_of_the_first_version_is_read_and_written_on(tmp_path, is_damaged):
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_earlier_version_is_read_and_written_on(tmp_path, is_damaged, version):
     path = tmp_path / "events.db"
     with closing(sqlite3.connect(path)) as old:
         old.executescript(FIRST_VERSION)
+        for before in range(1, version):
+            old.executescript(UPDATES[before] + f"PRAGMA user_version = {before + 1};")
         (page,) = old.execute(
             "SELECT rootpage FROM sqlite_schema WHERE name = 'events_open'"
         ).fetchone()
@@ -726,6 +732,8 @@ def test_a_file_of_the_first_version_is_read_and_written_on(tmp_path, is_damaged
     assert len(list(tmp_path.glob("*.damaged-*"))) == is_damaged
     store = EventStore(path)
     assert store.begin(sample("pump", "line", 9.0, -1.0)) == 3
+    store.keep_rows(3, packed([{"seq": 1}]), 1)
+    assert (store.rows(3), store.get(3).n_rows) == ([{"seq": 1}], 1)
     store.close()
 
 
@@ -785,3 +793,89 @@ def test_others_are_told_over_a_restart_and_what_is_said_of_events_tells_nothing
     assert len({message["id"] for message in told}) == 4
     assert told[0]["text"] == "flow 3 (usual 1 +- 0.1)"
     assert told[0]["threshold"] == 0.0
+
+
+verdicts = st.lists(st.sampled_from(["acknowledge", "comment", *VERDICTS]), max_size=8)
+
+
+@settings(deadline=None, max_examples=30)
+@given(verdicts)
+def test_the_last_verdict_counts_and_all_that_was_said_stays(said):
+    store = EventStore(None)
+    event = store.begin(sample("pump", "line", 0.0, -1.0))
+    for i, kind in enumerate(said):
+        if kind == "acknowledge":
+            store.acknowledge(event, f"who {i}")
+        elif kind == "comment":
+            store.comment(event, f"text {i}", f"who {i}")
+        else:
+            store.judge(event, kind, f"who {i}", f"why {i}")
+    known = store.get(event)
+    judged = [(i, kind) for i, kind in enumerate(said) if kind in VERDICTS]
+    told = known.as_json()
+    expected = [{"verdict": kind, "who": f"who {i}", "comment": f"why {i}"} for i, kind in judged]
+    every = [*told["earlier_verdicts"], *([told["verdict"]] if told["verdict"] else [])]
+    assert [{k: v for k, v in one.items() if k != "time"} for one in every] == expected
+    # whoever judges an event knows of it
+    acknowledged = [i for i, kind in enumerate(said) if kind != "comment"]
+    assert (known.acknowledgement is None) == (not acknowledged)
+    if acknowledged:
+        assert known.acknowledgement.who == f"who {acknowledged[0]}"
+    last = judged[-1][1] if judged else None
+    for verdict in VERDICTS:
+        assert ids_of(store.list(choice=Choice(verdict=verdict))) == [event] * (last == verdict)
+        assert Choice(verdict=verdict).matches(known) == (last == verdict)
+    (line,) = csv.DictReader(io.StringIO("".join(store.csv())))
+    assert line["verdict"] == (last or "")
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "who", "comment", "words"),
+    [
+        ("maybe", "Ada", "", "one of 'real', 'false alarm', 'unknown'"),
+        ("real", " ", "", "needs the name"),
+        ("real", "Ada", "x" * 2001, "at most 2000"),
+    ],
+)
+def test_a_verdict_that_is_none_is_refused(store, verdict, who, comment, words):
+    event = store.begin(sample("pump", "line", 0.0, -1.0))
+    with pytest.raises(InvalidInputError, match=words):
+        store.judge(event, verdict, who, comment)
+    assert store.get(event).notes == ()
+    assert store.judge(99, "real", "Ada") is None
+
+
+def test_rows_around_events_outlive_the_process_and_those_judged_stay_longest(tmp_path):
+    def rows(k):
+        letters = [chr(97 + (i * i * k) % 26) for i in range(3000)]
+        return [{"seq": k, "values": {"x": "".join(letters)}}]
+
+    size = max(len(packed(rows(k))) for k in range(1, 6))
+    store = EventStore(tmp_path / "events.db", Retention(row_bytes=2 * size))
+    for k, event in enumerate(fill(store, 5), start=1):
+        store.keep_rows(event, packed(rows(k)), 1)
+    store.judge(2, "false alarm", "Ada")
+    assert store.rows(4) == rows(4)
+    assert store.get(4).n_rows == 1
+    store._prune_at = 0.0
+    store.comment(1, "prune now")
+    assert [store.rows(k) is not None for k in range(1, 6)] == [False, True, False, False, True]
+    assert [store.get(k).n_rows for k in range(1, 6)] == [0, 1, 0, 0, 1]
+    store.close()
+    again = EventStore(tmp_path / "events.db")
+    assert again.rows(2) == rows(2)
+    assert again.get(2).verdict.kind == "false alarm"
+    again.close()
+
+
+def test_rows_that_are_too_many_are_not_kept(store, monkeypatch):
+    event = store.begin(sample("pump", "line", 0.0, -1.0))
+    monkeypatch.setattr(EventStore, "most_row_bytes", 10)
+    store.keep_rows(event, b"x" * 11, 5)
+    assert (store.rows(event), store.get(event).n_rows) == (None, 0)
+    nothing = EventStore(None, Retention(row_bytes=0))
+    event = nothing.begin(sample("pump", "line", 0.0, -1.0))
+    nothing.keep_rows(event, b"x", 1)
+    assert nothing.rows(event) is None
+    nothing.close()

@@ -118,6 +118,25 @@ def test_what_lies_behind_the_alarms_of_a_message_is_computed_at_once(
     assert sizes == [3, 1, 1, 1]
 
 
+def test_the_rows_around_an_event_are_kept_as_they_came(running, open_stream):
+    stream = open_stream("stream=around")
+    rows = [NORMAL] * 70 + [ODD] * 3 + [NORMAL] * 25
+    for begin in range(0, len(rows), 49):
+        tell(stream, rows=rows[begin : begin + 49])
+    (event,) = events_of(running, "around")
+    wait_until(lambda: running.service.events.get(event.id).n_rows == 60 + 3 + 20)
+    kept = running.service.events.rows(event.id)
+    assert [row["seq"] for row in kept] == list(range(10, 93))
+    assert [row["values"] for row in kept] == rows[10:93]
+    assert [row["seq"] for row in kept if row["is_event"]] == [70, 71, 72]
+    tell(stream, row=ODD)
+    stream.close()  # what is there of the second one is kept, too
+    wait_until(lambda: len(events_of(running, "around")) == 2)
+    second = events_of(running, "around")[0].id
+    wait_until(lambda: running.service.events.get(second).state == "interrupted")
+    assert [row["seq"] for row in running.service.events.rows(second)][-1] == 98
+
+
 def test_rows_of_a_run_depend_on_those_before(open_stream, model_files):
     run = sensors("new", 99).drop(columns="file")
     expected = load(model_files["runs"]).score(run)["score"]

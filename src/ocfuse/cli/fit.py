@@ -160,6 +160,38 @@ def fit_command(
         float | None,
         typer.Option("--p", help="With --method paper: the norm p; searched by default."),
     ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of events of ocfuse serve: learn from the verdicts in it, too, with the "
+            "settings of --model.",
+            rich_help_panel=Heading.VERDICTS,
+        ),
+    ] = None,
+    old: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            help="The model that raised the alarms; data is what it learned from.",
+            rich_help_panel=Heading.VERDICTS,
+        ),
+    ] = None,
+    served_as: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the model in the events; by default that of its file.",
+            show_default=False,
+            rich_help_panel=Heading.VERDICTS,
+        ),
+    ] = None,
+    keep: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=99,
+            help="With --force, keep so many former models as model.ocf.1 (the last), .2, ...",
+        ),
+    ] = 3,
     stream: Stream = False,
     windows: Windows = "10,30",
     context: Annotated[
@@ -249,14 +281,34 @@ def fit_command(
             progress=progress,
             single=single,
             force=force,
+            keep=keep,
             json=json,
             quiet=quiet,
         )
         return
     if data is None:
         ctx.fail("Missing argument 'data'.")
-    refuse_overwriting({"--out": out, "--report": report}, {"data": data})
+    refuse_overwriting({"--out": out, "--report": report}, {"data": data, "--events": events})
     check_model(out, force)
+    if (events is None) != (old is None):
+        raise typer.BadParameter("--events needs --model, and --model needs --events")
+    if events is not None and old is not None:
+        from ocfuse.cli import fit_events  # noqa: PLC0415
+        from ocfuse.tables import open_source  # noqa: PLC0415
+
+        fit_events.check_alone(ctx)
+        opened = partial(
+            open_source,
+            data,
+            delimiter,
+            decimal=decimal,
+            columns=split_names(columns),
+            topic=topic,
+        )
+        fit_events.learn_from_events(
+            *(events, old, out, opened), served_as=served_as, keep=keep, json=json, quiet=quiet
+        )
+        return
     is_spread = check_engine(
         engine,
         {"--scheduler": scheduler, "--workers": workers, "--rows": None if stream else rows},
@@ -304,7 +356,9 @@ def fit_command(
         model = tables.TableDetector(detector, **roles, categories=tuple(category or ()))
     if is_spread:
         cluster = {"scheduler": scheduler, "workers": workers}
-        done = learn_from_folder(model, data, out, cluster, rows=rows, seed=seed, quiet=quiet)
+        done = learn_from_folder(
+            *(model, data, out, cluster), keep=keep, rows=rows, seed=seed, quiet=quiet
+        )
     else:
         opened = partial(
             tables.open_source,
@@ -314,7 +368,7 @@ def fit_command(
             columns=split_names(columns),
             topic=topic,
         )
-        done = learn(model, opened, out, report, quiet)
+        done = learn(model, opened, out, report, keep, quiet)
     print_model(model, done, json, quiet)
 
 
@@ -395,10 +449,10 @@ def to_members(text: str) -> Any:
 
 
 def learn(
-    model: "TableDetector", opened: Opened, out: Path, report: Path | None, quiet: bool
+    model: "TableDetector", opened: Opened, out: Path, report: Path | None, keep: int, quiet: bool
 ) -> dict[str, Any]:
     """Fit and save a model; return the file, the seconds and the warnings."""
-    from ocfuse.persistence import check_storable  # noqa: PLC0415
+    from ocfuse.persistence import check_storable, keep_former  # noqa: PLC0415
 
     check_storable(model)
     with at_work(quiet) as notes:
@@ -407,6 +461,7 @@ def learn(
         start = perf_counter()
         model.fit(frame)
         seconds = perf_counter() - start
+    keep_former(out, keep)
     model.save(out)
     if report is not None:
         model.report(frame, name=source.name).save(report)
@@ -419,13 +474,14 @@ def learn_from_folder(
     out: Path,
     cluster: dict[str, Any],
     *,
+    keep: int,
     rows: int | None,
     seed: int,
     quiet: bool,
 ) -> dict[str, Any]:
     """Fit on a cluster and save a model; return what `learn` does."""
     from ocfuse import distributed  # noqa: PLC0415
-    from ocfuse.persistence import check_storable  # noqa: PLC0415
+    from ocfuse.persistence import check_storable, keep_former  # noqa: PLC0415
 
     check_storable(model)
     with at_work(quiet) as notes, distributed.connected(**cluster) as client:
@@ -433,6 +489,7 @@ def learn_from_folder(
         size = {} if rows is None else {"rows": rows}
         distributed.fit(model, data, client=client, seed=seed, **size)
         seconds = perf_counter() - start
+    keep_former(out, keep)
     model.save(out)
     return {"file": str(out), "seconds": round(seconds, 2), "warnings": notes}
 

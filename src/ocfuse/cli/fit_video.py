@@ -11,7 +11,7 @@ import numpy as np
 from ocfuse.cli.options import check_model, refuse_overwriting
 from ocfuse.cli.output import at_work, print_fields, print_json, warn_of
 from ocfuse.cli.video_runs import find_runs, find_single
-from ocfuse.persistence import check_storable
+from ocfuse.persistence import check_storable, keep_former
 from ocfuse.report.words import count
 from ocfuse.streaming import events
 from ocfuse.streaming.events import leave_score
@@ -33,6 +33,7 @@ def fit_recordings(
     progress: bool,
     single: bool | None,
     force: bool,
+    keep: int,
     json: bool,
     quiet: bool,
 ) -> None:
@@ -44,7 +45,7 @@ def fit_recordings(
     runs = [] if alone else find_runs(places, topic)
     backbone = Lite0(size=size, threads=threads or 1)
     detector = PictureDetector(backbone, false_alarm_rate=false_alarms, random_state=seed)
-    known = learn(detector, alone or runs, out, progress=progress, quiet=quiet)
+    known = learn(detector, alone or runs, out, progress=progress, keep=keep, quiet=quiet)
     if json:
         print_json(known)
     elif not quiet:
@@ -60,6 +61,7 @@ def learn(
     *,
     progress: bool,
     quiet: bool,
+    keep: int = 0,
 ) -> dict[str, Any]:
     """Fit and save a detector of single pictures or of runs; return what is known of it."""
     check_storable(detector)
@@ -67,6 +69,7 @@ def learn(
         start = perf_counter()
         source = _joined(pictures, progress)
         detector.fit(source)
+        keep_former(out, keep)
         detector.save(out)
         seconds = perf_counter() - start
     n_runs = len(source.runs) if isinstance(source, Runs) else None

@@ -45,6 +45,7 @@ class Heading:
     EVENTS = "Streams and pictures"
     PICTURES = "Pictures (--video)"
     PICTURE_MODELS = "Pictures (models that learned from pictures)"
+    VERDICTS = "Verdicts on events"
     ALL = "For every command"
 
 

@@ -67,6 +67,14 @@ def serve_command(
         float,
         typer.Option(min=0.001, help="Megabytes of their pictures.", rich_help_panel=Panel.EVENTS),
     ] = 256.0,
+    keep_rows: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="Megabytes of the rows around them; 0 keeps none.",
+            rich_help_panel=Panel.EVENTS,
+        ),
+    ] = 64.0,
     silence: Annotated[
         float | None,
         typer.Option(
@@ -139,6 +147,15 @@ def serve_command(
             rich_help_panel=Panel.BATCHES,
         ),
     ] = 0.0,
+    shadow: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Model file that is tried beside a model, as name=path, or path for the first "
+            "model: it scores the same rows of streams and raises nothing; see /v1/shadow. May be "
+            "repeated.",
+            show_default=False,
+        ),
+    ] = None,
     reload: Annotated[
         float, typer.Option(min=0, help="Seconds between looks at the model files; 0 never.")
     ] = 1.0,
@@ -190,9 +207,12 @@ def serve_command(
         reload_seconds=reload,
         drain_seconds=drain,
         events=events,
-        keep=serve.Retention(keep_days, keep_events, round(keep_pictures * 2**20)),
+        keep=serve.Retention(
+            *(keep_days, keep_events, round(keep_pictures * 2**20), round(keep_rows * 2**20))
+        ),
         publish_scores=show_requests,
         silence_seconds=silence,
+        shadows=serving.named_shadows(shadow or [], next(iter(paths))),
         routes=read_routes(notify, routes),
     )
     raise typer.Exit(run(settings, json=json, quiet=quiet))

@@ -5,12 +5,13 @@ stable names in the registry. It must not import the classes before a file names
 not depend on the modules they are in.
 """
 
-from ocfuse.persistence.file import check_storable, load, save
+from ocfuse.persistence.file import check_storable, keep_former, load, save
 from ocfuse.persistence.header import Header, read_header
 
 __all__ = [
     "Header",
     "check_storable",
+    "keep_former",
     "load",
     "read_header",
     "save",

@@ -8,6 +8,7 @@ our own work (`ocfuse.persistence.build`), as a stranger may have written it.
 
 import errno
 import os
+import shutil
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +25,31 @@ from ocfuse.persistence.build import Builder, Survey, name_classes
 from ocfuse.persistence.header import Header, check_payload, running, sealed, split
 from ocfuse.system.files import read_whole, write_atomically
 from ocfuse.system.packages import slow
+
+
+def keep_former(path: str | os.PathLike[str], n: int = 3) -> None:
+    """Keep the file that is there beside itself, as model.ocf.1, before another takes its place.
+
+    Those of before become .2, .3 and so on, `n` of them at most. To go back, move one of them to
+    the name of the model: a service that watches the file takes it up.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The model; it stays as it is.
+    n : int, default=3
+        Former models to keep; 0 keeps none.
+    """
+    target = Path(path)
+    if n < 1 or not target.is_file():
+        return
+    former = [target.with_name(f"{target.name}.{i}") for i in range(1, n + 1)]
+    for older, newer in reversed(list(zip(former[1:], former, strict=False))):
+        if newer.is_file():
+            os.replace(newer, older)
+    beside = target.with_name(f"{target.name}.1.part")
+    shutil.copy2(target, beside)
+    os.replace(beside, former[0])
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:

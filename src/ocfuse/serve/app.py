@@ -25,6 +25,7 @@ from ocfuse.serve.overview import Overview, StreamGauges
 from ocfuse.serve.routes import RequestHandler, api_router
 from ocfuse.serve.samples import Live
 from ocfuse.serve.settings import MODEL_NAME, Settings
+from ocfuse.serve.shadow import Shadows, shadow_router
 from ocfuse.serve.stream import Batchers, Stream, Streams, StreamServices
 from ocfuse.serve.telemetry import Metrics
 from ocfuse.serve.workers import Workers
@@ -62,6 +63,8 @@ class Service:
         Events of streams.
     overview : Overview
         States of streams.
+    shadows : Shadows
+        Models that are tried.
     notifiers : Notifiers
         Routes that events are told on.
     metrics : Metrics
@@ -77,6 +80,13 @@ class Service:
             settings, self.workers.loading, self.workers.blocks, self.metrics
         )
         self.registry.load()
+        self.shadows = Shadows(
+            dict(settings.shadows),
+            self.registry.names,
+            self.workers.shadows,
+            settings.limits,
+            self.metrics,
+        )
         self.live, self.events = Live(), EventStore(settings.events, settings.keep)
         self.overview = Overview(self.events, settings.silence_seconds)
         StreamGauges(self.overview, self.metrics.registry)
@@ -177,8 +187,14 @@ class Service:
             self.overview,
         )
         app.include_router(api_router(self.handler, self.events))
-        page = dashboard_router(self.live, self.events, self.overview, token=settings.token)
+        page = dashboard_router(
+            *(self.live, self.events, self.overview),
+            token=settings.token,
+            columns_of=self.registry.columns,
+            shadows=self.shadows.as_json,
+        )
         app.include_router(page)
+        app.include_router(shadow_router(self.shadows))
         self._add_stream(app)
         return app
 
@@ -193,6 +209,7 @@ class Service:
             settings.limits,
             self.workers,
             batchers,
+            self.shadows.stream,
         )
         names = iter(range(1, 2**63))
 

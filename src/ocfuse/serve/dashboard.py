@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.resources import files
 from typing import Annotated, Any, ClassVar, Literal
@@ -28,6 +28,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.database import Choice
 from ocfuse.serve.errors import CloseCode, JSONAnswer, ServeError, to_json
 from ocfuse.serve.event import StoredEvent
+from ocfuse.serve.event_rows import as_csv
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.overview import Overview
 from ocfuse.serve.samples import Live, Sample, Source, Viewer
@@ -38,7 +39,9 @@ from ocfuse.serve.schemas import (
     Comment,
     EventForm,
     EventList,
+    EventRowList,
     StreamList,
+    Verdict,
     refusals,
 )
 
@@ -62,6 +65,9 @@ Name = Annotated[str | None, Query(max_length=200)]
 State = Annotated[Literal["open", "ended", "interrupted"] | None, Query()]
 Kind = Annotated[str | None, Query(max_length=200, description="Such as anomaly or silent.")]
 IsKnown = Annotated[bool | None, Query(description="Acknowledged, or not.")]
+IsFound = Annotated[
+    Literal["real", "false alarm", "unknown"] | None, Query(description="By the last verdict.")
+]
 Edge = Annotated[int | None, Query(ge=0, le=2**53)]
 
 #: Everything that a browser may ask for, with its type.
@@ -105,12 +111,19 @@ class PageFiles:
 
 
 def dashboard_router(
-    live: Live, events: EventStore, overview: Overview, *, token: str | None = None
+    live: Live,
+    events: EventStore,
+    overview: Overview,
+    *,
+    token: str | None = None,
+    columns_of: Callable[[str], list[str]] = lambda model: [],
+    shadows: Callable[[], list[dict[str, Any]]] = lambda: [],
 ) -> APIRouter:
     """Return the routes of the live page, of the page on the API, and of streams and events.
 
-    A page shows the token in the first message of its WebSocket, as a browser can send no
-    header with it. `Guard` checks all other requests.
+    `columns_of` returns the columns of a model by its name, `shadows` what `Shadows.as_json` does.
+    A page shows the token in the first message of its WebSocket, as a browser can send no header
+    with it. `Guard` checks all other requests.
     """
     router, page_files, viewers = APIRouter(), PageFiles(), Viewers()
 
@@ -133,7 +146,7 @@ def dashboard_router(
     async def look_on(socket: WebSocket) -> None:
         """Send a page what happens."""
         await socket.accept()
-        await viewers.run(DashboardConnection(socket, live, events, overview, token))
+        await viewers.run(DashboardConnection(socket, live, events, overview, token, shadows))
 
     @router.get(
         "/v1/streams",
@@ -147,12 +160,14 @@ def dashboard_router(
         streams = [_without(told, "words") for told in overview.streams()]
         return JSONAnswer({"streams": streams}, headers=PRIVATE)
 
-    _add_lists(router, events)
+    _add_lists(router, events, columns_of)
     _add_notes(router, events)
     return router
 
 
-def _add_lists(router: APIRouter, events: EventStore) -> None:
+def _add_lists(
+    router: APIRouter, events: EventStore, columns_of: Callable[[str], list[str]]
+) -> None:
     @router.get(
         "/v1/events",
         tags=["events"],
@@ -169,12 +184,13 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
         state: State = None,
         acknowledged: IsKnown = None,
         kind: Kind = None,
+        verdict: IsFound = None,
     ) -> Response:
         """Return events, the latest first; with `after`, those that follow it, in order.
 
         Read on with `before` as the number of the last event, until none comes.
         """
-        choice = Choice(model, stream, state, acknowledged, kind)
+        choice = Choice(model, stream, state, acknowledged, kind, verdict)
         found = events.list(after, before, limit, choice)
         content = {"events": [event.as_json() for event in found], "trouble": events.trouble}
         return JSONAnswer(content, headers=PRIVATE)
@@ -195,9 +211,10 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
         state: State = None,
         acknowledged: IsKnown = None,
         kind: Kind = None,
+        verdict: IsFound = None,
     ) -> Response:
         """Return events as a CSV file, the first one first."""
-        lines = events.csv(Choice(model, stream, state, acknowledged, kind))
+        lines = events.csv(Choice(model, stream, state, acknowledged, kind, verdict))
         named = {"Content-Disposition": 'attachment; filename="events.csv"'}
         return StreamingResponse(lines, headers=PRIVATE | named, media_type="text/csv")
 
@@ -220,6 +237,31 @@ def _add_lists(router: APIRouter, events: EventStore) -> None:
         if found is None:
             raise ServeError(404, "unknown_event", f"There is no picture of an event {number}.")
         return Response(found[1], headers=PRIVATE, media_type=found[0])
+
+    @router.get(
+        "/v1/events/{number}/rows",
+        tags=["events"],
+        summary="Show the rows around an event",
+        response_model=EventRowList,
+        responses={
+            200: {"content": {"text/csv": {}}, "description": "The rows, in their order."},
+            **refusals(404, 422),
+        },
+    )
+    def rows(
+        number: Number,
+        format: Annotated[Literal["json", "csv"], Query(description="json or csv.")] = "json",
+    ) -> Response:
+        """Return the rows that are kept around an event, as they came."""
+        found, event = events.rows(number), events.get(number)
+        if not found or event is None:
+            raise ServeError(404, "unknown_event", f"No rows of an event {number} are kept.")
+        names = columns_of(event.model)
+        if format == "csv":
+            named = {"Content-Disposition": f'attachment; filename="event-{number}.csv"'}
+            text = as_csv(found, names)
+            return Response(text, headers=PRIVATE | named, media_type="text/csv")
+        return JSONAnswer({"event": number, "columns": names, "rows": found}, headers=PRIVATE)
 
 
 def _add_notes(router: APIRouter, events: EventStore) -> None:
@@ -257,6 +299,22 @@ def _add_notes(router: APIRouter, events: EventStore) -> None:
         return JSONAnswer({"acknowledged": n}, headers=PRIVATE)
 
     @router.post(
+        "/v1/events/{number}/verdict",
+        tags=["events"],
+        summary="Say what an event was",
+        **documented,
+    )
+    def judge(number: Number, said: Verdict) -> Response:
+        """Record whether an event was real or a false alarm; it acknowledges the event.
+
+        The last verdict counts, and those before it are kept.
+        """
+        try:
+            return _answer(number, events.judge(number, said.verdict, said.who, said.comment))
+        except InvalidInputError as error:
+            raise ServeError(422, "bad_argument", str(error)) from None
+
+    @router.post(
         "/v1/events/{number}/comment", tags=["events"], summary="Comment on an event", **documented
     )
     def comment(number: Number, said: Comment) -> Response:
@@ -292,9 +350,11 @@ class DashboardConnection:
         events: EventStore,
         overview: Overview,
         token: str | None,
+        shadows: Callable[[], list[dict[str, Any]]] = lambda: [],
     ) -> None:
         self.socket, self.live, self.events, self.token = socket, live, events, token
-        self.overview = overview
+        self.overview, self._shadows = overview, shadows
+        self._told_shadows: list[dict[str, Any]] = []
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._after = 0
@@ -430,6 +490,10 @@ class DashboardConnection:
             told = [_shown(stream) for stream in streams]
             now = self.overview.now()
             await self._send(type="streams", sources=sources, streams=told, now=now)
+        shadows = [_without(shadow, "streams") for shadow in self._shadows()] if is_whole else None
+        if shadows is not None and shadows != self._told_shadows:
+            self._told_shadows = shadows
+            await self._send(type="shadows", shadows=shadows)
         trouble = self.events.trouble
         if trouble != self._trouble:
             self._trouble = trouble

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.serve.event import Note, StoredEvent
+from ocfuse.serve.event import VERDICTS, Note, StoredEvent
 
 SCHEMA = """
 CREATE TABLE events (
@@ -21,7 +21,8 @@ CREATE TABLE events (
     seen REAL NOT NULL, begin REAL NOT NULL, "end" REAL NOT NULL, state TEXT NOT NULL, lowest REAL,
     threshold REAL, p_value REAL, local_p REAL, members TEXT NOT NULL, n_samples INTEGER NOT NULL,
     media TEXT, kind TEXT NOT NULL DEFAULT 'anomaly', severity REAL,
-    channels TEXT NOT NULL DEFAULT '[]', text TEXT NOT NULL DEFAULT ''
+    channels TEXT NOT NULL DEFAULT '[]', text TEXT NOT NULL DEFAULT '',
+    n_rows INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX events_by_change ON events (change);
 CREATE INDEX events_open ON events (id) WHERE state = 'open';
@@ -31,6 +32,9 @@ CREATE TABLE notes (
     PRIMARY KEY (event, number)
 );
 CREATE TABLE pictures (
+    event INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE, data BLOB NOT NULL
+);
+CREATE TABLE event_rows (
     event INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE, data BLOB NOT NULL
 );
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
@@ -44,8 +48,21 @@ ALTER TABLE events ADD COLUMN kind TEXT NOT NULL DEFAULT 'anomaly';
 ALTER TABLE events ADD COLUMN severity REAL;
 ALTER TABLE events ADD COLUMN channels TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE events ADD COLUMN text TEXT NOT NULL DEFAULT '';
-"""
+""",
+    2: """
+ALTER TABLE events ADD COLUMN n_rows INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE event_rows (
+    event INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE, data BLOB NOT NULL
+);
+""",
 }
+#: "ocfe" as a number, which marks our files, and the version of the tables above.
+OURS, LATEST = 0x6F636665, 3
+#: The last verdict on an event in SQL.
+VERDICT = (
+    "(SELECT notes.kind FROM notes WHERE notes.event = events.id AND notes.kind IN "
+    f"({', '.join(repr(kind) for kind in VERDICTS)}) ORDER BY notes.number DESC LIMIT 1)"
+)
 
 #: Columns of events: all of an event but its notes, which have a table of their own.
 FIELDS = tuple(field.name for field in fields(StoredEvent) if field.name != "notes")
@@ -72,6 +89,7 @@ class Choice:
     state: str | None = None
     acknowledged: bool | None = None
     kind: str | None = None
+    verdict: str | None = None
 
     def matches(self, event: StoredEvent) -> bool:
         """Return whether an event is asked for."""
@@ -81,6 +99,8 @@ class Choice:
             and self.state in (None, event.state)
             and self.kind in (None, event.kind)
             and self.acknowledged in (None, event.acknowledgement is not None)
+            and (self.verdict is None or event.verdict is not None)
+            and self.verdict in (None, event.verdict and event.verdict.kind)
         )
 
     def condition(self) -> tuple[str, list[str]]:
@@ -93,7 +113,11 @@ class Choice:
                 f"{'' if self.acknowledged else 'NOT '}EXISTS (SELECT 1 FROM notes "
                 "WHERE notes.event = events.id AND notes.kind = 'acknowledge')"
             )
-        return " AND ".join(["TRUE", *parts]), [getattr(self, name) for name in names]
+        values = [getattr(self, name) for name in names]
+        if self.verdict is not None:
+            parts.append(f"{VERDICT} = ?")
+            values.append(self.verdict)
+        return " AND ".join(["TRUE", *parts]), values
 
 
 class Database:
@@ -180,9 +204,10 @@ class Database:
                     self.connection.execute(
                         "INSERT OR IGNORE INTO notes VALUES (?, ?, ?, ?, ?, ?)", row
                     )
-            for row in _readable(old, "pictures", ("event", "data")):
-                if row[0] in kept and isinstance(row[1], bytes):
-                    self.connection.execute("INSERT OR IGNORE INTO pictures VALUES (?, ?)", row)
+            for table in ("pictures", "event_rows"):
+                for row in _readable(old, table, ("event", "data")):
+                    if row[0] in kept and isinstance(row[1], bytes):
+                        self.connection.execute(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", row)
             counted = dict(_readable(old, "counters", ("name", "value")))
             for name in ("id", "change"):
                 last = self.connection.execute(f"SELECT max({name}) FROM events").fetchone()[0]
@@ -193,7 +218,7 @@ class Database:
 
     def _prepare(self) -> None:
         """Check that the file is one of ours, and make its tables if there are none."""
-        ours, latest = 0x6F636665, 2  # "ocfe" as a number, and the version of the tables above
+        ours, latest = OURS, LATEST
         (application,) = self.connection.execute("PRAGMA application_id").fetchone()
         (version,) = self.connection.execute("PRAGMA user_version").fetchone()
         n_tables = self._n_tables(is_own=application == ours and version <= latest)
@@ -284,8 +309,9 @@ class Database:
         events: Iterable[StoredEvent],
         pictures: Mapping[int, bytes],
         counters: Mapping[str, int],
+        rows: Mapping[int, bytes],
     ) -> None:
-        """Write events as they are now, their new notes and pictures; all or nothing."""
+        """Write events as they are now, their new notes, pictures and rows; all or nothing."""
         with self.transaction():
             for event in events:
                 self.connection.execute(UPSERT, _cells(event))
@@ -300,41 +326,31 @@ class Database:
                 "INSERT OR REPLACE INTO pictures VALUES (?, ?)", list(pictures.items())
             )
             self.connection.executemany(
+                "INSERT OR REPLACE INTO event_rows VALUES (?, ?)", list(rows.items())
+            )
+            self.connection.executemany(
                 "INSERT OR REPLACE INTO counters VALUES (?, ?)", list(counters.items())
             )
 
     def read(self, where: str, values: Iterable[Any], order: str, limit: int) -> list[StoredEvent]:
         """Return events with their notes; condition and order are SQL of this package's own."""
-        rows = self.connection.execute(
-            f"SELECT {NAMES} FROM events WHERE {where} ORDER BY {order} LIMIT ?",
-            [*values, limit],
-        ).fetchall()
-        notes: dict[int, list[Note]] = {row[0]: [] for row in rows}
-        for event, *said in self.connection.execute(
-            "SELECT event, kind, who, time, text FROM notes "
-            "WHERE event IN (SELECT value FROM json_each(?)) ORDER BY event, number",
-            [json.dumps([*notes])],
-        ):
-            notes[event].append(Note(*said))
-        found = []
-        for row in rows:
-            cells = dict(zip(FIELDS, row, strict=True))
-            cells |= {name: json.loads(cells[name]) for name in JSON_FIELDS}
-            found.append(StoredEvent(**cells, notes=tuple(notes[row[0]])))
-        return found
+        return events_of(self.connection, where, values, order, limit)
 
-    def picture(self, event: int) -> bytes | None:
-        """Return the thumbnail of an event."""
+    def data(self, table: Literal["pictures", "event_rows"], event: int) -> bytes | None:
+        """Return the thumbnail of an event, or its rows."""
         row = self.connection.execute(
-            "SELECT data FROM pictures WHERE event = ?", [event]
+            f"SELECT data FROM {table} WHERE event = ?", [event]
         ).fetchone()
         return None if row is None else bytes(row[0])
 
-    def prune(self, most_events: int, oldest: float, most_bytes: int) -> list[tuple[str, str, int]]:
-        """Delete events that are over, and pictures; return model, stream and number of events.
+    def prune(
+        self, most_events: int, oldest: float, picture_bytes: int, row_bytes: int
+    ) -> list[tuple[str, str, int]]:
+        """Delete events that are over, pictures and rows; return model, stream, number of events.
 
         Events recorded before `oldest` go, and those before the latest `most_events`; pictures
-        of the latest events stay, up to `most_bytes`.
+        of the latest events stay, up to `picture_bytes`. Rows of events with a verdict stay first,
+        then those of the latest, up to `row_bytes`.
         """
         with self.transaction():
             gone = self.connection.execute(
@@ -343,18 +359,80 @@ class Database:
                 "RETURNING model, stream, id",
                 [oldest, most_events],
             ).fetchall()
-            self.connection.execute(
-                "DELETE FROM pictures WHERE event IN (SELECT event FROM (SELECT event, "
-                "sum(length(data)) OVER (ORDER BY event DESC) AS total FROM pictures) "
-                "WHERE total > ?)",
-                [most_bytes],
-            )
-            self.connection.execute(
-                "UPDATE events SET media = NULL WHERE media IS NOT NULL "
-                "AND id NOT IN (SELECT event FROM pictures)"
-            )
+            self._prune_data("pictures", "event DESC", picture_bytes, "media = NULL")
+            is_judged = f"(SELECT {VERDICT} IS NOT NULL FROM events WHERE events.id = event)"
+            order = f"{is_judged} DESC, event DESC"
+            self._prune_data("event_rows", order, row_bytes, "n_rows = 0")
         self.connection.execute("PRAGMA incremental_vacuum").fetchall()
         return gone
+
+    def _prune_data(self, table: str, order: str, most_bytes: int, without: str) -> None:
+        """Delete pictures or rows but the first in an order."""
+        gone = self.connection.execute(
+            f"DELETE FROM {table} WHERE event IN (SELECT event FROM (SELECT event, "
+            f"sum(length(data)) OVER (ORDER BY {order}) AS total FROM {table}) "
+            "WHERE total > ?) RETURNING event",
+            [most_bytes],
+        ).fetchall()
+        self.connection.executemany(f"UPDATE events SET {without} WHERE id = ?", gone)
+
+
+def judged_events(path: Path) -> list[tuple[StoredEvent, bytes | None]]:
+    """Return the events of a file whose last verdict is real or a false alarm, and their rows.
+
+    The file may be in use by a service, and is not changed.
+    """
+    try:
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0)
+        try:
+            return _judged(connection, path)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise InvalidInputError(
+            f"{path} cannot be read as a file of events: {error}. Expected the file that `ocfuse "
+            "serve --events` writes."
+        ) from None
+
+
+def _judged(connection: sqlite3.Connection, path: Path) -> list[tuple[StoredEvent, bytes | None]]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != OURS:
+        raise InvalidInputError(
+            f"{path} is no file of events. Expected the one that `ocfuse serve --events` writes."
+        )
+    if version != LATEST:
+        raise InvalidInputError(
+            f"{path} is of version {version} of the file; this ocfuse reads version {LATEST}. An "
+            "older file is brought up to date when `ocfuse serve --events` is started with it; for "
+            "a newer one, update ocfuse."
+        )
+    events = events_of(connection, f"{VERDICT} IN ('real', 'false alarm')", [], "id", -1)
+    packed = dict(connection.execute("SELECT event, data FROM event_rows"))
+    return [(event, packed.get(event.id)) for event in events]
+
+
+def events_of(
+    connection: sqlite3.Connection, where: str, values: Iterable[Any], order: str, limit: int
+) -> list[StoredEvent]:
+    """Return events with their notes; condition and order are SQL of this package's own."""
+    rows = connection.execute(
+        f"SELECT {NAMES} FROM events WHERE {where} ORDER BY {order} LIMIT ?", [*values, limit]
+    ).fetchall()
+    notes: dict[int, list[Note]] = {row[0]: [] for row in rows}
+    for event, *said in connection.execute(
+        "SELECT event, kind, who, time, text FROM notes "
+        "WHERE event IN (SELECT value FROM json_each(?)) ORDER BY event, number",
+        [json.dumps([*notes])],
+    ):
+        notes[event].append(Note(*said))
+    found = []
+    for row in rows:
+        cells = dict(zip(FIELDS, row, strict=True))
+        cells |= {name: json.loads(cells[name]) for name in JSON_FIELDS}
+        found.append(StoredEvent(**cells, notes=tuple(notes[row[0]])))
+    return found
 
 
 def _cells(event: StoredEvent) -> list[Any]:
@@ -409,17 +487,18 @@ def _fields_of(old: sqlite3.Connection) -> list[str]:
     """Return where the fields of events are in a file that may be of an older version."""
     with suppress(sqlite3.Error):
         columns = {row[1] for row in old.execute("PRAGMA table_info(events)")}
-        if columns and "kind" not in columns:
+        if columns:
             before = {"threshold": '"offset"', "kind": "'anomaly'", "severity": "NULL"}
-            before |= {"channels": "'[]'", "text": "''"}
-            return [before.get(name, f'"{name}"') for name in FIELDS]
+            before |= {"channels": "'[]'", "text": "''", "n_rows": "0"}
+            return [f'"{name}"' if name in columns else before[name] for name in FIELDS]
     return [f'"{name}"' for name in FIELDS]
 
 
 def _is_event(row: list[Any]) -> bool:
     """Return whether a row of a damaged file is still an event."""
     values = dict(zip(FIELDS, row, strict=True))
-    numbers = [values[name] for name in ("id", "change", "seen", "begin", "end", "n_samples")]
+    counts = ("id", "change", "seen", "begin", "end", "n_samples", "n_rows")
+    numbers = [values[name] for name in counts]
     names = ("model", "stream", "state", "members", "kind", "channels", "text")
     texts = [values[name] for name in names]
     if not all(isinstance(n, int | float) for n in numbers):

@@ -14,17 +14,21 @@ COLUMNS = (
     *("id", "kind", "model", "stream", "state", "begin", "end", "seconds", "lowest_score"),
     *("threshold", "p_value", "severity", "local_p", "n_samples", "channels", "members"),
     *("acknowledged_by", "acknowledged_at", "comments"),
+    *("verdict", "verdict_by", "verdict_at", "verdict_comment"),
 )
+#: What somebody can find an event to be.
+VERDICTS = ("real", "false alarm", "unknown")
 
 
 @dataclass(frozen=True)
 class Note:
     """Something that was said about an event, in seconds since 1970; it is never changed.
 
-    An acknowledgement has no text. Who gave no name is "", which only comments may.
+    An acknowledgement has no text, and a verdict may have one. Who gave no name is "", which only
+    comments may.
     """
 
-    kind: Literal["acknowledge", "comment"]
+    kind: Literal["acknowledge", "comment", "real", "false alarm", "unknown"]
     who: str
     time: float
     text: str
@@ -68,12 +72,19 @@ class StoredEvent:
     channels: Sequence[Mapping[str, Any]] = ()
     #: What it is about in a line.
     text: str = ""
+    #: Rows around it that are kept.
+    n_rows: int = 0
     notes: tuple[Note, ...] = ()
 
     @property
     def acknowledgement(self) -> Note | None:
         """The first note that acknowledges it."""
         return next((note for note in self.notes if note.kind == "acknowledge"), None)
+
+    @property
+    def verdict(self) -> Note | None:
+        """The last verdict, which counts."""
+        return next((note for note in reversed(self.notes) if note.kind in VERDICTS), None)
 
     @property
     def news(self) -> EventNews:
@@ -108,6 +119,11 @@ class StoredEvent:
     def as_json(self) -> dict[str, Any]:
         """Return the event as plain data."""
         known = self.acknowledgement
+        verdicts = [
+            {"verdict": note.kind, "who": note.who, "time": note.time, "comment": note.text}
+            for note in self.notes
+            if note.kind in VERDICTS
+        ]
         return {
             "id": self.id,
             "change": self.change,
@@ -128,17 +144,20 @@ class StoredEvent:
             "channels": [dict(channel) for channel in self.channels],
             "members": dict(self.members),
             "has_thumbnail": self.media is not None,
+            "n_rows": self.n_rows,
             "acknowledged": None if known is None else {"who": known.who, "time": known.time},
             "comments": [
                 {"who": note.who, "time": note.time, "text": note.text}
                 for note in self.notes
                 if note.kind == "comment"
             ],
+            "verdict": verdicts[-1] if verdicts else None,
+            "earlier_verdicts": verdicts[:-1],
         }
 
     def as_row(self) -> list[str | float | int | None]:
         """Return the cells of `COLUMNS`."""
-        known = self.acknowledgement
+        known, verdict = self.acknowledgement, self.verdict
         return [
             self.id,
             self.kind,
@@ -165,6 +184,10 @@ class StoredEvent:
                     if note.kind == "comment"
                 )
             ),
+            None if verdict is None else verdict.kind,
+            None if verdict is None else no_formula(verdict.who),
+            None if verdict is None else when(verdict.time),
+            None if verdict is None else no_formula(verdict.text),
         ]
 
 
@@ -186,18 +209,19 @@ def when(time: float) -> str:
 
 
 class Unwritten:
-    """Events and pictures that wait to be written, by the number of the event; bounded.
+    """Events, pictures and rows that wait to be written, by the number of the event; bounded.
 
     Events stand in the order of their last change. Where they are too many, the oldest go.
     """
 
-    #: Events, and bytes of pictures, that wait at most.
+    #: Events, and bytes of pictures and of rows, that wait at most.
     most_events: ClassVar[int] = 10_000
     most_bytes: ClassVar[int] = 16 * 1024**2
 
     def __init__(self) -> None:
         self.events: dict[int, StoredEvent] = {}
         self.pictures: dict[int, bytes] = {}
+        self.rows: dict[int, bytes] = {}
         self.n_lost = 0
 
     def put(self, event: StoredEvent) -> None:
@@ -208,18 +232,28 @@ class Unwritten:
             oldest = next((old for old in self.events.values() if old.state != "open"), event)
             del self.events[oldest.id]
             self.pictures.pop(oldest.id, None)
+            self.rows.pop(oldest.id, None)
             self.n_lost += 1
 
     def put_picture(self, event: int, picture: bytes) -> None:
         """Let a picture wait; what is too much goes."""
         self.pictures[event] = picture
-        while sum(map(len, self.pictures.values())) > self.most_bytes:
-            oldest = next(iter(self.pictures))
-            del self.pictures[oldest]
+        self._bound(self.pictures, media=None)
+
+    def put_rows(self, event: int, rows: bytes) -> None:
+        """Let the rows of an event wait; what is too much goes."""
+        self.rows[event] = rows
+        self._bound(self.rows, n_rows=0)
+
+    def _bound(self, waiting: dict[int, bytes], **without: Any) -> None:
+        while sum(map(len, waiting.values())) > self.most_bytes:
+            oldest = next(iter(waiting))
+            del waiting[oldest]
             if oldest in self.events:
-                self.events[oldest] = replace(self.events[oldest], media=None)
+                self.events[oldest] = replace(self.events[oldest], **without)
 
     def clear(self) -> None:
         """Forget what has been written."""
         self.events.clear()
         self.pictures.clear()
+        self.rows.clear()

@@ -14,19 +14,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.notify import Alarm
 from ocfuse.serve.database import Choice, Database, is_damage
 from ocfuse.serve.errors import finite
-from ocfuse.serve.event import COLUMNS, Note, StoredEvent, Unwritten
+from ocfuse.serve.event import COLUMNS, VERDICTS, Note, StoredEvent, Unwritten
+from ocfuse.serve.event_rows import KeptRow, unpacked
 from ocfuse.serve.samples import Sample, Source
 from ocfuse.serve.settings import Retention
 from ocfuse.streaming.status import SILENT
 
 T = TypeVar("T")
 Events: TypeAlias = list[StoredEvent]
+KeptRows: TypeAlias = list[KeptRow]
 Readings: TypeAlias = Sequence[Mapping[str, Any]]
 
 _log = logging.getLogger(__name__)
@@ -93,6 +95,8 @@ class EventStore:
     retry_seconds: ClassVar[float] = 1.0
     #: Events of before that an observer is told of; the latest.
     most_observed: ClassVar[int] = 10_000
+    #: Bytes of the rows of an event, as they are stored; more are not kept.
+    most_row_bytes: ClassVar[int] = 256 * 1024
     #: New events after which old ones are looked for; every hour they are in any case.
     prune_events: ClassVar[int] = 200
 
@@ -332,6 +336,18 @@ class EventStore:
         self._unwritten.put_picture(event.id, picture)
         return replace(event, media=media)
 
+    def keep_rows(self, event: int, rows: bytes, n_rows: int) -> None:
+        """Keep the rows around an event, as `packed` has them, in place of those before."""
+        if not self.keep.row_bytes or len(rows) > self.most_row_bytes:
+            return
+        with self._lock:
+            known = self.get(event)
+            if known is None:
+                return
+            self._unwritten.put_rows(event, rows)
+            self._record(replace(known, n_rows=n_rows))
+        self._notify()
+
     # What is said
 
     def acknowledge(self, event: int, who: str) -> StoredEvent | None:
@@ -356,12 +372,49 @@ class EventStore:
         self._notify()
         return len(events)
 
-    def _name_of(self, who: str) -> str:
+    def judge(self, event: int, verdict: str, who: str, comment: str = "") -> StoredEvent | None:
+        """Record what somebody found an event to be, which acknowledges it; return the event.
+
+        The last verdict counts; those before it stay.
+
+        Parameters
+        ----------
+        event : int
+            Number of the event.
+        verdict : {"real", "false alarm", "unknown"}
+            What it was.
+        who : str
+            Name of who says so.
+        comment : str, default=""
+            Why.
+
+        Returns
+        -------
+        StoredEvent or None
+            The event; None if there is none of this number.
+        """
+        if verdict not in VERDICTS:
+            raise InvalidInputError(
+                f"A verdict is one of {', '.join(map(repr, VERDICTS))}. Got {verdict!r}."
+            )
+        name, text = self._name_of(who, "A verdict"), _clean(comment, self.most_text + 1).strip()
+        if len(text) > self.most_text:
+            raise InvalidInputError(
+                f"The comment of a verdict has at most {self.most_text} characters."
+            )
+        with self._lock:
+            known = self.get(event)
+            if known is None:
+                return None
+            if known.acknowledgement is None:
+                known = self._noted(known, "acknowledge", name, "")
+            return self._say(known, verdict, name, text)
+
+    def _name_of(self, who: str, what: str = "An acknowledgement") -> str:
         name = _clean(who, self.most_name).strip()
         if not name:
             raise InvalidInputError(
-                'An acknowledgement needs the name of who makes it, such as {"who": "Ada"}. '
-                f"Got {who!r}."
+                f'{what} needs the name of who makes it, such as {{"who": "Ada"}}. Got {who!r}.'
             )
         return name
 
@@ -376,18 +429,20 @@ class EventStore:
             known = self.get(event)
             return None if known is None else self._say(known, "comment", who, said)
 
-    def _say(
-        self, event: StoredEvent, kind: Literal["acknowledge", "comment"], who: str, text: str
-    ) -> StoredEvent:
+    def _say(self, event: StoredEvent, kind: str, who: str, text: str) -> StoredEvent:
+        said = self._record(self._noted(event, kind, who, text))
+        self._notify()
+        return said
+
+    def _noted(self, event: StoredEvent, kind: str, who: str, text: str) -> StoredEvent:
+        """Return an event with one more note."""
         if len(event.notes) >= self.most_notes:
             raise InvalidInputError(
                 f"Event {event.id} has {self.most_notes} notes, which is the most. Keep a longer "
                 "discussion elsewhere."
             )
-        note = Note(kind, _clean(who, self.most_name), clock.time(), text)
-        said = self._record(replace(event, notes=(*event.notes, note)))
-        self._notify()
-        return said
+        note = Note(kind, _clean(who, self.most_name), clock.time(), text)  # type: ignore[arg-type]
+        return replace(event, notes=(*event.notes, note))
 
     # What is asked
 
@@ -462,9 +517,17 @@ class EventStore:
             if known is None or known.media is None:
                 return None
             picture = self._unwritten.pictures.get(event) or self._asked(
-                lambda: self._database.picture(event)
+                lambda: self._database.data("pictures", event)
             )
         return None if picture is None else (known.media, picture)
+
+    def rows(self, event: int) -> KeptRows | None:
+        """Return the rows that are kept around an event, in their order; None if there are none."""
+        with self._lock:
+            packed = self._unwritten.rows.get(event) or self._asked(
+                lambda: self._database.data("event_rows", _small(event))
+            )
+        return None if packed is None else unpacked(packed)
 
     def csv(self, choice: Choice | None = None, n_at_once: int = 500) -> Iterator[str]:
         """Yield the events as the text of a CSV file, the first one first, some lines at once."""
@@ -530,6 +593,7 @@ class EventStore:
             self._unwritten.events.values(),
             self._unwritten.pictures,
             {"change": self.change, "id": self._last_id},
+            self._unwritten.rows,
         )
 
     def _asked(self, question: Callable[[], T]) -> T:
@@ -574,7 +638,8 @@ class EventStore:
         self._prune_at, self._n_begun = now + 3600.0, 0
         days = self.keep.days
         oldest = -math.inf if days is None else clock.time() - 86_400 * days
-        gone = self._database.prune(self.keep.events, oldest, self.keep.picture_bytes)
+        keep = self.keep
+        gone = self._database.prune(keep.events, oldest, keep.picture_bytes, keep.row_bytes)
         for observer in self._observers:
             observer.deleted(gone)
 

@@ -85,6 +85,11 @@ class ModelRegistry:
             )
         return found
 
+    def columns(self, name: str) -> list[str]:
+        """Return the columns of a model; none if there is no such model."""
+        found = self._current.get(name)
+        return [] if found is None else list(found.scorer.names)
+
     def load(self) -> None:
         """Load all models; a file that cannot be used is an error."""
         for name, path in self._settings.models.items():

@@ -102,6 +102,8 @@ class PictureScorer:
     kind: Literal["pictures"] = PICTURES
     #: Pixels on the longer side of a thumbnail.
     small: ClassVar[int] = 320
+    #: Pictures before one that its score depends on.
+    n_reach: ClassVar[int] = 0
 
     def __init__(self, detector: PictureDetector) -> None:
         if detector.context_range_ is not None:

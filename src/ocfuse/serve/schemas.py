@@ -224,6 +224,39 @@ class ModelList(BaseModel):
     models: list[ModelAnswer]
 
 
+class StreamDifference(BaseModel):
+    """What a model that is tried and the one that is served have found in the same rows."""
+
+    rows: int = Field(description="Rows that both have judged.")
+    only_served: int = Field(description="Rows below the threshold of the one that is served only.")
+    only_shadow: int = Field(description="Rows below the threshold of the one that is tried only.")
+    events_served: int = Field(description="Events that the one that is served began.")
+    events_shadow: int = Field(description="Events that the one that is tried would have begun.")
+    refused: int = Field(description="Rows that do not fit the one that is tried.")
+    left_out: int = Field(description="Rows that came faster than they could be scored twice.")
+
+
+class NamedDifference(StreamDifference):
+    """The same of one stream."""
+
+    stream: str
+
+
+class Shadow(StreamDifference):
+    """A model that is tried, with the sums over all streams since the start."""
+
+    model: str = Field(description="The model beside which it is tried.")
+    version: str
+    file: str
+    streams: list[NamedDifference]
+
+
+class ShadowList(BaseModel):
+    """All models that are tried."""
+
+    shadows: list[Shadow]
+
+
 class Status(BaseModel):
     """Whether the service lives."""
 
@@ -275,6 +308,20 @@ class AcknowledgementOfAll(Acknowledgement):
     )
 
 
+class Verdict(Acknowledgement):
+    """What somebody found an event to be."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"who": "Ada", "verdict": "false alarm", "comment": "tool was changed"}]
+        },
+    )
+
+    verdict: Literal["real", "false alarm", "unknown"]
+    comment: str = Field(default="", max_length=EventStore.most_text, description="Why.")
+
+
 class Acknowledged(BaseModel):
     """How many events were acknowledged."""
 
@@ -306,6 +353,36 @@ class FirstAcknowledgement(BaseModel):
 
     who: str
     time: float
+
+
+class SaidVerdict(BaseModel):
+    """A verdict that was given."""
+
+    verdict: Literal["real", "false alarm", "unknown"]
+    who: str
+    time: float
+    comment: str
+
+
+class EventRow(BaseModel):
+    """A row near an event."""
+
+    seq: int = Field(description="Number of the row in its connection.")
+    time: float | None
+    score: float | None
+    is_event: bool = Field(description="Whether the row is of the event, or before or after it.")
+    values: dict[str, Any] | list[Any] = Field(description="As it came.")
+
+
+class EventRowList(BaseModel):
+    """Rows around an event."""
+
+    event: int
+    columns: list[str] = Field(description="Names of the columns.")
+    rows: list[EventRow] = Field(
+        description="In their order: some before the event, the first ones, those up to the lowest "
+        "score, and some after. Where seq leaves numbers out, rows are not kept."
+    )
 
 
 class Channel(BaseModel):
@@ -419,10 +496,18 @@ class EventForm(BaseModel):
                     ],
                     "members": {"knn-5": -1.2, "gmm-3": -0.8},
                     "has_thumbnail": False,
+                    "n_rows": 160,
                     "acknowledged": {"who": "Ada", "time": 1794812430.0},
                     "comments": [
                         {"who": "Ada", "time": 1794812445.0, "text": "valve stuck; mended"}
                     ],
+                    "verdict": {
+                        "verdict": "real",
+                        "who": "Ada",
+                        "time": 1794812450.0,
+                        "comment": "",
+                    },
+                    "earlier_verdicts": [],
                 }
             ]
         }
@@ -455,8 +540,11 @@ class EventForm(BaseModel):
         description="Contributions to the lowest score; the lowest speak most for an anomaly."
     )
     has_thumbnail: bool
+    n_rows: int = Field(description="Rows around it that are kept.")
     acknowledged: FirstAcknowledgement | None
     comments: list[Said]
+    verdict: SaidVerdict | None = Field(description="The last verdict, which counts.")
+    earlier_verdicts: list[SaidVerdict] = Field(description="Those before it, the first one first.")
 
 
 class EventList(BaseModel):

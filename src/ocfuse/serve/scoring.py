@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -61,6 +61,8 @@ class RowScorer:
     """
 
     kind: Literal["rows"] = ROWS
+    #: Rows before a row that its score depends on.
+    n_reach: ClassVar[int] = 0
 
     def __init__(self, detector: FusedDetector, schema: Schema, is_named: bool = True) -> None:
         self.detector, self.schema, self.is_named = detector, schema, is_named
@@ -226,6 +228,11 @@ class RunScorer:
         self.model, self.detector, self.schema = model, model.detector_, model.schema_
         self.names = self.schema.features
         self.threshold = float(self.detector.offset_)
+
+    @property
+    def n_reach(self) -> int:
+        """Rows before a row that its score depends on."""
+        return int(self.model.stream_.view_.n_remembered)
 
     def live(self) -> StreamTable:
         """Return a model for one live stream, at its beginning."""

@@ -88,16 +88,21 @@ class Retention:
         Events.
     picture_bytes : int, default=268_435_456
         Bytes of all thumbnails.
+    row_bytes : int, default=67_108_864
+        Bytes of the rows around events, compressed; those of events with a verdict stay first. 0
+        keeps none.
     """
 
     days: float | None = None
     events: int = 100_000
     picture_bytes: int = 256 * 1024**2
+    row_bytes: int = 64 * 1024**2
 
     def __post_init__(self) -> None:
         for bound in fields(self):
             value = getattr(self, bound.name)
-            if value is not None and not value > 0:
+            is_none = bound.name == "row_bytes" and value == 0
+            if value is not None and not value > 0 and not is_none:
                 raise InvalidInputError(
                     f"What is kept, {bound.name}, must be above 0. Got {value!r}."
                 )
@@ -135,6 +140,8 @@ class Settings:
         File of the events of streams; None keeps them in memory.
     keep : Retention
         How many events, and for how long.
+    shadows : mapping of str to Path
+        Files of models that are tried beside the model of this name; they raise nothing.
     silence_seconds : float or None
         Seconds without a sample after which a stream is silent; None goes by its usual step.
     publish_scores : bool
@@ -160,6 +167,7 @@ class Settings:
     publish_scores: bool = False
     routes: Sequence[Route] = ()
     silence_seconds: float | None = None
+    shadows: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.models:
@@ -234,6 +242,11 @@ def named_models(words: Iterable[str]) -> dict[str, Path]:
             )
         found[name] = path
     return found
+
+
+def named_shadows(words: Iterable[str], first: str) -> dict[str, Path]:
+    """Return files by the model beside which they are tried; without a name it is the first."""
+    return named_models(word if "=" in word else f"{first}={word}" for word in words)
 
 
 def check_name(name: str) -> None:

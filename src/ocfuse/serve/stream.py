@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import anyio
 import numpy as np
@@ -21,6 +21,7 @@ from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.decoding import JSONRow, check_rows, parse_json
 from ocfuse.serve.errors import CloseCode, ServeError, finite, to_json, unusable
+from ocfuse.serve.event_rows import EventRows, kept_row, packed
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.overview import Overview
@@ -323,8 +324,24 @@ def _why(
 
 
 @dataclass(frozen=True)
+class JudgedRow:
+    """A row that has been scored: its content, and what it means."""
+
+    content: Any
+    is_anomaly: bool | None
+    begins: bool  # an event
+
+
+class Beside(Protocol):
+    """Who takes the rows of a stream after they have been scored."""
+
+    def put(self, rows: Sequence[JudgedRow]) -> None:
+        """Take the next rows."""
+
+
+@dataclass(frozen=True)
 class StreamServices:
-    """What streams share."""
+    """What streams share; `beside` returns who takes the rows of one, too."""
 
     live: Live
     events: EventStore
@@ -333,6 +350,7 @@ class StreamServices:
     limits: Limits
     workers: Workers
     batchers: Batchers
+    beside: Callable[[Served, str, int | None], Beside | None] = lambda *_: None
 
 
 @dataclass
@@ -384,11 +402,13 @@ class Stream:
         self.is_named = is_named
         self._feed = feed_of(served, around.workers.streams, around.batchers, around.limits)
         self._tracker = served.scorer.tracker(min_rows)
+        self._beside = around.beside(served, name, min_rows)
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None
         self._sensors: dict[tuple[str, str], int] = {}
         self._lowest = math.inf
+        self._rows = EventRows(len(served.scorer.names), served.scorer.n_reach)
         self._waiting: deque[str | bytes] = deque()
         self._n_bytes = 0
         self._changed = asyncio.Event()
@@ -581,6 +601,15 @@ class Stream:
         self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
         alarms = [self._alarm(outcome) for outcome in outcomes]
+        if self._beside is not None:
+            of_all = zip(items, outcomes, alarms, strict=True)
+            self._beside.put(
+                [
+                    JudgedRow(item.content, outcome.is_anomaly, alarm == "begin")
+                    for item, outcome, alarm in of_all
+                    if isinstance(outcome, Scored)
+                ]
+            )
         whys = await self._whys(outcomes, alarms)
         answers = [
             await self._answer(item, outcome, alarm, whys.get(i))
@@ -722,7 +751,39 @@ class Stream:
             name, stream = self.source
             log_event(f"alarm_{alarm}", model=name, stream=stream, number=event, seq=item.seq)
         around.live.publish(sample)
+        if isinstance(item.row, dict | list):
+            await self._keep(item, item.row, scored, alarm, event)
         return event
+
+    async def _keep(
+        self, item: Item, row: JSONRow, scored: Scored, alarm: str | None, event: int | None
+    ) -> None:
+        """Keep a row that is near an event."""
+        if alarm == "begin" and event is not None:
+            await self._write_rows()  # of the event before
+            self._rows.begin(event)
+        elif alarm == "end":
+            self._rows.end()
+        in_event = event is not None and alarm != "end"
+        is_complete = self._rows.add(
+            kept_row(item.seq, item.time, scored.score, row), is_event=in_event
+        )
+        if is_complete or alarm is not None:
+            await self._write_rows()
+        if is_complete and not in_event:
+            self._rows.forget()
+
+    async def _write_rows(self) -> None:
+        """Write the rows around an event to its file."""
+        kept, store = self._rows.kept(), self.around.events
+        if kept is None or not store.keep.row_bytes:
+            return
+        event, rows = kept
+
+        def write() -> None:
+            store.keep_rows(event, packed(rows), len(rows))
+
+        await asyncio.get_running_loop().run_in_executor(self.around.workers.events, write)
 
     def _sample(self, item: Item, scored: Scored, alarm: Any, why: Why | None) -> Sample:
         return Sample(
@@ -762,6 +823,7 @@ class Stream:
 
     async def _give_up_event(self) -> None:
         """End the events that last when the stream is over: nobody sees their end."""
+        await self._write_rows()
         last = [*self._sensors.values(), *([] if self._event is None else [self._event])]
         self._event, self._sensors = None, {}
         loop, store = asyncio.get_running_loop(), self.around.events

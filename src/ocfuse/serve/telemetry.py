@@ -89,6 +89,13 @@ class Metrics:
             ("route", "result"),
             **own,
         )
+        self.shadow = PrometheusCounter(
+            "ocfuse_shadow",
+            "What models of --shadow and those that are served have found in the same rows: rows, "
+            "rows below the threshold of one only, events of each.",
+            ("model", "count"),
+            **own,
+        )
         self.refused_rows = PrometheusCounter(
             "ocfuse_refused_stream_rows",
             "Rows of streams that could not be scored.",

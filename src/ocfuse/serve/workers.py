@@ -25,6 +25,8 @@ class Workers:
         self.blocks: Executor = ThreadPoolExecutor(threads, "score")
         #: Reads and scores rows of streams.
         self.streams: Executor = ThreadPoolExecutor(threads, "stream")
+        #: Scores rows of streams by models that are tried: one thread, which nobody waits for.
+        self.shadows: Executor = ThreadPoolExecutor(1, "shadow")
         #: Writes events: one thread, as there is one file.
         self.events: Executor = ThreadPoolExecutor(1, "events")
         #: Loads models that have changed.
@@ -35,7 +37,8 @@ class Workers:
     def close(self) -> None:
         """Finish what is under way, and begin nothing more."""
         self.explanations.close()
-        for executor in (self.blocks, self.rows, self.streams, self.loading, self.events):
+        before = (self.blocks, self.rows, self.streams, self.shadows, self.loading)
+        for executor in (*before, self.events):
             executor.shutdown(wait=True, cancel_futures=True)
 
 

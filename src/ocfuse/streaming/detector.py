@@ -22,7 +22,6 @@ from ocfuse.ensemble.plan import Plan
 from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
 from ocfuse.explain import Explanation
 from ocfuse.fusion.local_scale import warn_if_far
-from ocfuse.groups import Groups
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.streaming.alarm_rate import (
@@ -44,7 +43,9 @@ from ocfuse.streaming.clock import (
 from ocfuse.streaming.course import Course
 from ocfuse.streaming.events import EventRule, EventTracker, leave_score
 from ocfuse.streaming.fit import (
+    JudgedRun,
     StreamTraining,
+    TrainingRows,
     are_levels_known,
     choose,
     learn_view,
@@ -56,9 +57,11 @@ from ocfuse.streaming.fit import (
 from ocfuse.streaming.sensors import ChannelMonitor, SensorLimits
 from ocfuse.streaming.view import StreamView, typical
 from ocfuse.streaming.windows import LARGEST, Windows, check_samples, run_slices
+from ocfuse.tables.judged import spread
 from ocfuse.validation import (
     ANOMALY,
     NORMAL,
+    UNKNOWN,
     check_choice,
     check_context,
     check_number,
@@ -224,7 +227,13 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return detector.plan((taken, n_features), groups=max(n_runs, self.n_blocks))
 
     def fit(
-        self, X: Any, y: Any = None, runs: Any = None, time: Any = None, context: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        runs: Any = None,
+        time: Any = None,
+        context: Any = None,
+        judged: Sequence[JudgedRun] = (),
     ) -> "StreamDetector":
         """Learn from normal runs.
 
@@ -240,6 +249,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             Times, numbers or dates; None takes the samples as evenly spaced.
         context : array-like of shape (n,) or (n, k), optional
             Context of each sample, such as the progress of the task.
+        judged : sequence of JudgedRun, optional
+            Samples around events that somebody judged, as `StreamTable.judged_runs` has them.
+            Each event counts as much as a run, and its samples are numbered after those of X.
 
         Returns
         -------
@@ -261,11 +273,11 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             is_dated=time is not None and np.asarray(time).dtype.kind in "MO",
         )
         fresh = copy(self)  # a fit that fails leaves this detector as it was
-        fresh._fit(data, None if y is None else check_training_labels(y, n))
+        fresh._fit(data, None if y is None else check_training_labels(y, n), judged)
         self.__dict__.update(fresh.__dict__)
         return self
 
-    def _fit(self, data: StreamTraining, y: Any) -> None:
+    def _fit(self, data: StreamTraining, y: Any, judged: Sequence[JudgedRun]) -> None:
         self.view_, samples, self.drift_ratio_ = learn_view(self, data)
         self.sensors_ = SensorLimits.learn(
             *(data.samples, data.names, data.slices),
@@ -284,10 +296,15 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         taken = choose(kept, self.max_rows)
         if y is not None:
             taken = np.union1d(taken, kept[y[kept] == ANOMALY])
-        self.training_rows_, context = taken, data.context
-        purge = self.view_.n_remembered
+        purge, n = self.view_.n_remembered, len(rows)
         groups = training_groups(data, self.n_blocks, purge)
         require_enough(groups.take(kept), purge, self.n_blocks)
+        known = self._with_judged(
+            TrainingRows(rows, y, groups, data.context, taken), judged, len(data.slices)
+        )
+        rows, y, groups = known.rows, known.y, known.groups
+        context, taken = known.context, known.taken
+        self.training_rows_ = taken
         detector = FusedDetector(random_state=0) if self.detector is None else clone(self.detector)
         self.detector_ = detector.fit(
             rows[taken],
@@ -298,24 +315,53 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.context_range_ = None
         if context is not None:
             self.context_range_ = np.array([context.min(axis=0), context.max(axis=0)])
-        self.training_scores_ = np.full(len(rows), np.nan)
-        self.training_scores_[taken] = self.detector_.training_scores_
+        scores = np.full(len(rows), np.nan)
+        scores[taken] = self.detector_.training_scores_
+        self.training_scores_ = scores[:n]
         self.event_rule_ = EventRule(hold=HOLDS[0] * max((*self.windows, 1)))
         self.held_out_, self.alarm_rate_ = None, self.alarm_rate
         self.reset()
         if self.alarm_rate is not None:
-            self._hold_out(rows, y, groups, data)
+            self._hold_out(known, data)
             self._settle_alarms()
 
-    def _hold_out(self, rows: FloatArray, y: Any, groups: Groups, data: StreamTraining) -> None:
+    def _with_judged(
+        self, known: TrainingRows, judged: Sequence[JudgedRun], n_runs: int
+    ) -> TrainingRows:
+        """Return training rows with those of judged events, of each as many as of a run."""
+        most = max(20, len(known.taken) // n_runs)
+        for number in dict.fromkeys(run.event for run in judged):
+            parts = [run for run in judged if run.event == number]
+            found = [self._judged_rows(run) for run in parts]
+            rows, labels = (
+                np.vstack([one[0] for one in found]),
+                np.concatenate([p.y for p in parts]),
+            )
+            usable = np.concatenate([one[1] for one in found]) & (labels != UNKNOWN)
+            chosen = spread(np.flatnonzero(usable), most)
+            if len(chosen):
+                beside = [run.context for run in parts if run.context is not None]
+                context = np.vstack(beside)[chosen] if beside else None
+                known = known.extend(rows[chosen], labels[chosen].astype(np.float64), context)
+        return known
+
+    def _judged_rows(self, run: JudgedRun) -> tuple[FloatArray, BoolArray]:
+        """Return features of a run from its beginning, and which samples have a score."""
+        samples = self.view_.measured(run.samples, run.context)
+        rows, _ = self._run_rows(samples, [slice(0, len(samples))], run.times)
+        return rows, self.view_.fill_in(rows) & ~unknown_context(run.context, len(rows))
+
+    def _hold_out(self, known: TrainingRows, data: StreamTraining) -> None:
         """Score whole runs by detectors that have not learned from them."""
-        known = np.asarray(~np.isnan(rows).any(axis=1))
+        rows, y, groups, n = known.rows, known.y, known.groups, len(data.samples)
+        asked = np.asarray(~np.isnan(rows).any(axis=1))
+        asked[n:] = False
         if y is not None:
-            known &= y != ANOMALY
+            asked &= y != ANOMALY
         scores = held_out_scores(
-            *(self.detector_, rows, y, self.training_rows_, known, groups, data.context)
+            *(self.detector_, rows, y, known.taken, asked, groups, known.context)
         )
-        self.held_out_ = held_out_runs(scores, data.slices, data.times, not groups.are_folds)
+        self.held_out_ = held_out_runs(scores[:n], data.slices, data.times, not groups.are_folds)
 
     def _settle_alarms(self) -> None:
         """Set threshold and rule as was asked for, or the rule alone if no rate was."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.arrays import BoolArray, FloatArray, Int64Array
 from ocfuse.detectors.base import N_FOLDS
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, SuspectInputWarning
 from ocfuse.groups import Groups
@@ -16,6 +16,7 @@ from ocfuse.streaming.clock import LEFT_OUT, Rest
 from ocfuse.streaming.course import DRIFTING, Course, drift_ratio, warn_of_drift
 from ocfuse.streaming.view import StreamView
 from ocfuse.streaming.windows import Windows, blocks
+from ocfuse.validation import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,46 @@ class StreamTraining:
     def run(self) -> NDArray[np.int64]:
         """Number of the run of each sample."""
         return np.repeat(np.arange(len(self.slices)), [s.stop - s.start for s in self.slices])
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """Checked samples around an event, and what somebody found their rows to be."""
+
+    event: int  # runs of one event are held out together
+    samples: FloatArray
+    times: FloatArray | None
+    context: FloatArray | None  # NaN where it is not known
+    y: Int64Array  # +1 normal, -1 anomaly; 0 for samples that only windows look back at
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Features of samples, and which of them are learned from."""
+
+    rows: FloatArray
+    y: Any  # labels; None for none
+    groups: Groups
+    context: FloatArray | None
+    taken: NDArray[np.intp]
+
+    def extend(
+        self, rows: FloatArray, label: FloatArray, context: FloatArray | None
+    ) -> "TrainingRows":
+        """Return these and the rows of one more group, all of which are learned from."""
+        n, groups = len(self.rows), self.groups
+        y = np.full(n, np.nan) if self.y is None else np.where(self.y == UNKNOWN, np.nan, self.y)
+        number = np.full(len(rows), groups.label.max() + 1)
+        place = groups.place
+        if place is not None:  # far from all others
+            place = np.append(place, np.full(len(rows), place.max() + groups.purge + 1))
+        return TrainingRows(
+            np.vstack([self.rows, rows]),
+            np.append(y, label),
+            replace(groups, label=np.append(groups.label, number), place=place),
+            None if self.context is None else np.vstack([self.context, context]),  # type: ignore[list-item]
+            np.append(self.taken, np.arange(n, n + len(rows))),
+        )
 
 
 def learn_view(settings: Any, data: StreamTraining) -> tuple[StreamView, FloatArray, FloatArray]:

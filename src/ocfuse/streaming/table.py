@@ -1,7 +1,7 @@
 """StreamTable: a stream detector that knows the columns of its table."""
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +19,7 @@ from ocfuse.exceptions import (
     DriftWarning,
     InvalidInputError,
     InvalidTypeError,
+    OcfuseWarning,
     RowsWarning,
     TableError,
     TableWarning,
@@ -26,19 +27,28 @@ from ocfuse.exceptions import (
 from ocfuse.explain import Explanation
 from ocfuse.report import ChannelCourse, Report, ReportData, make_report
 from ocfuse.streaming.channels import ChannelReading, reading_line, readings_of
-from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.clock import ChunkLog, check_times
 from ocfuse.streaming.course import DRIFTING
 from ocfuse.streaming.detector import StreamDetector
-from ocfuse.streaming.fit import drift_limit
+from ocfuse.streaming.fit import JudgedRun, drift_limit
 from ocfuse.streaming.view import MOST_MISSING
 from ocfuse.streaming.windows import run_slices
 from ocfuse.system.packages import slow
 from ocfuse.tables.cells import PlainRows, numbers, words
 from ocfuse.tables.columns import shown_rows
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
-from ocfuse.tables.detector import RESULTS, RUNS, TableDetector, make_card, results_of
+from ocfuse.tables.detector import (
+    RESULTS,
+    RUNS,
+    TableDetector,
+    make_card,
+    results_of,
+    verdicts_of,
+)
+from ocfuse.tables.judged import JudgedEvent
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.schema import Schema, require_known
+from ocfuse.validation import ANOMALY, NORMAL, UNKNOWN
 
 #: Channels whose course a report shows.
 MOST_DRAWN = 4
@@ -106,6 +116,30 @@ def read_samples(
 def states_of(schema: Schema, context: str | None) -> list[str]:
     """Return the states that the column of the context holds, such as AUTO; none for numbers."""
     return next((c.categories for c in schema.columns if c.name == context), [])
+
+
+def judged_runs(schema: Schema, context: str | None, event: JudgedEvent) -> list[JudgedRun]:
+    """Return the parts of an event as a stream detector takes them.
+
+    Of a real event, only rows below the threshold are anomalies. All rows around a false alarm
+    are normal.
+    """
+    found = []
+    for part, low in zip(event.parts, event.low, strict=True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OcfuseWarning)  # of rows that were judged long ago
+            samples = read_samples(schema, context, part)
+        _, times, place = samples.beside
+        found.append(
+            JudgedRun(
+                event.number,
+                samples.X,
+                check_times(times, len(part)),
+                None if place is None else place.reshape(len(part), -1),
+                np.where(low, ANOMALY, UNKNOWN) if event.is_real else np.full(len(part), NORMAL),
+            )
+        )
+    return found
 
 
 def _warn_of(what: str, table: Frame, rows: IntArray) -> None:
@@ -296,7 +330,7 @@ class StreamTable(TableDetector):
         here = self.stream_.state_.drifted
         return self.past_drifted_ + [name for name in here if name not in self.past_drifted_]
 
-    def fit(self, frame: Any, y: Any = None) -> "StreamTable":
+    def fit(self, frame: Any, y: Any = None, judged: Sequence[JudgedEvent] = ()) -> "StreamTable":
         """Settle what the columns hold, and learn from the runs.
 
         Parameters
@@ -305,6 +339,9 @@ class StreamTable(TableDetector):
             Normal runs one after another, such as `open_source(folder).read()`.
         y : None
             Not used; labels are a column of the table.
+        judged : sequence of JudgedEvent, default=()
+            Events that somebody found to be real, whose rows below the threshold are anomalies,
+            or false alarms, whose rows are normal. Each counts as much as a run.
 
         Returns
         -------
@@ -320,9 +357,10 @@ class StreamTable(TableDetector):
         channels = pandas().DataFrame(samples.X, columns=schema.features)
         labels = schema.labels_of(table)
         _warn_of_counters(channels, samples.runs)
-        stream.fit(channels, with_unknown(labels), *samples.beside)
+        runs = [run for event in judged for run in judged_runs(schema, self.context, event)]
+        stream.fit(channels, with_unknown(labels), *samples.beside, judged=runs)
         self.schema_, self.stream_ = schema, stream
-        self.card_ = make_card(channels, labels, stream.detector_)
+        self.card_ = make_card(channels, labels, stream.detector_) | verdicts_of(judged)
         self.card_["runs"] = len(run_slices(samples.runs, len(table)))
         known = stream.get_params(deep=False)
         settings = (
@@ -492,6 +530,31 @@ class StreamTable(TableDetector):
             self.past_[name] = self.past_.get(name, 0) + len(odd)
             log.add(name, odd)
         return scores, log
+
+    def raises_alarm(self, event: JudgedEvent) -> bool | None:
+        """Return whether the rows of an event raise one; None if none has a score.
+
+        Parameters
+        ----------
+        event : JudgedEvent
+            Every part of it is scored from its beginning, as a run.
+
+        Returns
+        -------
+        bool or None
+            Whether there is an alarm.
+        """
+        check_is_fitted(self, "stream_")
+        has_score = False
+        for run in judged_runs(self.schema_, self.context, event):
+            tracker = self.stream_.tracker()
+            scores = self.stream_.score_samples(run.samples, None, run.times, run.context)
+            has_score |= not np.isnan(scores).all()
+            for score in scores.tolist():
+                tracker.update(score)
+                if tracker.is_on:
+                    return True
+        return False if has_score else None
 
     def restart(self) -> "StreamTable":
         """Forget the live stream and its counts: the next row is the first of a new one."""

@@ -24,6 +24,7 @@ from ocfuse.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
     InvalidTypeError,
+    OcfuseWarning,
     RowsWarning,
     TableError,
 )
@@ -35,6 +36,7 @@ from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.tables import cells
 from ocfuse.tables.cells import PlainReader, PlainRows
 from ocfuse.tables.dataframes import Frame, Series, as_frame, free_name, pandas
+from ocfuse.tables.judged import JudgedEvent, low_rows
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.schema import Schema
 
@@ -102,6 +104,8 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     kind: ClassVar[str] = ROWS
     #: Rows that may be scored to say why others raise alarms; each takes two per column.
     max_scored: ClassVar[int] = 1_000_000
+    #: Rows of a judged event that are learned from: neighbours say the same.
+    most_judged: ClassVar[int] = 20
 
     schema_: Schema
     detector_: FusedDetector
@@ -130,7 +134,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.group = group
         self.categories = categories
 
-    def fit(self, frame: Any, y: Any = None) -> "TableDetector":
+    def fit(self, frame: Any, y: Any = None, judged: Sequence[JudgedEvent] = ()) -> "TableDetector":
         """Settle what the columns hold, and learn from the rows.
 
         Parameters
@@ -139,6 +143,9 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             Training rows, such as `open_source(path).read()`.
         y : None
             Not used; labels are a column of the table.
+        judged : sequence of JudgedEvent, default=()
+            Events that somebody found to be real, whose rows are anomalies, or false alarms,
+            whose rows are normal: at most 20 rows of each.
 
         Returns
         -------
@@ -148,11 +155,31 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         table = as_frame(frame)
         detector, schema = self._settled_for(table)
         features, labels = schema.features_of(table), schema.labels_of(table)
-        detector.fit(features, with_unknown(labels), schema.groups_of(table))
+        if judged:
+            detector.fit(*_with_judged(schema, features, labels, schema.groups_of(table), judged))
+        else:
+            detector.fit(features, with_unknown(labels), schema.groups_of(table))
         _warn_if_few(detector)
         self.schema_, self.detector_ = schema, detector
-        self.card_ = make_card(features, labels, detector)
+        self.card_ = make_card(features, labels, detector) | verdicts_of(judged)
         return self
+
+    def raises_alarm(self, event: JudgedEvent) -> bool | None:
+        """Return whether a row of an event raises an alarm; None if none has a score.
+
+        Parameters
+        ----------
+        event : JudgedEvent
+            Its rows below the threshold of then are looked at.
+
+        Returns
+        -------
+        bool or None
+            Whether there is an alarm.
+        """
+        check_is_fitted(self, "detector_")
+        found = self.score(low_rows(event, self.most_judged), keep_going=True)["is_anomaly"]
+        return bool(found.any()) if found.notna().any() else None
 
     def plan(self, frame: Any) -> Plan:
         """Return what `fit` would take, in bytes and seconds, without learning anything.
@@ -574,6 +601,33 @@ def _warn_if_few(detector: FusedDetector) -> None:
         FewSamplesWarning,
         stacklevel=3,
     )
+
+
+def _with_judged(
+    schema: Schema,
+    features: Frame,
+    labels: Int64Array | None,
+    groups: list[str] | None,
+    judged: Sequence[JudgedEvent],
+) -> tuple[Frame, FloatArray, list[str] | None]:
+    """Return features, labels and groups with those of judged events behind them."""
+    known = with_unknown(labels)
+    y = [np.full(len(features), np.nan) if known is None else known]
+    parts, names = [features], list(groups or ())
+    for event in judged:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OcfuseWarning)  # of rows that were judged long ago
+            parts.append(schema.features_of(low_rows(event, TableDetector.most_judged)))
+        y.append(np.full(len(parts[-1]), float(event.label)))
+        names += [f"judged event {event.number}"] * len(parts[-1])
+    table = pandas().concat(parts, ignore_index=True)
+    return table, np.concatenate(y), None if groups is None else names
+
+
+def verdicts_of(judged: Sequence[JudgedEvent]) -> dict[str, Any]:
+    """Return what a card says of judged events; nothing if there were none."""
+    real = sum(event.is_real for event in judged)
+    return {"verdicts": {"real": real, "false alarm": len(judged) - real}} if judged else {}
 
 
 def make_card(features: Frame, y: Int64Array | None, detector: FusedDetector) -> dict[str, Any]:

@@ -9,6 +9,8 @@ const WHO = "ocfuse-who";
 const STATES = { open: "▲ open", ended: "ended", interrupted: "interrupted" };
 export const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate" };
 
+const VERDICTS = { real: "Real", "false alarm": "False alarm", unknown: "Unknown" };
+
 export class Events {
   // `changed` is called after every change; `choose` shows a stream.
   constructor({ changed, source }) {
@@ -95,6 +97,8 @@ export class Events {
     const known = event.acknowledged;
     row.acknowledge.hidden = known !== null;
     setText(row.known, known ? "✓ " + (known.who || "acknowledged") + ", " + moment(known.time) : "");
+    setText(row.judge, event.verdict ? VERDICTS[event.verdict.verdict] : "Verdict");
+    for (const button of row.verdicts) button.setAttribute("aria-pressed", String(event.verdict !== null && event.verdict.verdict === button.value));
     setText(row.open, event.comments.length ? counted(event.comments.length, "comment") : "Comment");
     this.showComments(row, event);
     if (event.has_thumbnail && !row.hasPicture) this.showPicture(row, event);
@@ -107,20 +111,22 @@ export class Events {
       what: make("ul", { class: "lines" }), members: make("p", { class: "soft" }), severity: make("span", { class: "soft small" }), picture: make("td", { class: "picture" }),
       acknowledge: make("button", { type: "button", "aria-label": "Acknowledge " + words }, "Acknowledge"),
       known: make("span", { class: "known" }),
+      judge: make("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-controls": "said-" + event.id }),
       open: make("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-controls": "said-" + event.id }),
       list: make("ol", { class: "comments" }), said: make("tr", { class: "said", id: "said-" + event.id, hidden: "" }),
       body: make("tbody", { "data-id": event.id }), hasPicture: false, nComments: -1,
     };
     row.fold = make("details", {}, make("summary", {}, "Members"), row.members);
     row.acknowledge.addEventListener("click", () => this.acknowledge(event.id));
-    row.open.addEventListener("click", () => this.toggle(row));
+    row.open.addEventListener("click", () => this.toggle(row, row.text));
+    row.judge.addEventListener("click", () => this.toggle(row, row.verdicts[0]));
     row.said.append(make("td", { colspan: 8 }, row.list, this.makeForm(event.id, row)));
     const line = make("tr", { class: "event" },
       make("td", { class: "in-state" }, row.state),
       make("th", { scope: "row" }, make("span", { class: "id" }, "#" + event.id + " "), row.began),
       row.lasted, make("td", { class: "stream" }, sourceName([event.model, event.stream])), row.lowest,
       make("td", { class: "members" }, row.what, row.severity, row.fold), row.picture,
-      make("td", { class: "actions" }, row.acknowledge, row.known, row.open));
+      make("td", { class: "actions" }, row.acknowledge, row.known, row.judge, row.open));
     row.body.append(line, row.said);
     return row;
   }
@@ -141,6 +147,9 @@ export class Events {
   makeForm(id, row) {
     const text = make("textarea", { rows: 2, maxlength: 2000, required: "", id: "text-" + id });
     const form = make("form", {}, make("label", { for: "text-" + id }, "Comment on event " + id), text, make("button", { type: "submit" }, "Send"));
+    row.verdicts = Object.entries(VERDICTS).map(([value, words]) => make("button", { type: "button", value, "aria-pressed": "false" }, words));
+    for (const button of row.verdicts) button.addEventListener("click", () => this.judge(id, button.value, text));
+    const found = make("p", { class: "verdicts", role: "group", "aria-label": "Verdict on event " + id }, make("span", { class: "soft" }, "What was it?"), ...row.verdicts);
     text.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit(); });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -150,19 +159,22 @@ export class Events {
       });
     });
     row.text = text;
-    return form;
+    return make("div", {}, found, form);
   }
 
-  toggle(row) {
+  toggle(row, focused) {
     row.said.hidden = !row.said.hidden;
-    row.open.setAttribute("aria-expanded", String(!row.said.hidden));
-    if (!row.said.hidden) row.text.focus();
+    for (const button of [row.open, row.judge]) button.setAttribute("aria-expanded", String(!row.said.hidden));
+    if (!row.said.hidden) focused.focus();
   }
 
   showComments(row, event) {
-    if (row.nComments === event.comments.length) return;
-    row.nComments = event.comments.length;
-    row.list.replaceChildren(...event.comments.map((said) => make("li", {},
+    const verdicts = [...event.earlier_verdicts, event.verdict].filter(Boolean);
+    const judged = verdicts.map((said) => ({ ...said, text: VERDICTS[said.verdict] + (said.comment ? ": " + said.comment : "") }));
+    const all = [...event.comments, ...judged].sort((a, b) => a.time - b.time);
+    if (row.nComments === all.length) return;
+    row.nComments = all.length;
+    row.list.replaceChildren(...all.map((said) => make("li", {},
       make("span", { class: "by" }, (said.who || "no name") + ", " + moment(said.time)), make("span", { class: "text" }, said.text))));
   }
 
@@ -186,6 +198,14 @@ export class Events {
     const hadFocus = document.activeElement === row.acknowledge;
     this.take([await post("v1/events/" + id + "/acknowledge", { who: byId("who").value.trim() })]);
     if (hadFocus) row.open.focus();  // the button is gone
+  }
+
+  // What somebody found an event to be; what stands in the field of comments goes with it.
+  judge(id, verdict, text) {
+    return this.named(async () => {
+      this.take([await post("v1/events/" + id + "/verdict", { verdict, who: byId("who").value.trim(), comment: text.value.trim() })]);
+      text.value = "";
+    });
   }
 
   async showPicture(row, event) {

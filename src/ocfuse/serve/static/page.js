@@ -6,7 +6,7 @@ import { Events, KINDS } from "./events.js";
 import { Channels, Members, showNow, showOthers, showState } from "./panels.js";
 import { Samples } from "./samples.js";
 import { addressOf, sourceOf, Streams } from "./streams.js";
-import { byId, clock, make, number, sameSource as same, setText, sourceName } from "./words.js";
+import { byId, clock, counted, make, number, sameSource as same, setText, sourceName } from "./words.js";
 
 const FRAME = matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : 40;  // milliseconds between pictures
 const CALM = 250;  // and between numbers, which nobody can read faster
@@ -55,6 +55,12 @@ const TAKE = {
   trouble(message) {
     byId("trouble").hidden = !message.message;
     setText(byId("trouble"), message.message || "");
+  },
+  // what models that are tried would have done otherwise
+  shadows({ shadows }) {
+    byId("shadow").hidden = !shadows.length;
+    setText(byId("shadow"), shadows.map((one) => "Tried beside " + one.model + ": " + one.file + ", " + counted(one.events_shadow, "event")
+      + " instead of " + one.events_served + ", other verdicts on " + (one.only_served + one.only_shadow) + " of " + counted(one.rows, "row")).join(". "));
   },
   beat() {},
 };
