@@ -17,12 +17,11 @@ from ocfuse.cli.runtime import Terminated
 from ocfuse.cli.watch_events import (
     EventSettings,
     Flags,
-    RowEvents,
     StreamReporter,
     last_event,
-    patience,
 )
-from ocfuse.streaming import EventTracker, StreamTable
+from ocfuse.streaming import StreamTable
+from ocfuse.streaming.monitor import patience
 from ocfuse.tables import open_source
 from tests.faults.cases import run_fed
 from tests.forks import process
@@ -565,7 +564,7 @@ def test_silence_is_told_and_its_end(pump, rows, run_command, monkeypatch):
         yield rows[40:41]
 
     monkeypatch.setattr("ocfuse.cli.watch_rows.lines_of_stdin", lines)
-    monkeypatch.setattr("ocfuse.cli.watch_events.monotonic", lambda: now[0])
+    monkeypatch.setattr("ocfuse.streaming.monitor.monotonic", lambda: now[0])
     arguments = ("watch", pump / "pump.ocf", "-", "--json", "--fail-on-anomaly")
     code, text, _ = run_command(*arguments, "--timeout", "2.5")
     stall, resumed, summary = records(text)
@@ -582,51 +581,11 @@ def test_patience_comes_from_the_dates_of_training(pump, tmp_path):
     model = load(pump / "pump.ocf")
     assert patience(model) == 5.0  # five usual steps of a second
     assert model.usual_seconds == 1.0
-    assert StreamReporter(model, EventSettings(), Flags(), is_live=False).timeout is None
-    assert StreamReporter(model, EventSettings(timeout=2.0), Flags(), is_live=True).timeout == 2.0
-
-
-# -- events --------------------------------------------------------------
-
-
-def told_of(scores, runs=None, **settings):
-    events = RowEvents(EventTracker(0.0, 0.5, 2, **settings), most_unscored=3)
-    found = []
-    for i, score in enumerate(scores):
-        row = {"row": i, "columns": {}, "score": score, "p_value": 0.5, "is_anomaly": score < 0}
-        found += events.take(row, None if runs is None else runs[i])
-    return found + events.finish(), events
-
-
-def test_hysteresis_and_least_duration():
-    found, events = told_of([1, -1, 1, -1, -2, 0.3, -1, 0.7, 1])
-    assert [r["kind"] for r in found] == ["alarm", "event"]
-    assert (found[0]["row"], found[1]["start"]["row"], found[1]["last"]["row"]) == (4, 3, 6)
-    assert found[1]["worst"]["row"] == 4
-    assert events.n_events == 1
-
-
-def test_alarms_within_the_hold_are_told_as_one_event():
-    found, events = told_of([-1, -2, 1, 1, -3, -1, 1, 1, 1, 1], hold=3)
-    assert [(r["kind"], r["event"]) for r in found] == [("alarm", 1), ("event", 1)]
-    assert (found[0]["row"], found[1]["last"]["row"], found[1]["worst"]["row"]) == (1, 5, 4)
-    assert events.n_events == 1
-
-
-def test_an_event_ends_with_its_run():
-    found, events = told_of([1, -1, -1, -1, -1, 1], runs="aaabbb")
-    assert [(r["kind"], r["event"]) for r in found] == [
-        *(("alarm", 1), ("event", 1), ("alarm", 2), ("event", 2))
-    ]
-    assert found[1]["last"]["row"] == 2
-    assert events.n_events == 2
-
-
-def test_rows_without_a_score_are_told_once_and_again_later():
-    nan = float("nan")
-    found, events = told_of([*[nan] * 6, 1, *[nan] * 3, 1, *[nan] * 4])
-    assert [(r["kind"], r["row"]) for r in found] == [("blind", 3), ("blind", 14)]
-    assert events.n_unscored == 13
+    assert StreamReporter(model, EventSettings(), Flags(), is_live=False).monitor.timeout is None
+    assert (
+        StreamReporter(model, EventSettings(timeout=2.0), Flags(), is_live=True).monitor.timeout
+        == 2.0
+    )
 
 
 def test_scores_of_a_stream_name_the_channels_behind_alarms(pump, tmp_path, run_command):

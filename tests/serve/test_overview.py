@@ -218,7 +218,7 @@ def test_gauges_and_log_say_what_the_page_says(store, clock, caplog):
     StreamGauges(overview, registry)
     with caplog.at_level(logging.INFO, "ocfuse.serve"):
         overview.connect(SOURCE)
-        overview.sample(SOURCE, 1.0, -2.0, -0.5)
+        overview.sample(SOURCE, 1.0, -2.0, -0.5, drift=1.5)
         store.take(Sample(*SOURCE, 0, 1.0, -2.0, -0.5, alarm="begin"))
     told = [record.about for record in caplog.records if record.message == "stream_state"]
     assert [one["state"] for one in told] == ["starting", "unusual", "alarm"]
@@ -228,6 +228,7 @@ def test_gauges_and_log_say_what_the_page_says(store, clock, caplog):
     assert 'ocfuse_stream_state{model="pump",state="alarm",stream="line-1"} 1.0' in text
     assert f'ocfuse_stream_open_events{{kind="anomaly",{labels}}} 1.0' in text
     assert f"ocfuse_stream_score{{{labels}}} -2.0" in text
+    assert f"ocfuse_stream_drift{{{labels}}} 1.5" in text
     assert f"ocfuse_stream_unacknowledged_events{{{labels}}} 1.0" in text
 
 

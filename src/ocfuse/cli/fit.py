@@ -420,10 +420,11 @@ def make_stream(
     """Return a detector of streams as the flags describe it."""
     from ocfuse.streaming import AlarmRate, Course, StreamDetector, Windows  # noqa: PLC0415
 
-    lengths: Any = tuple(
-        int(word) if word.strip().isdecimal() else word for word in windows.split(",")
-    )
-    _check("--windows", Windows, lengths)
+    lengths: Any = ()  # the samples themselves
+    if windows != "none":
+        words = windows.split(",")
+        lengths = tuple(int(word) if word.strip().isdecimal() else word for word in words)
+        _check("--windows", Windows, lengths)
     course = Course() if has_course else None
     asked = [AlarmRate(rate, per) for per, rate in rates.items() if rate is not None]
     if len(asked) > 1:

@@ -68,7 +68,10 @@ Group = Annotated[
 Stream = Annotated[
     bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
 ]
-Windows = Annotated[str, typer.Option(help="Lengths of the windows that are looked at, in rows.")]
+Windows = Annotated[
+    str,
+    typer.Option(help="Lengths of the windows that are looked at, in rows; none for single rows."),
+]
 Category = Annotated[
     list[str] | None,
     typer.Option(help="Column that holds categories, such as codes; may be repeated."),

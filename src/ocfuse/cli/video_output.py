@@ -17,7 +17,6 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, ClassVar, TypeAlias
 
-import numpy as np
 from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
@@ -158,7 +157,7 @@ class AnnotatedVideo:
         return page
 
     def _draw_strip(self, draw: Any, top: int, width: int, seen: Seen) -> None:
-        offset = float(self.watch.detector.offset_)
+        offset = self.watch.threshold
         self.curve.append((self._height(seen.score), RED if seen.score < offset else GREEN))
         while len(self.curve) > width // 2:
             self.curve.popleft()
@@ -185,10 +184,8 @@ def _new_prefix(folder: Path) -> str:
 
 def score_range(watch: FrameWatch) -> tuple[float, float]:
     """Return the scores between which curves are drawn: the threshold is above the middle."""
-    offset = float(watch.detector.offset_)
-    usual = float(np.median(watch.detector.normal_scores_))
-    step = max(usual - offset, 1e-6)
-    return offset - 3 * step, usual + step
+    step = max(watch.usual - watch.threshold, 1e-6)
+    return watch.threshold - 3 * step, watch.usual + step
 
 
 def _pillow() -> Any:
@@ -273,7 +270,7 @@ class LiveView:
         width = max(min(self.console.width, 120) - self.frame, 10)
         low, high = score_range(watch)
         is_ascii = self.console.options.ascii_only
-        self.curve = Curve(low, high, watch.detector.offset_, width, 8, is_ascii)
+        self.curve = Curve(low, high, watch.threshold, width, 8, is_ascii)
         self.scores: deque[float] = deque(maxlen=2 * width)
         self.live = Live(console=self.console, auto_refresh=False)
         self.latest: Moment | None = None
@@ -295,6 +292,8 @@ class LiveView:
             self._say("alarm", moment.alarm, STRANGE)
         if moment.ended is not None:
             self._say("ended", moment.ended, NORMAL)
+        for failure in moment.failures:
+            self.live.console.print(Text(failure.text, style=STRANGE))
         if moment.seen is None:
             return
         self.scores.append(moment.seen.score)
@@ -312,6 +311,9 @@ class LiveView:
         line = Text(f"{word}  event {alarm.number}", style=style)
         line.append(f"  from {_where(alarm.start)} to {_where(alarm.last)}", style="default")
         line.append(f"  lowest score {alarm.worst.score:.2f}", style="default")
+        if self.watch.sensors is not None:
+            words = [*self.watch.speaking(alarm.worst), *map(str, self.watch.readings(alarm.worst))]
+            line.append(f"  by {', '.join(words)}", style="default")
         self.live.console.print(line)
 
     def _page(self, seen: Seen, alarm: Alarm | None) -> Panel:

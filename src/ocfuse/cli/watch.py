@@ -47,7 +47,7 @@ class WatchCommand(KindCommand):
         Heading.STREAM_MODELS: ("min_rows", "hold", "state"),
         Heading.EVENTS: ("leave", "timeout", "events", "notify", "routes", "topic"),
         Heading.PICTURES: (
-            *("video", "single", "progress", "min_frames"),
+            *("video", "beside", "single", "progress", "min_frames"),
             *("annotated", "thumbnails"),
         ),
     }
@@ -167,6 +167,17 @@ def watch_command(
             is_eager=True,
         ),
     ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            "--and",
+            metavar="MODEL[=ROWS]",
+            help="Judge sensors beside the pictures, by a model of ocfuse fit --stream: one score, "
+            "the lower one of both. Rows are those of the trial folder or of the bag, or a file "
+            "or topic after =, such as joints.ocf=states.csv.",
+            show_default=False,
+        ),
+    ] = None,
     single: Single = None,
     topic: Topic = None,
     progress: Annotated[
@@ -217,7 +228,7 @@ def watch_command(
         from ocfuse.cli import watch_video  # noqa: PLC0415
 
         watch_video.watch_recording(
-            *(model, video, topic, progress),
+            *(model, video, topic, progress, beside),
             outputs=watch_video.Outputs(events, annotated, thumbnails, told),
             threshold=threshold,
             false_alarms=false_alarms,

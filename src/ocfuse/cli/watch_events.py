@@ -1,9 +1,7 @@
 """What `ocfuse watch` prints of rows and of streams, at once and in the end."""
 
-import datetime
 import json
 import math
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,8 +22,9 @@ from ocfuse.cli.output import (
 from ocfuse.exceptions import InvalidInputError, TableError
 from ocfuse.notify import Alarm, LineJournal, Notifiers, Phase, Route, progress_file
 from ocfuse.report.words import count
-from ocfuse.streaming import EventTracker, StreamTable
+from ocfuse.streaming import LiveMonitor, StreamTable
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.monitor import place_of
 from ocfuse.streaming.resume import resume_stream, save_stream
 from ocfuse.streaming.sensors import SENSOR_KINDS
 from ocfuse.system.files import LineFile
@@ -206,12 +205,6 @@ def _line(row: dict[str, Any], threshold: str, without: str) -> str:
     )
 
 
-def patience(model: StreamTable) -> float | None:
-    """Return the seconds of silence that are borne, at least 5; None if training had no dates."""
-    step = model.usual_seconds
-    return None if step is None else max(5.0, model.stream_.max_gap * step)
-
-
 class StreamReporter:
     """Print events as they are raised and end, and stretches in which nothing is watched.
 
@@ -226,23 +219,22 @@ class StreamReporter:
         is_live: bool,
         names: dict[str, str] | None = None,
     ) -> None:
-        self.model, self.flags, self.names = model, flags, names or {}
-        self.events = RowEvents(
-            model.stream_.tracker(settings.min_rows, settings.hold, settings.leave),
-            # from two longest windows without a score on nothing is watched any more
-            most_unscored=2 * max((*model.stream_.windows, 1)),
-        )
-        usual = patience(model) if is_live else None
-        self.timeout = usual if settings.timeout is None else settings.timeout
-        self.file = None
+        self.flags = flags
+        self.file, n_before = None, 0
         if settings.events is not None:
-            self.events.n_before = last_event(settings.events)
+            n_before = last_event(settings.events)
             self.file = EventFile(settings.events, settings.routes)
-        self.n_silences = self.n_sensors = self._n_refused = 0
-        self._last: Row = {"row": None, "columns": {}}
-        self._why: tuple[Row, Row] | None = None  # the lowest row of an event, and its reasons
+        self.monitor = LiveMonitor(
+            model,
+            min_rows=settings.min_rows,
+            hold=settings.hold,
+            leave=settings.leave,
+            timeout=settings.timeout,
+            is_live=is_live,
+            names=names,
+            n_before=n_before,
+        )
         self._kept: list[str] = []
-        self._heard, self._is_silent = monotonic(), False
         self._state, self._saved_at = settings.state, monotonic()
         if self._state is not None:
             try:
@@ -255,15 +247,14 @@ class StreamReporter:
         if self._state is not None and (is_last or monotonic() - self._saved_at >= SAVE_SECONDS):
             self._saved_at = monotonic()
             try:
-                save_stream(self._state, self.model)
+                save_stream(self._state, self.monitor.model)
             except OSError as error:
                 warn(f"Warning: the state of the stream cannot be written: {error}")
 
     @property
     def n_alarms(self) -> int:
         """Events, failures of sensors, and times that nothing was watched."""
-        events = self.events
-        return events.n_events + events.n_blind + self.n_silences + self.n_sensors
+        return self.monitor.n_alarms
 
     @property
     def n_unknown(self) -> int:
@@ -272,87 +263,35 @@ class StreamReporter:
 
     def report(self, rows: list[Row], runs: Sequence[Any] | None, log: ChunkLog) -> None:
         """Print what happens in the next rows, whose runs may be known, and was counted there."""
-        for i, row in enumerate(rows):
-            self._last = row
+        for row, records in self.monitor.follow(rows, runs, log):
             if self.flags.show_all:
-                self._put({"kind": "row", **row, "threshold": self.events.threshold})
-            for event in log.sensors.get(i, ()):
-                self.n_sensors += event.state == "begin"
-                self._say([event.at(row["row"]).as_dict() | {"columns": row["columns"]}])
-            records = self.events.take(row, None if runs is None else runs[i])
-            if records:
-                told = [self._reasoned(record, rows, log) for record in records]
-                self._say(told, log.counts_after(i, self.model.counts))
-            if log.drifted.get(i):
-                self._say([{"kind": "drift", **_place(row), "channels": log.drifted[i]}])
+                self._put({"kind": "row", **row, "threshold": self.monitor.events.threshold})
+            self._say(records)
         self._save_state()
-        worst = self.events.worst
-        if worst is not None and (self._why is None or self._why[0] is not worst):
-            self._why = worst, self._reasons(worst, rows, log)
         self._print()
-
-    def _reasoned(self, record: Row, rows: list[Row], log: ChunkLog) -> Row:
-        """Return a record with how grave it is, and the channels and members behind it."""
-        if record["kind"] not in ("alarm", "event"):
-            return record
-        worst = record["worst"] if record["kind"] == "event" else record
-        if record["kind"] == "event" and self._why is not None:
-            known, reasons = self._why
-            if known["row"] == worst["row"]:
-                return record | reasons
-        return record | self._reasons(worst, rows, log)
-
-    def _reasons(self, row: Row, rows: list[Row], log: ChunkLog) -> Row:
-        """Return what lies behind the score of one of these rows."""
-        severity = self.model.detector_.conformal_.severity([row["score"]])[0]
-        found: Row = {"severity": round(float(severity), 2)}
-        place = next((i for i, one in enumerate(rows) if one["row"] == row["row"]), None)
-        if place is None:
-            return found
-        readings, members = self.model.reasons(log, place)
-        found["channels"] = [reading.as_dict() for reading in readings]
-        return found | {"members": {name: float(f"{x:.6g}") for name, x in members.items()}}
 
     def begin(self) -> None:
         """Begin another file at a header, which without times is another run."""
-        if not self.model.has_times:
-            self.model.begin_run()
-            self._finish()
-
-    def _finish(self) -> None:
-        """End the event that lasts."""
-        self._say([self._reasoned(record, [], ChunkLog(0)) for record in self.events.finish()])
+        if not self.monitor.model.has_times:
+            self._say(self.monitor.begin_run())
 
     def listen(self, has_come: bool) -> None:
         """Print when no row has come for too long, and when they come again."""
-        now = monotonic()
-        silence = now - self._heard
-        if has_come:
-            if self._is_silent:
-                self._say([self._silence("end", silence)])
-            self._heard, self._is_silent = now, False
-        elif self.timeout is not None and silence > self.timeout and not self._is_silent:
-            self._is_silent = True
-            self.n_silences += 1
-            self._say([self._silence("begin", silence)])
-
-    def _silence(self, state: str, seconds: float) -> Row:
-        """Return a record of silence after the last row."""
-        return {"kind": "silent", "state": state, **_place(self._last), "seconds": seconds}
+        self._say(self.monitor.listen(has_come))
 
     def complain(self, number: int, error: InvalidInputError) -> None:
         """Print why a row cannot be read; with many of them nothing is watched."""
         self.flags.complain(number, error)
-        self._n_refused += 1
-        self._say(self.events.miss({"row": number, "columns": {}}))
+        self._say(self.monitor.miss(number))
 
     def end(self, n_rows: int, n_bad: int) -> None:
         """Print the event that lasts, and how much it was."""
         self._save_state(is_last=True)
-        self._finish()
+        monitor = self.monitor
+        self._say(monitor.finish())
         if self.file is not None:
             self.file.close()
-        events, counts = self.events, self.model.counts
+        events, counts = monitor.events, monitor.model.counts
         if self.flags.json:
             self._put(
                 {
@@ -362,37 +301,28 @@ class StreamReporter:
                     "without_score": events.n_unscored,
                     "left_out": n_bad,
                     "blind": events.n_blind,
-                    "silences": self.n_silences,
-                    "sensors": self.n_sensors,
+                    "silences": monitor.n_silences,
+                    "sensors": monitor.n_sensors,
                     "counts": counts,
-                    **_place(self._last),
-                    **self._origin(),
+                    **place_of(monitor.last),
+                    **monitor.origin(),
                 }
             )
             self._print()
         if not self.flags.quiet:
             odd = [f"{events.n_unscored:,} without a score", *oddities(counts)]
             both = f"{count(n_rows, 'row')}, {count(events.n_events, 'event')}"
-            if self.n_sensors:
-                both += f", {count(self.n_sensors, 'sensor failure')}"
+            if monitor.n_sensors:
+                both += f", {count(monitor.n_sensors, 'sensor failure')}"
             warn(f"{both}, {n_bad:,} left out; {', '.join(odd)}")
 
-    def _say(self, records: Iterable[Row], counts: dict[str, int] | None = None) -> None:
-        """Print records at once; counts are those of the model, unless it is ahead of them."""
+    def _say(self, records: Iterable[Row]) -> None:
+        """Print records at once, and append them to the file of events."""
         for record in records:
-            if record["kind"] == "blind":
-                so_far = self.model.counts if counts is None else counts
-                record |= {"counts": so_far | {"refused": self._n_refused}}
-            record |= self._origin()
             self._put(record)
             self._print()
             if self.file is not None:
                 self.file.write(json_line(record))
-
-    def _origin(self) -> Row:
-        """Return the time of day, model and stream."""
-        now = datetime.datetime.now().astimezone()
-        return {"at": now.isoformat(timespec="milliseconds"), **self.names}
 
     def _put(self, record: Row) -> None:
         """Keep a record until `_print`: rows that came together are printed together."""
@@ -464,91 +394,6 @@ def _scores(row: Row) -> str:
     )
 
 
-class RowEvents:
-    """Join alarms of rows to events, as a tracker does.
-
-    More than `most_unscored` rows in a row without a score are a blind stretch: some have none, as
-    windows must be full first.
-    """
-
-    def __init__(self, tracker: EventTracker, most_unscored: int) -> None:
-        self.threshold = tracker.enter
-        self.tracker = tracker
-        self.most_unscored = most_unscored
-        self.n_events = self.n_blind = self.n_unscored = 0
-        self.n_before = 0  # events that the file of an earlier start holds
-        self._recent: deque[Row] = deque(maxlen=tracker.min_duration)
-        self._event: Row | None = None
-        self._run: Any = None
-        self._blind_rows = 0
-
-    def take(self, row: Row, run: Any = None) -> list[Row]:
-        """Take the next row, and the run that it is of; return the records that it causes.
-
-        No event goes on into another run.
-        """
-        records = [] if run == self._run else self.finish()
-        self._run = run
-        if math.isnan(row["score"]):
-            self.n_unscored += 1
-            return records + self.miss(row)
-        self._blind_rows = 0
-        self._recent.append(row)
-        self.tracker.update(row["score"])
-        if not self.tracker.is_on:
-            return records + self._ended()
-        if self._event is None:
-            return [*records, self._raised(row)]
-        if self.tracker.is_held:
-            return records
-        # of an alarm that goes on with the event, some rows have come before it was raised
-        worst = min(self._event["worst"], *self._recent, key=lambda seen: seen["score"])
-        self._event |= {"last": row, "worst": worst}
-        return records
-
-    def miss(self, row: Row) -> list[Row]:
-        """Count a row of the same run without a score, or one that cannot be read."""
-        self._blind_rows += 1
-        self.tracker.update(math.nan)
-        records = [] if self.tracker.is_on else self._ended()
-        if self._blind_rows == self.most_unscored + 1:
-            self.n_blind += 1
-            records.append({"kind": "blind", **_place(row), "rows": self._blind_rows})
-        return records
-
-    def finish(self) -> list[Row]:
-        """End the event that lasts, as the run ends here; return its record."""
-        self.tracker.finish()
-        self._recent.clear()
-        return self._ended()
-
-    def _raised(self, row: Row) -> Row:
-        self.n_events += 1
-        worst = min(self._recent, key=lambda seen: seen["score"])
-        start = _place(self._recent[0])
-        self._event = {"start": start, "raised": _place(row), "last": row, "worst": worst}
-        alarm = {"kind": "alarm", "event": self.number, **row, "threshold": self.threshold}
-        return alarm | {"start": start}
-
-    def _ended(self) -> list[Row]:
-        if self._event is None:
-            return []
-        event, self._event = self._event, None
-        last = _place(event["last"])
-        event |= {**last, "last": last, "threshold": self.threshold}
-        return [{"kind": "event", "event": self.number, **event}]
-
-    @property
-    def number(self) -> int:
-        """Number of the last event."""
-        return self.n_before + self.n_events
-
-    @property
-    def worst(self) -> Row | None:
-        """The row with the lowest score of the event that lasts."""
-        return None if self._event is None else self._event["worst"]
-
-
 def last_event(path: Path) -> int:
     """Return the highest number of an event in a file of JSON lines; 0 if there is none."""
     if not path.is_file():
@@ -559,8 +404,3 @@ def last_event(path: Path) -> int:
             with suppress(ValueError, TypeError, AttributeError):  # of another program
                 highest = max(highest, int(json.loads(line).get("event", 0)))
     return highest
-
-
-def _place(row: Row) -> Row:
-    """Return number and columns of a row."""
-    return {name: row[name] for name in ("row", "columns")}

@@ -3,7 +3,7 @@
 import datetime
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,15 +18,19 @@ from ocfuse.cli import model_card
 from ocfuse.cli.options import check_flags, refuse_overwriting
 from ocfuse.cli.output import in_words, json_line, print_at_once, printable, warn
 from ocfuse.cli.pictures import stand_alone, warm_up, watch_pictures
-from ocfuse.cli.runtime import ExitCode, wish_to_stop
+from ocfuse.cli.runtime import ExitCode, Stop, wish_to_stop
 from ocfuse.cli.video_output import AnnotatedVideo, LiveView, Thumbnails
 from ocfuse.cli.video_runs import open_run, read_numbers
 from ocfuse.cli.watch_events import EventFile, last_event
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.notify import Route
 from ocfuse.report.words import count
+from ocfuse.streaming import StreamTable
+from ocfuse.system.bags import is_recording
+from ocfuse.tables.open import STATES, open_source
 from ocfuse.vision import FrameSource, PictureDetector
-from ocfuse.vision.live import FrameQueue, LatestNumber, StallError
+from ocfuse.vision.live import FrameQueue, LatestNumber, StallError, is_live_name
+from ocfuse.vision.together import PICTURES, SensorRows, share_rate
 from ocfuse.vision.watch import Alarm, FrameWatch, Moment, Repeat, Seen
 
 
@@ -35,6 +39,7 @@ def watch_recording(
     video: str,
     topic: str | None,
     progress: str | None,
+    beside: str | None,
     *,
     outputs: "Outputs",
     threshold: float | None,
@@ -56,10 +61,12 @@ def watch_recording(
         {"--events": outputs.events, "--annotated": outputs.annotated},
         {"model": model, "recording": video, "progress": progress},
     )
-    detector = model_card.load_detector(model, threshold, false_alarms)
+    own = (threshold, false_alarms) if beside is None else (None, None)
+    detector = model_card.load_detector(model, *own)
     source = open_watched(detector, video, topic, progress, timeout)
     if stand_alone(detector, source, single):
         of_frames = {"--leave": leave, "--annotated": outputs.annotated, "--progress": progress}
+        of_frames["--and"] = beside
         check_flags("pictures that stand alone", True, {}, of_frames)
         files = (outputs.events, outputs.thumbnails)
         tally = watch_pictures(
@@ -69,10 +76,15 @@ def watch_recording(
             raise typer.Exit(ExitCode.ANOMALIES)
         return
     watch = make_watch(detector, leave, min_frames, threads)
+    if beside is not None:
+        if threshold is not None and false_alarms is not None:
+            raise typer.BadParameter("give either --threshold or --false-alarms")
+        sensors = open_beside(detector, source, video, beside, false_alarms, quiet)
+        watch = FrameWatch(detector, leave, min_frames, sensors, threshold)
     flags = {"json": json, "show_all": show_all, "quiet": quiet}
     names = {"model": model.stem, "stream": str(source)}
     code = watch_run(watch, source, outputs, **flags, timeout=timeout, names=names)
-    if code or (fail_on_anomaly and watch.n_events + watch.n_repeats):
+    if code or (fail_on_anomaly and watch.n_events + watch.n_repeats + watch.n_failures):
         raise typer.Exit(code or ExitCode.ANOMALIES)
 
 
@@ -87,6 +99,9 @@ class Summary:
     skipped: int  # frames that could not be decoded
     stale: int  # frames that were scored after the source of the progress had ended
     garbled: int  # lines of the progress of the task that were no number
+    sensors: int | None  # sensors beside the camera that failed; None without --and
+    without_row: int | None  # frames that were judged by the pictures alone
+    without_picture: int | None  # frames that were judged by the sensors alone
     seconds: float  # from the first frame to the end
     frames_per_second: float
     median_ms: float  # from taking a frame up to having reported it
@@ -108,6 +123,12 @@ class Summary:
             text += f", {self.stale:,} scored after the progress of the task had ended"
         if self.garbled:
             text += f", {count(self.garbled, 'line')} of progress without a number"
+        if self.sensors:
+            text += f", {count(self.sensors, 'sensor failure')}"
+        if self.without_row:
+            text += f", {self.without_row:,} without a score of the sensors, by the pictures alone"
+        if self.without_picture:
+            text += f", {self.without_picture:,} more without a picture, by the sensors alone"
         if self.dropped:
             text += f", {self.dropped:,} dropped as they came too fast"
         return text
@@ -123,7 +144,7 @@ class Records:
         names: dict[str, str] | None = None,
     ) -> None:
         self.watch, self.thumbnails, self.names = watch, thumbnails, names or {}
-        self.threshold = float(watch.detector.offset_)
+        self.threshold = watch.threshold
         self._told: tuple[Moment | None, list[str]] = None, []
 
     def lines(self, moment: Moment) -> list[str]:
@@ -133,6 +154,7 @@ class Records:
         found = [] if moment.ended is None else [self.event(moment.ended)]
         found += [self.alarm(moment.alarm)] if moment.is_new and moment.alarm is not None else []
         found += [] if moment.repeat is None else [self.repeat(moment.repeat)]
+        found += [failure.as_dict() | self.now() for failure in moment.failures]
         self._told = moment, [json_line(record) for record in found]
         return self._told[1]
 
@@ -152,11 +174,13 @@ class Records:
         """Return the record of an event that is raised."""
         raised = self.frame(alarm.raised, alarm) | {"kind": "alarm"}
         raised["severity"] = self.severity(alarm.raised)
-        return raised | self._start(alarm) | self.now()
+        return raised | self._start(alarm) | self._both(alarm.raised) | self.now()
 
     def event(self, alarm: Alarm) -> dict[str, Any]:
         """Return the record of an event that has ended."""
         maps = self.watch.explain(alarm.worst)
+        both = self._both(alarm.worst)
+        is_seen = not both or PICTURES in both["by"]
         return {
             "kind": "event",
             "event": alarm.number,
@@ -170,8 +194,9 @@ class Records:
             "threshold": self.threshold,
             "severity": self.severity(alarm.worst),
             "members": alarm.worst.members,
-            "place": maps.place() if maps.maps.size else None,
+            "place": maps.place() if maps.maps.size and is_seen else None,
             "thumbnail": None if self.thumbnails is None else str(self.thumbnails.path(alarm)),
+            **both,
             **self.now(),
         }
 
@@ -191,6 +216,13 @@ class Records:
     def _start(self, alarm: Alarm) -> dict[str, Any]:
         return {"start": alarm.start.frame.index, "start_time": alarm.start.frame.time}
 
+    def _both(self, seen: Seen) -> dict[str, Any]:
+        """Return which of two models speaks, with the channels; nothing of pictures alone."""
+        if self.watch.sensors is None:
+            return {}
+        readings = [reading.as_dict() for reading in self.watch.readings(seen)]
+        return {"by": self.watch.speaking(seen), "row": seen.row, "channels": readings}
+
     def now(self) -> dict[str, Any]:
         """Return the time of day, model and stream."""
         now = datetime.datetime.now().astimezone()
@@ -198,8 +230,7 @@ class Records:
 
     def severity(self, seen: Seen) -> float:
         """Return how grave the score of a frame is."""
-        found = self.watch.detector.conformal_.severity([seen.score])
-        return round(float(found[0]), 2)
+        return round(self.watch.severity(seen), 2)
 
 
 class JsonReporter:
@@ -265,6 +296,50 @@ def open_watched(
     return source
 
 
+def open_beside(
+    detector: PictureDetector,
+    source: FrameSource,
+    video: str,
+    beside: str,
+    false_alarms: float | None,
+    quiet: bool,
+) -> SensorRows:
+    """Return the rows of sensors beside frames, both models at half of the rate."""
+    if source.is_live or is_live_name(video):
+        raise InvalidInputError(
+            f"--and reads rows that were recorded beside a recording. Got {source}, which is live. "
+            "Watch each by itself: ocfuse watch joints.ocf, and ocfuse watch camera.ocf --video."
+        )
+    model, rows, topic = find_beside(video, beside)
+    sensors = model_card.load_model(model)
+    if not isinstance(sensors, StreamTable):
+        raise InvalidInputError(
+            f"{model.name} judges rows that stand alone. Expected a model of sensors, by "
+            "ocfuse fit --stream."
+        )
+    reached = share_rate(detector, sensors, false_alarms)
+    if not quiet:
+        each = f"{detector.threshold_rate_:.3g} + {sensors.threshold_rate_:.3g}"
+        warn(f"pictures and sensors together: false alarms {reached:.3g} of frames ({each})")
+    table = open_source(rows, topic=topic).read()
+    n_frames = len(source) if isinstance(source, Sized) else None
+    return SensorRows(detector, sensors, table, rows.name, n_frames)
+
+
+def find_beside(video: str, beside: str) -> tuple[Path, Path, str | None]:
+    """Return model, rows and topic that `--and MODEL[=ROWS]` names, by what is watched."""
+    path = Path(video)
+    name, _, given = (beside, "", "") if Path(beside).is_file() else beside.partition("=")
+    if is_recording(path) and not (given and Path(given).exists()):  # a topic, if any
+        return Path(name), path, given or None
+    if not given and not (path / STATES).is_file():
+        raise InvalidInputError(
+            f"There are no rows of sensors in {video}. Expected a trial folder with {STATES}, a "
+            f"bag, or --and {name}=rows.csv."
+        )
+    return Path(name), Path(given) if given else path / STATES, None
+
+
 def make_watch(
     detector: PictureDetector, leave: float | None, min_frames: int, threads: int | None = None
 ) -> FrameWatch:
@@ -309,7 +384,7 @@ def watch_run(
             video = stack.enter_context(AnnotatedVideo(watch, outputs.annotated))
             observers.append(video.see)
         try:
-            _watch_all(watch, queue, observers, meter)
+            _watch_all(watch, queue, observers, meter, stop)
         except StallError as error:
             if view is None:
                 reporter.stall(error)
@@ -358,6 +433,7 @@ class Meter:
     def summary(self) -> Summary:
         """Return the figures of the run so far."""
         seconds, cpu = perf_counter() - self.start, process_time() - self.cpu_start
+        rows = self.watch.sensors
         milliseconds = 1000 * np.array(self.latencies if self.latencies else [np.nan])
         return Summary(
             frames=self.n_frames,
@@ -367,6 +443,9 @@ class Meter:
             skipped=len(getattr(self.source, "skipped_", [])),
             stale=getattr(self.source.progress, "n_stale", 0),
             garbled=getattr(self.source.progress, "n_bad", 0),
+            sensors=None if rows is None else self.watch.n_failures,
+            without_row=None if rows is None else rows.n_without_row,
+            without_picture=None if rows is None else rows.n_without_picture,
             seconds=seconds,
             frames_per_second=self.n_frames / seconds,
             median_ms=float(np.median(milliseconds)),
@@ -380,6 +459,7 @@ def _watch_all(
     queue: FrameQueue,
     observers: list[Callable[[Moment], None]],
     meter: Meter,
+    stop: Stop,
 ) -> None:
     def show(moment: Moment | None) -> None:
         if moment is not None:
@@ -389,8 +469,11 @@ def _watch_all(
     try:
         for frame in queue:
             taken = perf_counter()
-            show(watch.take(frame))
+            for moment in watch.moments(frame):
+                show(moment)
             meter.add(taken)
+        for moment in () if stop.is_asked else watch.rest():
+            show(moment)
     except InvalidInputError:
         show(watch.finish())  # what lasted when the camera was unplugged
         raise

@@ -34,6 +34,8 @@ class _Known:
     #: Lowest score of each ten seconds, by the number of the ten seconds.
     course: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=60))
     told: str = ""
+    #: How far its level is from training; above 1 is more than chance explains.
+    drift: float | None = None
 
 
 class Overview:
@@ -100,11 +102,13 @@ class Overview:
         threshold: float,
         lowest: float | None = None,
         channel: Mapping[str, Any] | None = None,
+        drift: float | None = None,
     ) -> None:
         """Take the last sample of a message, and the lowest score in it if there are more."""
         now = self.now()
         with self._lock:
             known = self._of(source, now)
+            known.drift = drift
             status = known.status
             status.sample(now, time, score, threshold)
             low = finite(score if lowest is None else lowest)
@@ -269,10 +273,10 @@ class Overview:
             "last_event": max(status.events, default=None),
         }
 
-    def statuses(self) -> list[tuple[Source, StreamStatus]]:
-        """Return source and state of every stream, as they are now."""
+    def statuses(self) -> list[tuple[Source, StreamStatus, float | None]]:
+        """Return source, state and drift of every stream, as they are now."""
         with self._lock:
-            return [(source, known.status) for source, known in self._known.items()]
+            return [(source, one.status, one.drift) for source, one in self._known.items()]
 
 
 def _key(status: StreamStatus) -> str:
@@ -322,7 +326,14 @@ class StreamGauges(Collector):
                 ),
             )
         ]
-        for source, status in found:
+        drifts = GaugeMetricFamily(
+            "ocfuse_stream_drift",
+            "How far the level is from training; above 1 is more than chance explains.",
+            labels=labels,
+        )
+        for source, status, drift in found:
+            if drift is not None:
+                drifts.add_metric([*source], drift)
             state.add_metric([*source, status.state], 1.0)
             for kind, n in sorted(status.n_open.items()):
                 open_events.add_metric([*source, kind], n)
@@ -330,4 +341,4 @@ class StreamGauges(Collector):
                 known = value(status)
                 if known is not None:
                     gauge.add_metric([*source], known)
-        yield from (state, open_events, *(gauge for gauge, _ in plain))
+        yield from (state, open_events, drifts, *(gauge for gauge, _ in plain))

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import anyio
 import numpy as np
@@ -117,6 +117,9 @@ class Batchers:
 class RowFeed:
     """Rows that do not depend on each other; they are scored with those of other streams."""
 
+    #: Rows that stand alone have no level.
+    drift: ClassVar[float | None] = None
+
     def __init__(self, scorer: RowScorer, batcher: Batcher, executor: Executor) -> None:
         self._scorer, self._batcher, self._executor = scorer, batcher, executor
 
@@ -220,13 +223,18 @@ class RunFeed:
             for scored, is_named in zip(asked, named, strict=True)
         ]
 
-    def _why(self, log: ChunkLog, sample: int, is_named: bool) -> Why:
+    @property
+    def drift(self) -> float | None:
+        """How far the level of a channel is from training, the farthest; above 1 is drift."""
         view, state = self.model.stream_.view_, self.model.stream_.state_
         counted = view.is_watched & ~view.follows
-        drift = state.slow.distance(view.rest)[counted].max(initial=0.0)
+        return finite(state.slow.distance(view.rest)[counted].max(initial=0.0))
+
+    def _why(self, log: ChunkLog, sample: int, is_named: bool) -> Why:
+        drift = self.drift
         features, context = _made_of(log, sample)
         if features is None:
-            return Why({}, None, finite(drift))
+            return Why({}, None, drift)
         detector = self._scorer.detector
         scale = detector.context_scale_
         scaled = None if context is None or scale is None else scale.transform(context)
@@ -234,7 +242,7 @@ class RunFeed:
         found = self.model.readings(log, sample) if is_named else []
         readings = [reading.as_dict() for reading in found]
         names = detector.pool_.names_
-        return _why(names, contributions[0], local_p[0], finite(drift), readings)
+        return _why(names, contributions[0], local_p[0], drift, readings)
 
 
 def _made_of(log: ChunkLog, sample: int) -> tuple[FloatArray | None, FloatArray | None]:
@@ -249,6 +257,8 @@ def _made_of(log: ChunkLog, sample: int) -> tuple[FloatArray | None, FloatArray 
 
 class PictureFeed:
     """Pictures, or frames of a camera one after another."""
+
+    drift: ClassVar[float | None] = None
 
     def __init__(self, scorer: PictureScorer, executor: Executor, limits: Limits) -> None:
         self._scorer, self._executor, self._limits = scorer, executor, limits
@@ -673,6 +683,7 @@ class Stream:
             self.served.scorer.threshold,
             min(scores, default=None),
             known[-1] if known else None,
+            self._feed.drift,
         )
 
     async def _whys(

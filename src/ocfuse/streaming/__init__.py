@@ -18,6 +18,7 @@ from ocfuse.streaming.events import (
     run_score,
     time_to_detection,
 )
+from ocfuse.streaming.monitor import LiveMonitor
 from ocfuse.streaming.sensors import ChannelMonitor, SensorEvent
 from ocfuse.streaming.table import StreamTable
 from ocfuse.streaming.windows import Windows, blocks
@@ -30,6 +31,7 @@ __all__ = [
     "Cusum",
     "Event",
     "EventTracker",
+    "LiveMonitor",
     "SensorEvent",
     "StreamDetector",
     "StreamTable",

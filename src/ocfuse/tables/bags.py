@@ -1,6 +1,7 @@
 """Tables of the messages of a ROS recording: one topic, a row per message."""
 
 import warnings
+from array import array
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from itertools import chain, islice
@@ -93,33 +94,52 @@ def numeric_topics(recording: Recording) -> list[str]:
 
 
 def flat(message: Any) -> dict[str, Any]:
-    """Return the numbers and texts of a message by name; none if it holds a long array."""
+    """Return the numbers and texts of a message by name; none if it holds a long array.
+
+    The message is one of a recording, or of a topic that a node of rclpy has subscribed to: both
+    have the same names.
+    """
     cells: dict[str, Any] = {}
     return cells if _add(message, "", cells) else {}
 
 
+def _names_of(message: Any) -> tuple[str, ...] | None:
+    """Return the fields of a message as rosbags or rclpy has it; None if it is none."""
+    if is_dataclass(message):
+        return tuple(f.name for f in fields(message))
+    if hasattr(message, "get_fields_and_field_types"):
+        return tuple(message.get_fields_and_field_types())
+    return None
+
+
 def _add(message: Any, prefix: str, cells: dict[str, Any]) -> bool:
     """Add what a message holds; return whether all its arrays are short."""
-    values = {f.name: getattr(message, f.name) for f in fields(message)}
+    values = {name: getattr(message, name) for name in _names_of(message) or ()}
     names = values.get("name")
     for name, value in values.items():
         if name in ("header", "__msgtype__"):
             continue
-        if is_dataclass(value):
+        if _names_of(value) is not None:
             if not _add(value, f"{prefix}{name}.", cells):
                 return False
-        elif isinstance(value, np.ndarray | list | tuple):
-            if len(value) > MOST_NUMBERS or getattr(value, "dtype", None) == np.uint8:
+        elif isinstance(value, np.ndarray | list | tuple | array):
+            if len(value) > MOST_NUMBERS or _is_bytes(value):
                 return False
             is_named = isinstance(names, list) and len(names) == len(value)
             for i, cell in enumerate(value):
                 key = f"{prefix}{name}.{names[i] if is_named and names else i}"
                 if isinstance(cell, int | float | np.number):
                     cells[key] = float(cell)
-                elif is_dataclass(cell) and not _add(cell, f"{key}.", cells):
+                elif _names_of(cell) is not None and not _add(cell, f"{key}.", cells):
                     return False
         elif isinstance(value, bool | np.bool_ | str):
             cells[f"{prefix}{name}"] = value if isinstance(value, str) else str(bool(value)).lower()
         elif isinstance(value, int | float | np.number):
             cells[f"{prefix}{name}"] = float(value)
     return True
+
+
+def _is_bytes(value: Any) -> bool:
+    """Return whether an array holds bytes, as pictures do."""
+    kind = getattr(value, "typecode", getattr(value, "dtype", None))
+    return kind in ("B", np.uint8)

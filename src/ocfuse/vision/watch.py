@@ -1,6 +1,8 @@
 """Watch a task frame by frame: scores, what each family says, and events."""
 
+import math
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,12 +10,15 @@ import numpy as np
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.streaming import EventTracker
+from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.events import MAX_UNSCORED, leave_score
+from ocfuse.streaming.sensors import SensorEvent
 from ocfuse.vision.detector import PictureDetector
 from ocfuse.vision.explanation import PictureExplanation
 from ocfuse.vision.features import FeatureArray, Features
 from ocfuse.vision.fit import Stillness, frame_distance
 from ocfuse.vision.frames import Frame
+from ocfuse.vision.together import SENSORS, SensorRows
 
 #: Frames in a row below the threshold that raise an event: a tenth of a second.
 MIN_FRAMES = 3
@@ -30,15 +35,19 @@ class Seen:
     score : float
         Higher = more normal.
     members : dict of str to float
-        Part of each family of members in the score, which is their sum.
+        Part of each family of members in the score, which is their sum; with sensors the score
+        of each model, of which it is the lower one.
     features : dict of str to Features
         What the networks say of it.
+    row : int, optional
+        The row of sensors that belongs to it.
     """
 
     frame: Frame
     score: float
     members: dict[str, float]
     features: dict[str, Features]
+    row: int | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,8 @@ class Moment:
         The event that has ended.
     repeat : Repeat or None
         The camera begins to repeat its picture, or ceases to.
+    failures : sequence of SensorEvent
+        Sensors beside the camera that fail or work again.
     """
 
     seen: Seen | None
@@ -116,6 +127,7 @@ class Moment:
     is_new: bool = False
     ended: Alarm | None = None
     repeat: Repeat | None = None
+    failures: Sequence[SensorEvent] = ()
 
 
 class RepeatMonitor:
@@ -172,11 +184,18 @@ class FrameWatch:
         Score that ends an event; None for a quarter of the way to the usual score.
     min_frames : int, default=3
         Frames in a row below the threshold that raise one.
+    sensors : SensorRows, default=None
+        Rows of sensors beside the frames: scores are then those of both, by `SensorRows.join`.
+    threshold : float, default=None
+        Lower scores are below the threshold; None for that of the detector, 0 with sensors.
 
     Attributes
     ----------
-    n_events, n_repeats : int
-        Events so far, and how often the camera has begun to repeat its picture.
+    usual : float
+        Usual score: the median of the normal ones.
+    n_events, n_repeats, n_failures : int
+        Events so far, how often the camera has begun to repeat its picture, and how many sensors
+        have failed.
     n_before : int
         Events of an earlier start, after which numbers go on.
     explains_events : bool
@@ -196,13 +215,22 @@ class FrameWatch:
     """
 
     def __init__(
-        self, detector: PictureDetector, leave: float | None = None, min_frames: int = MIN_FRAMES
+        self,
+        detector: PictureDetector,
+        leave: float | None = None,
+        min_frames: int = MIN_FRAMES,
+        sensors: SensorRows | None = None,
+        threshold: float | None = None,
     ) -> None:
-        self.detector = detector
-        end = leave_score(detector.offset_, detector.normal_scores_) if leave is None else leave
-        self.tracker = EventTracker(detector.offset_, end, min_frames)
+        self.detector, self.sensors = detector, sensors
+        known, self.usual = 0.0, 1.0  # of the scale that both models share
+        if sensors is None:
+            known, self.usual = detector.offset_, float(np.median(detector.normal_scores_))
+        self.threshold = float(known if threshold is None else threshold)
+        end = leave_score(self.threshold, [self.usual]) if leave is None else leave
+        self.tracker = EventTracker(self.threshold, end, min_frames)
         self.repeats = RepeatMonitor(detector.stillness_)
-        self.n_repeats = 0
+        self.n_repeats = self.n_failures = 0
         self.names = [family.name for family in detector.families_]
         self.n_events = self.n_before = 0
         self.explains_events = False
@@ -211,6 +239,8 @@ class FrameWatch:
         self._alarm: Alarm | None = None
         self._explained: tuple[Frame, PictureExplanation] | None = None
         self._has_warned = False
+        self._first: Frame | None = None
+        self._last: Seen | None = None
 
     def take(self, frame: Frame) -> Moment:
         """Score the next frame.
@@ -232,6 +262,35 @@ class FrameWatch:
         self.n_repeats += repeat is not None and repeat.state == "begin"
         return replace(self._followed(seen), repeat=repeat)
 
+    def moments(self, frame: Frame) -> Iterator[Moment]:
+        """Yield what there is to report of missing frames, by the sensors, and of the next one."""
+        last = self._last
+        if self.sensors is not None and last is not None and frame.index > last.frame.index + 1:
+            missing = frame.index - last.frame.index
+            step = (frame.time - last.frame.time) / missing
+            yield from self._without_pictures(last, step, missing - 1)
+        yield self.take(frame)
+
+    def rest(self) -> Iterator[Moment]:
+        """Yield what the sensors say after the last frame, as often as frames have come."""
+        first, last = self._first, self._last
+        if self.sensors is None or first is None or last is None:
+            return
+        n_steps = last.frame.index - first.index
+        step = (last.frame.time - first.time) / n_steps if n_steps else math.nan
+        left = self.sensors.last_time - last.frame.time
+        if step > 0 and left > step:
+            yield from self._without_pictures(last, step, math.floor(left / step + 1e-6))
+
+    def _without_pictures(self, last: Seen, step: float, count: int) -> Iterator[Moment]:
+        """Judge missing frames by the sensors alone; they show the last picture there was."""
+        for i in range(1, count + 1):
+            time = last.frame.time + i * step
+            frame = replace(last.frame, index=last.frame.index + i, time=time, n_dropped=0)
+            seen = self._joined(Seen(frame, math.nan, {}, last.features))
+            if not math.isnan(seen.score):
+                yield self._followed(seen)
+
     def _followed(self, seen: Seen) -> Moment:
         """Follow events with the next frame."""
         frame = seen.frame
@@ -239,7 +298,13 @@ class FrameWatch:
         for _ in range(min(missing, MAX_UNSCORED + 1)):
             self.tracker.update(np.nan)
         self._next = frame.index + 1
+        self._first, self._last = self._first or frame, seen
         self._recent.append(seen)
+        failures = [] if self.sensors is None else self.sensors.failures(seen.row)
+        self.n_failures += sum(event.state == "begin" for event in failures)
+        return replace(self._tracked(seen), failures=failures)
+
+    def _tracked(self, seen: Seen) -> Moment:
         was_on, before = self.tracker.is_on, self._alarm
         self.tracker.update(seen.score)
         if not self.tracker.is_on:
@@ -266,6 +331,29 @@ class FrameWatch:
             self._explained = seen.frame, found
         return self._explained[1]
 
+    def speaking(self, seen: Seen) -> list[str]:
+        """Return which models have scored a frame below the threshold, with sensors."""
+        return [name for name, score in seen.members.items() if score < self.threshold]
+
+    def readings(self, seen: Seen) -> list[ChannelReading]:
+        """Return the channels behind a frame that sensors find strange; else none."""
+        if self.sensors is None or SENSORS not in self.speaking(seen):
+            return []
+        return self.sensors.readings(seen.row)
+
+    def severity(self, seen: Seen) -> float:
+        """Return how grave the score of a frame is."""
+        if self.sensors is not None:
+            return self.sensors.severity(seen.members)
+        return float(self.detector.conformal_.severity([seen.score])[0])
+
+    def _joined(self, seen: Seen) -> Seen:
+        """Return a frame with its row of sensors, and the score of both."""
+        if self.sensors is None:
+            return seen
+        score, members, row = self.sensors.join(seen.frame, seen.score)
+        return replace(seen, score=score, members=members, row=row)
+
     def _scored(self, frame: Frame) -> Seen:
         backbones = self.detector.backbones_.items()
         features = {name: backbone.extract([frame.image]) for name, backbone in backbones}
@@ -279,7 +367,7 @@ class FrameWatch:
             fusion = self.detector.fusion_
             score, parts = fusion.fuse(raw)[0], (fusion.normalised(raw) * fusion.weights_)[0]
         members = dict(zip(self.names, parts.tolist(), strict=True))
-        return Seen(frame, float(score), members, features)
+        return self._joined(Seen(frame, float(score), members, features))
 
     def _context(self, frame: Frame) -> list[float] | None:
         learned = self.detector.context_range_

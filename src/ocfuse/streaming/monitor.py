@@ -1,0 +1,374 @@
+"""What happens in a live stream of sensors, as records: alarms, sensors that fail, silence."""
+
+import datetime
+import math
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any, TypeAlias
+
+from sklearn.utils.validation import check_is_fitted
+
+from ocfuse.exceptions import DriftWarning, InvalidInputError
+from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.events import EventTracker
+from ocfuse.streaming.table import StreamTable
+from ocfuse.tables.dataframes import pandas
+from ocfuse.tables.detector import RESULTS
+
+#: A scored row, or what happened there: number, columns beside the channels, and more by kind.
+Record: TypeAlias = dict[str, Any]
+
+
+def patience(model: StreamTable) -> float | None:
+    """Return the seconds of silence that are borne, at least 5; None if training had no dates."""
+    step = model.usual_seconds
+    return None if step is None else max(5.0, model.stream_.max_gap * step)
+
+
+class LiveMonitor:
+    """Tell what happens in a live stream, message by message.
+
+    Every record is a dictionary, as `ocfuse watch --json` prints it; its `kind` says what it is:
+
+    ==================================  =======================================================
+    kind                                when
+    ==================================  =======================================================
+    alarm                               scores fell below the threshold, and an event began
+    event                               the event is over
+    missing, stuck, range, rate         a sensor fails (`state` "begin"), or is well again
+    silent                              no rows come ("begin"), or they come again ("end")
+    blind                               rows come, but have had no score for long
+    drift                               the level of a channel has left what was learned
+    ==================================  =======================================================
+
+    Parameters
+    ----------
+    model : StreamTable
+        A fitted model, which holds the state of the stream from now on.
+    min_rows, hold : int, optional
+        Scores in a row below the threshold that raise an alarm, and rows after its end in which
+        another one goes on with the same event. By default those of the model.
+    leave : float, optional
+        Score that ends an alarm; by default that of the model.
+    timeout : float, optional
+        Seconds without a row that are a silence. By default five usual steps, at least 5 s, and
+        no silence is told if training had no dates.
+    is_live : bool, default=True
+        Rows come as they are measured. False tells no silence but that of a given `timeout`.
+    names : dict, optional
+        What every record says beside: such as the model, and the stream.
+    n_before : int, default=0
+        Events before this start: numbers go on from there.
+
+    Attributes
+    ----------
+    model : StreamTable
+        The model.
+    events : RowEvents
+        The events, and how many rows had no score.
+    last : dict
+        The last row.
+    n_rows, n_silences, n_sensors : int
+        Rows that `take` has taken, silences, and sensors that failed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from ocfuse import FusedDetector
+    >>> from ocfuse.streaming import LiveMonitor, StreamDetector, StreamTable
+    >>> flow, current = np.random.default_rng(0).normal(size=(2, 2000)).round(2)
+    >>> runs = pd.DataFrame({"run": np.arange(2000) // 100, "flow": flow, "current": current})
+    >>> light = StreamDetector(FusedDetector("light", random_state=0), windows=(5,))
+    >>> monitor = LiveMonitor(StreamTable(light, group="run").fit(runs), min_rows=2)
+    >>> told = [monitor.take({"run": 0, "flow": 0.1, "current": c}) for c in [0.2] * 9 + [8] * 3]
+    >>> [record["kind"] for records in told for record in records]
+    ['alarm']
+    """
+
+    def __init__(
+        self,
+        model: StreamTable,
+        *,
+        min_rows: int | None = None,
+        hold: int | None = None,
+        leave: float | None = None,
+        timeout: float | None = None,
+        is_live: bool = True,
+        names: Mapping[str, str] | None = None,
+        n_before: int = 0,
+    ) -> None:
+        check_is_fitted(model, "stream_")
+        self.model, self.names = model, dict(names or {})
+        self.events = RowEvents(
+            model.stream_.tracker(min_rows, hold, leave),
+            # from two longest windows without a score on nothing is watched any more
+            most_unscored=2 * max((*model.stream_.windows, 1)),
+            n_before=n_before,
+        )
+        usual = patience(model) if is_live else None
+        self.timeout = usual if timeout is None else timeout
+        self.n_rows = self.n_silences = self.n_sensors = self._n_refused = 0
+        self.last: Record = {"row": None, "columns": {}}
+        self._why: tuple[Record, Record] | None = None  # lowest row of an event, and its reasons
+        self._heard, self._is_silent = monotonic(), False
+
+    @property
+    def n_alarms(self) -> int:
+        """Events, failures of sensors, and times that nothing was watched."""
+        events = self.events
+        return events.n_events + events.n_blind + self.n_silences + self.n_sensors
+
+    def take(self, values: Mapping[str, Any], time: Any = None) -> list[Record]:
+        """Take the next row; return what happens there.
+
+        Parameters
+        ----------
+        values : mapping
+            Numbers by the names of the columns; None, NaN, and a channel that is not there are
+            missing. Other names are not used.
+        time : float, str or datetime, optional
+            When it was measured, as in training; for dates also seconds since 1970. By default
+            what `values` has in the column of times.
+
+        Returns
+        -------
+        list of dict
+            The records, in order; mostly none.
+        """
+        back = self.listen(True)
+        frame = pandas().DataFrame([self._cells(values, time)], index=[self.n_rows])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DriftWarning)  # it is a record
+            scores, log = self.model.follow(frame)
+        runs = self.model.runs_in(scores)
+        (cells,) = scores.to_dict("records")
+        beside = {name: cell for name, cell in cells.items() if name not in RESULTS}
+        row = {"row": self.n_rows, "columns": beside, **{name: cells[name] for name in RESULTS}}
+        self.n_rows += 1
+        told = self.follow([row], None if runs is None else runs.tolist(), log)
+        return back + [record for _, records in told for record in records]
+
+    def _cells(self, values: Mapping[str, Any], time: Any) -> Record:
+        """Return a row for all columns of the model."""
+        schema = self.model.schema_
+        if not any(name in values for name in schema.features):
+            raise InvalidInputError(
+                f"None of the names is a channel of the model. Got {', '.join(values) or 'none'}. "
+                f"Expected {', '.join(schema.features)}."
+            )
+        context = [] if self.model.context is None else [self.model.context]
+        beside = [c.name for c in schema.columns if c.kind in ("group", "id") and c.name in values]
+        cells = {name: values.get(name) for name in (*schema.features, *context, *beside)}
+        clock = next((c for c in schema.columns if c.kind == "time"), None)
+        if clock is None:
+            return cells
+        if time is None and values.get(clock.name) is None:
+            raise InvalidInputError(
+                f"The model knows when its rows were measured ({clock.name!r}), and this row has "
+                "no time. Give it as time."
+            )
+        time = values[clock.name] if time is None else time
+        if clock.format != "number" and isinstance(time, int | float):
+            moment = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
+            time = moment if clock.utc else moment.replace(tzinfo=None)
+        return cells | {clock.name: time}
+
+    def follow(
+        self, rows: Sequence[Record], runs: Sequence[Any] | None, log: ChunkLog
+    ) -> Iterator[tuple[Record, list[Record]]]:
+        """Yield the next rows, which the model has scored, each with what happens there.
+
+        Parameters
+        ----------
+        rows : list of dict
+            Rows that were scored together: number, columns and results.
+        runs : list or None
+            Run of each, where there are several.
+        log : ChunkLog
+            What `StreamTable.follow` told of them.
+
+        Yields
+        ------
+        row : dict
+            The row.
+        records : list of dict
+            What happens there.
+        """
+        for i, row in enumerate(rows):
+            self.last = row
+            told: list[Record] = []
+            for event in log.sensors.get(i, ()):
+                self.n_sensors += event.state == "begin"
+                told.append(event.at(row["row"]).as_dict() | {"columns": row["columns"]})
+            for record in self.events.take(row, None if runs is None else runs[i]):
+                if record["kind"] == "blind":
+                    record |= self._counted(log.counts_after(i, self.model.counts))
+                told.append(self._reasoned(record, rows, log))
+            if log.drifted.get(i):
+                told.append({"kind": "drift", **place_of(row), "channels": log.drifted[i]})
+            yield row, self._signed(told)
+        worst = self.events.worst
+        if worst is not None and (self._why is None or self._why[0] is not worst):
+            self._why = worst, self._reasons(worst, rows, log)
+
+    def miss(self, number: int) -> list[Record]:
+        """Count a row that cannot be read; with many of them nothing is watched."""
+        self._n_refused += 1
+        told = self.events.miss({"row": number, "columns": {}})
+        for record in told:
+            if record["kind"] == "blind":
+                record |= self._counted(self.model.counts)
+        return self._signed(told)
+
+    def listen(self, has_come: bool = False) -> list[Record]:
+        """Return a record when no row has come for too long, and when they come again."""
+        now = monotonic()
+        silence = now - self._heard
+        if has_come:
+            was_silent, self._heard, self._is_silent = self._is_silent, now, False
+            return self._signed([self._silence("end", silence)]) if was_silent else []
+        if self.timeout is None or silence <= self.timeout or self._is_silent:
+            return []
+        self._is_silent = True
+        self.n_silences += 1
+        return self._signed([self._silence("begin", silence)])
+
+    def begin_run(self) -> list[Record]:
+        """Let the next row be the first of another run; return the event that ends before it."""
+        self.model.begin_run()
+        return self.finish()
+
+    def finish(self) -> list[Record]:
+        """End the event that lasts, and return it."""
+        ended = self.events.finish()
+        return self._signed([self._reasoned(record, [], ChunkLog(0)) for record in ended])
+
+    def origin(self) -> Record:
+        """Return the time of day, and the names."""
+        now = datetime.datetime.now().astimezone()
+        return {"at": now.isoformat(timespec="milliseconds"), **self.names}
+
+    def _signed(self, records: Iterable[Record]) -> list[Record]:
+        return [record | self.origin() for record in records]
+
+    def _counted(self, counts: dict[str, int]) -> Record:
+        return {"counts": counts | {"refused": self._n_refused}}
+
+    def _reasoned(self, record: Record, rows: Sequence[Record], log: ChunkLog) -> Record:
+        """Return a record with how grave it is, and the channels and members behind it."""
+        if record["kind"] not in ("alarm", "event"):
+            return record
+        worst = record["worst"] if record["kind"] == "event" else record
+        if record["kind"] == "event" and self._why is not None:
+            known, reasons = self._why
+            if known["row"] == worst["row"]:
+                return record | reasons
+        return record | self._reasons(worst, rows, log)
+
+    def _reasons(self, row: Record, rows: Sequence[Record], log: ChunkLog) -> Record:
+        """Return what lies behind the score of one of these rows."""
+        severity = self.model.detector_.conformal_.severity([row["score"]])[0]
+        found: Record = {"severity": round(float(severity), 2)}
+        place = next((i for i, one in enumerate(rows) if one["row"] == row["row"]), None)
+        if place is None:
+            return found
+        readings, members = self.model.reasons(log, place)
+        found["channels"] = [reading.as_dict() for reading in readings]
+        return found | {"members": {name: float(f"{x:.6g}") for name, x in members.items()}}
+
+    def _silence(self, state: str, seconds: float) -> Record:
+        """Return a record of silence after the last row."""
+        return {"kind": "silent", "state": state, **place_of(self.last), "seconds": seconds}
+
+
+class RowEvents:
+    """Join alarms of rows to events, as a tracker does.
+
+    More than `most_unscored` rows in a row without a score are a blind stretch: some have none, as
+    windows must be full first.
+    """
+
+    def __init__(self, tracker: EventTracker, most_unscored: int, n_before: int = 0) -> None:
+        self.threshold = tracker.enter
+        self.tracker = tracker
+        self.most_unscored = most_unscored
+        self.n_events = self.n_blind = self.n_unscored = 0
+        self.n_before = n_before  # events of an earlier start
+        self._recent: deque[Record] = deque(maxlen=tracker.min_duration)
+        self._event: Record | None = None
+        self._run: Any = None
+        self._blind_rows = 0
+
+    def take(self, row: Record, run: Any = None) -> list[Record]:
+        """Take the next row, and the run that it is of; return the records that it causes.
+
+        No event goes on into another run.
+        """
+        records = [] if run == self._run else self.finish()
+        self._run = run
+        if math.isnan(row["score"]):
+            self.n_unscored += 1
+            return records + self.miss(row)
+        self._blind_rows = 0
+        self._recent.append(row)
+        self.tracker.update(row["score"])
+        if not self.tracker.is_on:
+            return records + self._ended()
+        if self._event is None:
+            return [*records, self._raised(row)]
+        if self.tracker.is_held:
+            return records
+        # of an alarm that goes on with the event, some rows have come before it was raised
+        worst = min(self._event["worst"], *self._recent, key=lambda seen: seen["score"])
+        self._event |= {"last": row, "worst": worst}
+        return records
+
+    def miss(self, row: Record) -> list[Record]:
+        """Count a row of the same run without a score, or one that cannot be read."""
+        self._blind_rows += 1
+        self.tracker.update(math.nan)
+        records = [] if self.tracker.is_on else self._ended()
+        if self._blind_rows == self.most_unscored + 1:
+            self.n_blind += 1
+            records.append({"kind": "blind", **place_of(row), "rows": self._blind_rows})
+        return records
+
+    def finish(self) -> list[Record]:
+        """End the event that lasts, as the run ends here; return its record."""
+        self.tracker.finish()
+        self._recent.clear()
+        return self._ended()
+
+    def _raised(self, row: Record) -> Record:
+        self.n_events += 1
+        worst = min(self._recent, key=lambda seen: seen["score"])
+        start = place_of(self._recent[0])
+        self._event = {"start": start, "raised": place_of(row), "last": row, "worst": worst}
+        alarm = {"kind": "alarm", "event": self.number, **row, "threshold": self.threshold}
+        return alarm | {"start": start}
+
+    def _ended(self) -> list[Record]:
+        if self._event is None:
+            return []
+        event, self._event = self._event, None
+        last = place_of(event["last"])
+        event |= {**last, "last": last, "threshold": self.threshold}
+        return [{"kind": "event", "event": self.number, **event}]
+
+    @property
+    def number(self) -> int:
+        """Number of the last event."""
+        return self.n_before + self.n_events
+
+    @property
+    def worst(self) -> Record | None:
+        """The row with the lowest score of the event that lasts."""
+        return None if self._event is None else self._event["worst"]
+
+
+def place_of(row: Record) -> Record:
+    """Return number and columns of a row."""
+    return {name: row[name] for name in ("row", "columns")}
