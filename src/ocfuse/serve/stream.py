@@ -337,7 +337,7 @@ class JudgedRow:
     begins: bool  # an event
 
 
-class Beside(Protocol):
+class RowFollower(Protocol):
     """Who takes the rows of a stream after they have been scored."""
 
     def put(self, rows: Sequence[JudgedRow]) -> None:
@@ -355,7 +355,7 @@ class StreamServices:
     limits: Limits
     workers: Workers
     batchers: Batchers
-    beside: Callable[[Served, str, int | None], Beside | None] = lambda *_: None
+    beside: Callable[[Served, str, int | None], RowFollower | None] = lambda *_: None
     states: StateFolder | None = None
 
 
