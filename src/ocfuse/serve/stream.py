@@ -872,13 +872,13 @@ class Stream:
 
     async def _give_up_event(self) -> None:
         """End the events that last when the stream is over: nobody sees their end."""
-        await self._write_rows()
         last = [*self._sensors.values(), *([] if self._event is None else [self._event])]
         self._event, self._sensors = None, {}
         loop, store = asyncio.get_running_loop(), self.around.events
         for event in last:
             task = partial(store.end, event, state="interrupted")
             await loop.run_in_executor(self.around.workers.events, task)
+        await self._write_rows()
 
 
 class Streams:
