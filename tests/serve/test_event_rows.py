@@ -8,7 +8,15 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocfuse.serve.event_rows import EventRows, as_csv, kept_row, packed, stretches, unpacked
+from ocfuse.serve.event_rows import (
+    EventRows,
+    as_csv,
+    kept_row,
+    packed,
+    packed_within,
+    stretches,
+    unpacked,
+)
 
 #: For every row whether an event is on, and its score.
 courses = st.lists(st.tuples(st.booleans(), st.floats(-9, 9)), max_size=400)
@@ -75,6 +83,16 @@ def test_rows_come_back_as_they_were_stored(cells):
     expected = json.loads(json.dumps(rows).replace("-Infinity", "null").replace("Infinity", "null"))
     assert unpacked(packed(rows)) == expected
     assert all(row["score"] is None for row in unpacked(packed(rows)))
+
+
+@given(st.lists(st.text(max_size=60), max_size=12), st.integers(8, 300))
+def test_of_rows_that_are_too_large_the_last_ones_stay(texts, most):
+    rows = [{"seq": i, "values": {"x": text}} for i, text in enumerate(texts)]
+    data, n = packed_within(rows, most)
+    assert unpacked(data) == rows[len(rows) - n :]
+    assert len(data) <= most or n == 0
+    if len(packed(rows)) <= most:
+        assert n == len(rows)
 
 
 def test_what_cannot_be_read_is_no_row():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ALLOWED = frozenset(
     (
         *("data", "out", "force", "keep", "events", "old", "served_as", "delimiter", "decimal"),
-        *("columns", "topic", "json", "quiet", "threads", "config"),
+        *("columns", "topic", "json", "quiet", "config"),
     )
 )
 

@@ -113,6 +113,14 @@ def packed(rows: Sequence[KeptRow]) -> bytes:
     return zlib.compress(text, 6)
 
 
+def packed_within(rows: Sequence[KeptRow], most_bytes: int) -> tuple[bytes, int]:
+    """Return rows as they are stored in at most so many bytes, and how many; the first ones go."""
+    kept = list(rows)
+    while len(data := packed(kept)) > most_bytes and kept:
+        kept = kept[len(kept) // 4 + 1 :]
+    return data, len(kept)
+
+
 def _known(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _known(cell) for name, cell in value.items()}

@@ -96,7 +96,7 @@ class EventStore:
     #: Events of before that an observer is told of; the latest.
     most_observed: ClassVar[int] = 10_000
     #: Bytes of the rows of an event, as they are stored; more are not kept.
-    most_row_bytes: ClassVar[int] = 256 * 1024
+    most_row_bytes: ClassVar[int] = 512 * 1024
     #: New events after which old ones are looked for; every hour they are in any case.
     prune_events: ClassVar[int] = 200
 

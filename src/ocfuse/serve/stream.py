@@ -23,7 +23,7 @@ from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.decoding import JSONRow, check_rows, parse_json
 from ocfuse.serve.errors import CloseCode, ServeError, finite, to_json, unusable
-from ocfuse.serve.event_rows import EventRows, kept_row, packed
+from ocfuse.serve.event_rows import EventRows, kept_row, packed_within
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.models import Served, batcher_of
 from ocfuse.serve.overview import Overview
@@ -830,7 +830,9 @@ class Stream:
         event, rows = kept
 
         def write() -> None:
-            store.keep_rows(event, packed(rows), len(rows))
+            data, n = packed_within(rows, store.most_row_bytes)
+            if n:
+                store.keep_rows(event, data, n)
 
         await asyncio.get_running_loop().run_in_executor(self.around.workers.events, write)
 
