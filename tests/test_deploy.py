@@ -106,6 +106,7 @@ def test_the_entry_points_serve_answer_the_probe_and_end_at_sigterm(words, plant
         "/etc/ocfuse/routes.toml": tmp_path / "routes.toml",
         "/events/events.sqlite": tmp_path / "events.sqlite",
         "${STATE_DIRECTORY}/events.sqlite": tmp_path / "events.sqlite",
+        "${STATE_DIRECTORY}/states": tmp_path / "states",
         "0.0.0.0": "127.0.0.1",
     }
     given = [str(places.get(word, word)) for word in words[1:]]
