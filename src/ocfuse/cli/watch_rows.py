@@ -292,12 +292,16 @@ class Watch:
 
     def watch(self, source: Iterator[Sequence[Line]], *, only_new: bool = False) -> None:
         """Score all rows of lines as they come, until they end, and report the sum."""
+        has_failed = False
         try:
             self._take_all(source, only_new)
         except Terminated:
             pass  # this is how a service is stopped
+        except (InvalidInputError, OSError):
+            has_failed = True
+            raise
         finally:
-            self.reporter.end(self.n_rows, self.n_bad)
+            self.reporter.end(self.n_rows, self.n_bad, has_failed=has_failed)
 
     def _take_all(self, source: Iterator[Sequence[Line]], only_new: bool) -> None:
         skip, is_told = only_new, False
