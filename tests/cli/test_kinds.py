@@ -13,7 +13,7 @@ from ocfuse.exceptions import InvalidInputError
 
 #: What every kind has, beside the options of every command.
 OF_EVERY_KIND = {
-    "fit": {"out", "false_alarms", "force"},
+    "fit": {"out", "false_alarms", "force", "keep"},
     "watch": {"model", "show_all", "threshold", "false_alarms", "fail_on_anomaly"},
 }
 

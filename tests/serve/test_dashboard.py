@@ -5,14 +5,17 @@ import io
 import json
 import re
 import time
+from pathlib import Path
 
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from ocfuse.serve.app import learn_command
 from ocfuse.serve.dashboard import FILES, DashboardConnection, Viewers
 from ocfuse.serve.errors import CloseCode
 from ocfuse.serve.event_rows import packed
+from ocfuse.serve.settings import Settings
 from tests.serve.asking import connect
 from tests.serve.looking import PNG, TOKEN, Running, Watched
 
@@ -246,6 +249,22 @@ def test_a_verdict_is_told_and_its_rows_come_as_json_and_csv(watched, client):
     answer = client.get(address, params={"format": "csv"})
     assert answer.text == "seq,time,score,is_event,x\r\n4,1.0,-1.0,1,2.0\r\n"
     assert client.get(address, params={"format": "xml"}).status_code == 422
+    (counts,) = client.get("/v1/verdicts").json()["models"]
+    assert (counts["model"], counts["false_alarm"], counts["usable"]) == ("pump", 1, 1)
+    assert counts["command"] is None  # the events are in memory
+
+
+def test_the_command_that_learns_names_files_without_their_folders():
+    models = {"pump": Path("/secret/pump v2.ocf"), "fan": Path("fan.ocf")}
+    settings = Settings(models=models, events=Path("/secret/events.db"))
+    assert learn_command(settings, "fan") == (
+        "ocfuse fit TRAINING_DATA --events events.db --model fan.ocf --out fan-new.ocf"
+    )
+    assert learn_command(settings, "pump") == (
+        "ocfuse fit TRAINING_DATA --events events.db --model 'pump v2.ocf' "
+        "--out 'pump v2-new.ocf' --served-as pump"
+    )
+    assert learn_command(settings, "gone") is None
 
 
 @pytest.mark.parametrize("what", ["acknowledge", "comment"])
@@ -287,7 +306,7 @@ def test_the_documentation_names_every_answer(client):
     assert set(paths) == {
         "/v1/streams", "/v1/events", "/v1/events.csv", "/v1/events/{number}/thumbnail",
         "/v1/events/acknowledge", "/v1/events/{number}/acknowledge", "/v1/events/{number}/comment",
-        "/v1/events/{number}/verdict", "/v1/events/{number}/rows",
+        "/v1/events/{number}/verdict", "/v1/events/{number}/rows", "/v1/verdicts",
     }  # fmt: skip
     for methods in paths.values():
         for described in methods.values():

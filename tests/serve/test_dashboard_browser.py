@@ -570,6 +570,30 @@ def test_trouble_is_told(watched, visit, monkeypatch):
     page.locator("#trouble").wait_for(state="hidden")
 
 
+def test_an_event_gets_a_verdict_by_whom_it_is_told(watched, visit):
+    event = watched.event()
+    page = visit()
+    page.evaluate("localStorage.clear()")
+    page.locator("#who").fill("")
+    row = page.locator(f"tbody[data-id='{event}']")
+    row.get_by_role("button", name="Verdict", exact=True).click()
+    page.get_by_label(f"Comment on event {event}").fill("tool changed")
+    verdicts = row.get_by_role("group", name=f"Verdict on event {event}")
+    verdicts.get_by_role("button", name="False alarm").click()
+    page.get_by_label("Your name").last.fill("Ada")  # who has not said it yet is asked
+    page.keyboard.press("Enter")
+    row.locator(".comments .text:has-text('False alarm: tool changed')").wait_for()
+    row.locator(".known:has-text('Ada')").wait_for()
+    known = watched.events.get(event).verdict
+    assert (known.kind, known.who, known.text) == ("false alarm", "Ada", "tool changed")
+    verdicts.get_by_role("button", name="Real").click()
+    row.get_by_role("button", name="Real", exact=True).first.wait_for()
+    row.locator(".comments .text").nth(1).wait_for()
+    assert watched.events.get(event).verdict.kind == "real"
+    pressed = verdicts.locator("[aria-pressed=true]")
+    assert pressed.all_inner_texts() == ["Real"]
+
+
 def test_a_refused_comment_is_told(watched, visit):
     event = watched.event()
     page = visit(complaint="422")

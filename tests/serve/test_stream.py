@@ -20,6 +20,7 @@ from ocfuse.serve.scoring import RowScorer
 from ocfuse.serve.settings import Limits, Settings
 from ocfuse.serve.stream import MOST_WAITING, RunFeed, Streams
 from ocfuse.serve.telemetry import Metrics
+from ocfuse.streaming.resume import StateFolder
 from tests.cli.cases import plant
 from tests.serve.asking import ASKED, connect
 from tests.serve.conftest import sensors
@@ -483,3 +484,37 @@ def test_too_little_memory_ends_one_stream_only(open_stream, running, monkeypatc
     assert (caught.value.rcvd.code, caught.value.rcvd.reason) == (1011, "")
     assert tell(other, row=NORMAL)["type"] == "score"
     assert tell(open_stream("model=runs"), row={"flow": 1, "current": 1})["type"] == "score"
+
+
+def test_a_named_stream_goes_on_after_a_restart_of_the_service(model_files, tmp_path):
+    frame = sensors("x", 5, n=60)
+    frame.loc[25:, "current"] += 9.0
+    rows = frame.to_dict("records")
+    expected = load(model_files["runs"]).score(frame)["score"]
+    scores, alarms = [], []
+    for part, is_resumed in ((rows[:40], False), (rows[40:], True)):
+        service = create_app(Settings(model_files, state=tmp_path / "states"))
+        with Running(service) as server:
+            with connect(f"ws://{server.address}/v1/stream?model=runs&stream=line") as stream:
+                assert receive(stream)["resumed"] is is_resumed
+                results = tell(stream, rows=part)["results"]
+                scores += [result["score"] for result in results]
+                alarms.append([result["alarm"] for result in results])
+            with connect(f"ws://{server.address}/v1/stream?model=runs") as stream:
+                assert receive(stream)["resumed"] is False  # nobody knows whose name it was
+            wait_until(lambda service=service: len(service.streams) == 0)
+    np.testing.assert_allclose(
+        np.array(scores, dtype=float), expected.to_numpy(), rtol=0, atol=1e-10
+    )
+    assert alarms[0].count("begin") == 1
+    assert alarms[1][0] == "begin"  # the alarm lasts: its event was interrupted
+
+
+def test_a_state_of_another_model_is_left_out(model_files, tmp_path):
+    service = create_app(Settings(model_files, state=tmp_path / "states"))
+    with Running(service) as server:
+        file = StateFolder(tmp_path / "states").file("runs", "line")
+        file.write_bytes(b"nothing that is known")
+        with connect(f"ws://{server.address}/v1/stream?model=runs&stream=line") as stream:
+            assert receive(stream)["resumed"] is False
+            assert tell(stream, row={"file": "x", "flow": 0.0, "current": 0.0})["type"] == "score"

@@ -12,7 +12,14 @@ from sklearn.base import clone
 from ocfuse import FusedDetector
 from ocfuse.streaming import AlarmRate, StreamDetector, StreamTable
 from ocfuse.tables import TableDetector
-from ocfuse.tables.judged import HeldOutVerdicts, JudgedEvent, counted, low_rows, spread
+from ocfuse.tables.judged import (
+    HeldOutVerdicts,
+    JudgedEvent,
+    beside_judged,
+    counted,
+    low_rows,
+    spread,
+)
 
 
 def rows(seed, n=60, both=0.0, current=0.0, begin=30, end=45):
@@ -107,6 +114,18 @@ def test_events_are_judged_by_models_that_have_not_seen_them(old):
         "real": {"events": 3, "alarm_before": 3, "alarm_after": 3},
     }
     assert list(HeldOutVerdicts(learn, Old(set()), EVENTS[:1]).run()) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (None, [1, 1, 1]),
+        ([0, -1, 0], [1, -1, 1]),
+        ([1, -1, 0], [1, -1, np.nan]),
+    ],
+)
+def test_a_threshold_does_not_rest_on_false_alarms_alone(labels, expected):
+    np.testing.assert_array_equal(beside_judged(labels, 3), expected)
 
 
 @given(st.lists(st.booleans(), max_size=40))

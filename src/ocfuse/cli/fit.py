@@ -71,6 +71,7 @@ class FitCommand(KindCommand):
     """The options of `ocfuse fit` by the kind of data that they are for."""
 
     panels: ClassVar[Panels] = {
+        Heading.VERDICTS: ("events", "old", "served_as"),
         Heading.TABLES: (
             *("label", "normal", "anomaly", "ignore", "id", "time", "group"),
             *("delimiter", "decimal", "columns", "members", "fusion", "rows", "report"),
@@ -165,7 +166,6 @@ def fit_command(
         typer.Option(
             help="File of events of ocfuse serve: learn from the verdicts in it, too, with the "
             "settings of --model.",
-            rich_help_panel=Heading.VERDICTS,
         ),
     ] = None,
     old: Annotated[
@@ -173,7 +173,6 @@ def fit_command(
         typer.Option(
             "--model",
             help="The model that raised the alarms; data is what it learned from.",
-            rich_help_panel=Heading.VERDICTS,
         ),
     ] = None,
     served_as: Annotated[
@@ -181,7 +180,6 @@ def fit_command(
         typer.Option(
             help="Name of the model in the events; by default that of its file.",
             show_default=False,
-            rich_help_panel=Heading.VERDICTS,
         ),
     ] = None,
     keep: Annotated[

@@ -52,6 +52,7 @@ class Heading:
 #: What the options below them are for; those below others, or none, are for every kind.
 KINDS = {
     Heading.TABLES: (Kind.ROWS, Kind.STREAMS),
+    Heading.VERDICTS: (Kind.ROWS, Kind.STREAMS),
     Heading.ROWS: (Kind.ROWS,),
     Heading.MACHINES: (Kind.ROWS,),
     Heading.STREAMS: (Kind.STREAMS,),

@@ -147,6 +147,14 @@ def serve_command(
             rich_help_panel=Panel.BATCHES,
         ),
     ] = 0.0,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the states of streams of sensors that have a name: they go on after a "
+            "restart.",
+            rich_help_panel=Panel.EVENTS,
+        ),
+    ] = None,
     shadow: Annotated[
         list[str] | None,
         typer.Option(
@@ -212,6 +220,7 @@ def serve_command(
         ),
         publish_scores=show_requests,
         silence_seconds=silence,
+        state=state,
         shadows=serving.named_shadows(shadow or [], next(iter(paths))),
         routes=read_routes(notify, routes),
     )

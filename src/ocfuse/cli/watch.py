@@ -44,7 +44,7 @@ class WatchCommand(KindCommand):
             *("source", "follow", "new", "strict", "gaps"),
             *("delimiter", "decimal", "columns"),
         ),
-        Heading.STREAM_MODELS: ("min_rows", "hold"),
+        Heading.STREAM_MODELS: ("min_rows", "hold", "state"),
         Heading.EVENTS: ("leave", "timeout", "events", "notify", "routes", "topic"),
         Heading.PICTURES: (
             *("video", "beside", "single", "progress", "min_frames"),
@@ -148,6 +148,14 @@ def watch_command(
             callback=_check_events,
         ),
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that keeps the state of the stream: after a restart of the command it goes "
+            "on, if no row was missed.",
+            show_default=False,
+        ),
+    ] = None,
     notify: Notify = None,
     routes: Routes = None,
     video: Annotated[
@@ -240,11 +248,11 @@ def watch_command(
     data = "-" if data is None else data
     if (follow and data == "-") or (new and not follow):
         raise typer.BadParameter("--follow needs a file, and --new needs --follow")
-    refuse_overwriting({"--events": events}, {"model": model, "data": data})
+    refuse_overwriting({"--events": events, "--state": state}, {"model": model, "data": data})
     from ocfuse.cli import model_card, watch_events, watch_rows  # noqa: PLC0415
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events, told)
+    settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events, told, state)
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
     stream = source or ("stdin" if data == "-" else Path(data).name)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeAlias
 
 import typer
@@ -24,12 +25,15 @@ from ocfuse.report.words import count
 from ocfuse.streaming import LiveMonitor, StreamTable
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.monitor import place_of
+from ocfuse.streaming.resume import resume_stream, save_stream
 from ocfuse.streaming.sensors import SENSOR_KINDS
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
 from ocfuse.tables.detector import RESULTS
 
+#: Seconds between writes of the state of a stream.
+SAVE_SECONDS = 5.0
 #: A row with its scores, or a record to print. Columns of the table, which may have any name, are
 #: under "columns".
 Row: TypeAlias = dict[str, Any]
@@ -64,6 +68,8 @@ class EventSettings:
     events: Path | None = None
     #: Where events are told to others.
     routes: Sequence[Route] = ()
+    #: File that keeps the state of the stream over a restart.
+    state: Path | None = None
 
 
 class EventFile:
@@ -136,8 +142,9 @@ def make_reporter(
         return StreamReporter(model, settings, flags, is_live, names)
     if settings != EventSettings():
         raise typer.BadParameter(
-            "--leave, --min-rows, --hold, --timeout, --events and --notify are for streams of "
-            "sensors. The model knows rows that stand alone; learn one with ocfuse fit --stream."
+            "--leave, --min-rows, --hold, --timeout, --events, --notify and --state are for "
+            "streams of sensors. The model knows rows that stand alone; learn one with ocfuse fit "
+            "--stream."
         )
     return Reporter(model, flags)
 
@@ -228,6 +235,21 @@ class StreamReporter:
             n_before=n_before,
         )
         self._kept: list[str] = []
+        self._state, self._saved_at = settings.state, monotonic()
+        if self._state is not None:
+            try:
+                resume_stream(self._state, model)
+            except InvalidInputError as error:
+                warn(f"Warning: {error}")
+
+    def _save_state(self, *, is_last: bool = False) -> None:
+        """Write where the stream is, now and then."""
+        if self._state is not None and (is_last or monotonic() - self._saved_at >= SAVE_SECONDS):
+            self._saved_at = monotonic()
+            try:
+                save_stream(self._state, self.monitor.model)
+            except OSError as error:
+                warn(f"Warning: the state of the stream cannot be written: {error}")
 
     @property
     def n_alarms(self) -> int:
@@ -245,6 +267,7 @@ class StreamReporter:
             if self.flags.show_all:
                 self._put({"kind": "row", **row, "threshold": self.monitor.events.threshold})
             self._say(records)
+        self._save_state()
         self._print()
 
     def begin(self) -> None:
@@ -263,6 +286,7 @@ class StreamReporter:
 
     def end(self, n_rows: int, n_bad: int, *, has_failed: bool = False) -> None:
         """Print the event that lasts, and how much it was, but not of nothing before an error."""
+        self._save_state(is_last=True)
         monitor = self.monitor
         self._say(monitor.finish())
         if self.file is not None:

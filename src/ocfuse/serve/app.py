@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Annotated, Any
 
@@ -29,6 +31,7 @@ from ocfuse.serve.shadow import Shadows, shadow_router
 from ocfuse.serve.stream import Batchers, Stream, Streams, StreamServices
 from ocfuse.serve.telemetry import Metrics
 from ocfuse.serve.workers import Workers
+from ocfuse.streaming.resume import StateFolder
 
 DESCRIPTION = """
 Scores of rows by models of ocfuse. Higher is more normal; below the threshold is an anomaly.
@@ -192,6 +195,7 @@ class Service:
             token=settings.token,
             columns_of=self.registry.columns,
             shadows=self.shadows.as_json,
+            command_of=partial(learn_command, settings),
         )
         app.include_router(page)
         app.include_router(shadow_router(self.shadows))
@@ -210,6 +214,7 @@ class Service:
             self.workers,
             batchers,
             self.shadows.stream,
+            None if settings.state is None else StateFolder(settings.state),
         )
         names = iter(range(1, 2**63))
 
@@ -244,6 +249,22 @@ def create_app(settings: Settings) -> Service:
         The application.
     """
     return Service(settings)
+
+
+def learn_command(settings: Settings, model: str) -> str | None:
+    """Return the command line that learns from the verdicts on events of a model.
+
+    The training data are not known to the service, and their name is left open. Files are named
+    without their folders, which are nobody's business who looks at a page.
+    """
+    path = settings.models.get(model)
+    if path is None or settings.events is None:
+        return None
+    words = ["ocfuse", "fit", "TRAINING_DATA", "--events", settings.events.name]
+    words += ["--model", path.name, "--out", f"{path.stem}-new{path.suffix}"]
+    if path.stem != model:
+        words += ["--served-as", model]
+    return shlex.join(words)
 
 
 def _gone() -> Response:

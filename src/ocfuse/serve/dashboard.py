@@ -42,6 +42,7 @@ from ocfuse.serve.schemas import (
     EventRowList,
     StreamList,
     Verdict,
+    VerdictCounts,
     refusals,
 )
 
@@ -118,12 +119,14 @@ def dashboard_router(
     token: str | None = None,
     columns_of: Callable[[str], list[str]] = lambda model: [],
     shadows: Callable[[], list[dict[str, Any]]] = lambda: [],
+    command_of: Callable[[str], str | None] = lambda model: None,
 ) -> APIRouter:
     """Return the routes of the live page, of the page on the API, and of streams and events.
 
-    `columns_of` returns the columns of a model by its name, `shadows` what `Shadows.as_json` does.
-    A page shows the token in the first message of its WebSocket, as a browser can send no header
-    with it. `Guard` checks all other requests.
+    `columns_of` returns the columns of a model by its name, `command_of` the command line that
+    learns from verdicts on its events, and `shadows` what `Shadows.as_json` does. A page shows the
+    token in the first message of its WebSocket, as a browser can send no header with it. `Guard`
+    checks all other requests.
     """
     router, page_files, viewers = APIRouter(), PageFiles(), Viewers()
 
@@ -161,6 +164,7 @@ def dashboard_router(
         return JSONAnswer({"streams": streams}, headers=PRIVATE)
 
     _add_lists(router, events, columns_of)
+    _add_verdicts(router, events, command_of)
     _add_notes(router, events)
     return router
 
@@ -262,6 +266,32 @@ def _add_lists(
             text = as_csv(found, names)
             return Response(text, headers=PRIVATE | named, media_type="text/csv")
         return JSONAnswer({"event": number, "columns": names, "rows": found}, headers=PRIVATE)
+
+
+def _add_verdicts(
+    router: APIRouter, events: EventStore, command_of: Callable[[str], str | None]
+) -> None:
+    @router.get(
+        "/v1/verdicts",
+        tags=["events"],
+        summary="Count verdicts",
+        response_model=VerdictCounts,
+        responses=refusals(),
+    )
+    def count_verdicts() -> Response:
+        """Return how many alarms of every model have each verdict, and how to learn from them."""
+        found = [
+            {
+                "model": model,
+                "real": counts["real"],
+                "false_alarm": counts["false alarm"],
+                "unknown": counts["unknown"],
+                "usable": counts["usable"],
+                "command": command_of(model) if counts["usable"] else None,
+            }
+            for model, counts in events.verdicts().items()
+        ]
+        return JSONAnswer({"models": found}, headers=PRIVATE)
 
 
 def _add_notes(router: APIRouter, events: EventStore) -> None:

@@ -336,6 +336,15 @@ class Database:
         """Return events with their notes; condition and order are SQL of this package's own."""
         return events_of(self.connection, where, values, order, limit)
 
+    def count_verdicts(self) -> list[tuple[str, str, int, int]]:
+        """Return by model and last verdict how many alarms there are, and how many with rows."""
+        return self.connection.execute(
+            "SELECT model, verdict, count(*), sum(n_rows > 0) FROM "
+            f"(SELECT model, n_rows, {VERDICT} AS verdict FROM events WHERE kind = 'anomaly') "
+            "WHERE verdict IS NOT NULL "
+            "GROUP BY model, verdict ORDER BY model, verdict"
+        ).fetchall()
+
     def data(self, table: Literal["pictures", "event_rows"], event: int) -> bytes | None:
         """Return the thumbnail of an event, or its rows."""
         row = self.connection.execute(

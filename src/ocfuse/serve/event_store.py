@@ -529,6 +529,19 @@ class EventStore:
             )
         return None if packed is None else unpacked(packed)
 
+    def verdicts(self) -> dict[str, dict[str, int]]:
+        """Return by model how many alarms have each verdict, and how many can be learned from.
+
+        What waits to be written is not counted.
+        """
+        found: dict[str, dict[str, int]] = {}
+        with self._lock:
+            for model, verdict, n, n_kept in self._asked(self._database.count_verdicts):
+                counts = found.setdefault(model, {**dict.fromkeys(VERDICTS, 0), "usable": 0})
+                counts[verdict] = n
+                counts["usable"] += n_kept if verdict != "unknown" else 0
+        return found
+
     def csv(self, choice: Choice | None = None, n_at_once: int = 500) -> Iterator[str]:
         """Yield the events as the text of a CSV file, the first one first, some lines at once."""
         rows: list[list[str | float | int | None]] = [list(COLUMNS)]

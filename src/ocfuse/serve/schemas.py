@@ -364,6 +364,26 @@ class SaidVerdict(BaseModel):
     comment: str
 
 
+class VerdictCount(BaseModel):
+    """How many alarms of a model have each verdict."""
+
+    model: str
+    real: int
+    false_alarm: int
+    unknown: int
+    usable: int = Field(description="Real ones and false alarms whose rows are kept.")
+    command: str | None = Field(
+        description="What makes a new model of the old data and these verdicts; null if the events "
+        "are in memory only, or the model is not served now."
+    )
+
+
+class VerdictCounts(BaseModel):
+    """Verdicts by model."""
+
+    models: list[VerdictCount]
+
+
 class EventRow(BaseModel):
     """A row near an event."""
 

@@ -38,8 +38,6 @@ class Limits:
         Rows of a request for explanations, which take longer.
     seconds : float
         Time from the first byte of a request to its answer.
-    wait_seconds : float
-        Time that a request waits for a thread or a block at most; then it is refused.
     requests : int
         Requests at a time.
     streams : int
@@ -48,6 +46,8 @@ class Limits:
         Rows times columns of a request for explanations.
     explanations : int
         Requests for explanations at a time; one is worked on, the others wait.
+    wait_seconds : float
+        Time that a request waits for a thread or a block at most; then it is refused.
     pixels : int
         Pixels of a picture.
     pictures : int
@@ -140,14 +140,16 @@ class Settings:
         File of the events of streams; None keeps them in memory.
     keep : Retention
         How many events, and for how long.
-    shadows : mapping of str to Path
-        Files of models that are tried beside the model of this name; they raise nothing.
-    silence_seconds : float or None
-        Seconds without a sample after which a stream is silent; None goes by its usual step.
     publish_scores : bool
         Whether the dashboard also shows rows that came by ``/v1/score``.
     routes : sequence of Route
         Where events are told.
+    silence_seconds : float or None
+        Seconds without a sample after which a stream is silent; None goes by its usual step.
+    state : Path or None
+        Folder for the states of streams of sensors, which go on after a restart.
+    shadows : mapping of str to Path
+        Files of models that are tried beside the model of this name; they raise nothing.
     """
 
     models: Mapping[str, Path]
@@ -167,6 +169,7 @@ class Settings:
     publish_scores: bool = False
     routes: Sequence[Route] = ()
     silence_seconds: float | None = None
+    state: Path | None = None
     shadows: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ from ocfuse.tables.detector import RUNS
 
 
 @dataclass
-class Difference:
+class ShadowCounts:
     """What a shadow and the model that is served have found in the same rows of a stream."""
 
     #: Rows that both have scored or found to have no score.
@@ -48,7 +48,7 @@ class Difference:
     refused: int = 0
     left_out: int = 0
 
-    def add(self, other: "Difference") -> None:
+    def add(self, other: "ShadowCounts") -> None:
         """Count what another stream has found, too."""
         for name, n in asdict(other).items():
             setattr(self, name, getattr(self, name) + n)
@@ -85,8 +85,8 @@ class Shadows:
         self._executor, self._limits, self._metrics = executor, limits, metrics
         self._files = files
         self._models: dict[str, Served] = {}
-        self._found: dict[Source, Difference] = {}
-        self._totals: dict[str, Difference] = {}
+        self._found: dict[Source, ShadowCounts] = {}
+        self._totals: dict[str, ShadowCounts] = {}
         for name, path in files.items():
             if name not in models:
                 raise InvalidInputError(
@@ -95,7 +95,7 @@ class Shadows:
                 )
             scorer = scorer_of(load(path))
             self._models[name] = Served(name, read_header(path).sha256[:16], scorer, None)
-            self._totals[name] = Difference()
+            self._totals[name] = ShadowCounts()
 
     def stream(self, served: Served, name: str, min_rows: int | None) -> "ShadowStream | None":
         """Return what scores the rows of a stream once more, if its model has a shadow."""
@@ -105,7 +105,7 @@ class Shadows:
         source = served.name, name
         if source not in self._found and len(self._found) >= self.most_streams:
             del self._found[next(iter(self._found))]
-        found = self._found.setdefault(source, Difference())
+        found = self._found.setdefault(source, ShadowCounts())
         return ShadowStream(self, shadow, self._feed(shadow), found, min_rows)
 
     def _feed(self, shadow: Served) -> Feed:
@@ -116,7 +116,7 @@ class Shadows:
             return RunFeed(scorer, self._executor)
         return RowFeed(scorer, Batcher(scorer.score_cells, self._executor, 256), self._executor)
 
-    def count(self, model: str, found: Difference) -> None:
+    def count(self, model: str, found: ShadowCounts) -> None:
         """Count what was found in some rows."""
         self._totals[model].add(found)
         for name, n in asdict(found).items():
@@ -152,7 +152,7 @@ class ShadowStream:
         shadows: Shadows,
         model: Served,
         feed: Feed,
-        found: Difference,
+        found: ShadowCounts,
         min_rows: int | None,
     ) -> None:
         self._shadows, self._model, self._feed, self._found = shadows, model, feed, found
@@ -166,7 +166,7 @@ class ShadowStream:
         room = self.most_waiting - len(self._waiting)
         self._waiting.extend(rows[:room])
         if len(rows) > room:
-            self._count(Difference(left_out=len(rows) - room))
+            self._count(ShadowCounts(left_out=len(rows) - room))
         if self._task is None and self._waiting:
             self._task = asyncio.create_task(self._work())
 
@@ -176,7 +176,7 @@ class ShadowStream:
             while self._waiting:
                 rows = [self._waiting.popleft() for _ in range(min(len(self._waiting), 256))]
                 outcomes, _ = await self._feed.score([row.content for row in rows])
-                found = Difference()
+                found = ShadowCounts()
                 for row, outcome in zip(rows, outcomes, strict=True):
                     self._compare(row, outcome, found)
                 self._count(found)
@@ -188,7 +188,7 @@ class ShadowStream:
         finally:
             self._task = None
 
-    def _compare(self, row: JudgedRow, outcome: Any, found: Difference) -> None:
+    def _compare(self, row: JudgedRow, outcome: Any, found: ShadowCounts) -> None:
         found.events_served += row.begins
         if not isinstance(outcome, Scored):
             found.refused += 1
@@ -204,7 +204,7 @@ class ShadowStream:
         self._tracker.update(outcome.score)
         found.events_shadow += self._tracker.is_on and not was_on
 
-    def _count(self, found: Difference) -> None:
+    def _count(self, found: ShadowCounts) -> None:
         self._found.add(found)
         self._shadows.count(self._model.name, found)
 

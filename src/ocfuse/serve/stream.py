@@ -3,11 +3,13 @@
 import asyncio
 import base64
 import binascii
+import logging
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
@@ -42,6 +44,7 @@ from ocfuse.serve.telemetry import MOST_NOTES, Metrics, log_event, with_notes
 from ocfuse.serve.workers import Workers
 from ocfuse.streaming.channels import row_readings
 from ocfuse.streaming.clock import ChunkLog
+from ocfuse.streaming.resume import StateFolder, resume_stream, save_stream
 from ocfuse.streaming.sensors import SensorEvent
 from ocfuse.tables.detector import RUNS
 
@@ -51,6 +54,8 @@ Row = TypeVar("Row")
 #: Messages of a stream that wait to be answered together, at most: those that come while others
 #: are answered.
 MOST_WAITING = 256
+#: Seconds between writes of the state of a stream.
+SAVE_SECONDS = 5.0
 #: Channels whose course a page can show.
 MOST_CHANNELS = 32
 
@@ -182,7 +187,7 @@ class RunFeed:
 
     def __init__(self, scorer: RunScorer, executor: Executor) -> None:
         self._scorer, self._executor = scorer, executor
-        self._model = scorer.live()
+        self.model = scorer.live()
 
     async def score(self, rows: Sequence[JSONRow]) -> tuple[list[Outcome], list[str]]:
         """Return what becomes of every row, and notes on them."""
@@ -199,9 +204,9 @@ class RunFeed:
 
     def _next(self, rows: list[JSONRow]) -> list[Scored]:
         given = self._scorer.frame(rows)
-        self._model.schema_ = asked_of(self._scorer.schema, given)
-        frame, log = self._model.follow(given)
-        runs = self._model.runs_in(frame)
+        self.model.schema_ = asked_of(self._scorer.schema, given)
+        frame, log = self.model.follow(given)
+        runs = self.model.runs_in(frame)
         names = [None] * len(rows) if runs is None else [str(run) for run in runs]
         scores = scores_of(frame)
         return [
@@ -221,7 +226,7 @@ class RunFeed:
     @property
     def drift(self) -> float | None:
         """How far the level of a channel is from training, the farthest; above 1 is drift."""
-        view, state = self._model.stream_.view_, self._model.stream_.state_
+        view, state = self.model.stream_.view_, self.model.stream_.state_
         counted = view.is_watched & ~view.follows
         return finite(state.slow.distance(view.rest)[counted].max(initial=0.0))
 
@@ -234,7 +239,7 @@ class RunFeed:
         scale = detector.context_scale_
         scaled = None if context is None or scale is None else scale.transform(context)
         contributions, local_p = shares(detector, features, scaled)
-        found = self._model.readings(log, sample) if is_named else []
+        found = self.model.readings(log, sample) if is_named else []
         readings = [reading.as_dict() for reading in found]
         names = detector.pool_.names_
         return _why(names, contributions[0], local_p[0], drift, readings)
@@ -332,7 +337,7 @@ class JudgedRow:
     begins: bool  # an event
 
 
-class Beside(Protocol):
+class RowFollower(Protocol):
     """Who takes the rows of a stream after they have been scored."""
 
     def put(self, rows: Sequence[JudgedRow]) -> None:
@@ -350,7 +355,8 @@ class StreamServices:
     limits: Limits
     workers: Workers
     batchers: Batchers
-    beside: Callable[[Served, str, int | None], Beside | None] = lambda *_: None
+    beside: Callable[[Served, str, int | None], RowFollower | None] = lambda *_: None
+    states: StateFolder | None = None
 
 
 @dataclass
@@ -403,6 +409,10 @@ class Stream:
         self._feed = feed_of(served, around.workers.streams, around.batchers, around.limits)
         self._tracker = served.scorer.tracker(min_rows)
         self._beside = around.beside(served, name, min_rows)
+        # names that we give are given again after a restart, to others
+        self._states = around.states if is_named and isinstance(self._feed, RunFeed) else None
+        self._saved_at = -math.inf
+        self._goes_on = False
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None
@@ -427,6 +437,7 @@ class Stream:
         try:
             await self.socket.accept()
             self.around.overview.connect(self.source)
+            is_resumed = self._states is not None and await self._on_streams(self._resume)
             self.around.live.introduce(self.source, self.served.scorer.channels(MOST_CHANNELS))
             await self._send(
                 {
@@ -436,6 +447,7 @@ class Stream:
                     "stream": self.name,
                     "threshold": self.served.scorer.threshold,
                     "columns": self.served.scorer.names,
+                    "resumed": is_resumed,
                 }
             )
             self._reader = asyncio.create_task(self._read())
@@ -450,6 +462,9 @@ class Stream:
         finally:
             if self._reader is not None:
                 self._reader.cancel()
+            if self._states is not None:
+                with suppress(RuntimeError):  # the service has stopped
+                    await self._on_streams(self._save)
             await self._give_up_event()
             self.around.overview.leave(self.source, self._how_left, self.is_named)
             self.is_over.set()
@@ -617,7 +632,40 @@ class Stream:
             for i, (item, outcome, alarm) in enumerate(zip(items, outcomes, alarms, strict=True))
         ]
         self._tell_overview(items, outcomes, whys)
+        now = asyncio.get_running_loop().time()
+        if self._states is not None and now - self._saved_at >= SAVE_SECONDS:
+            self._saved_at = now
+            await self._on_streams(self._save)
         return answers, notes
+
+    async def _on_streams(self, task: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self.around.workers.streams, task)
+
+    def _resume(self) -> bool:
+        """Go on where the stream was before a restart; return whether that was possible."""
+        if self._states is None or not isinstance(self._feed, RunFeed):
+            return False
+        try:
+            found = resume_stream(self._states.file(*self.source), self._feed.model)
+        except InvalidInputError as error:
+            name, stream = self.source
+            log_event("state_left_out", model=name, stream=stream, reason=str(error))
+            return False
+        if found is None:
+            return False
+        self._tracker = found.tracker_like(self._tracker)
+        # its event was interrupted: the next row begins one
+        self._run, self._goes_on = found.run, self._tracker.is_on
+        return True
+
+    def _save(self) -> None:
+        """Write where the stream is; what keeps that from being written is logged."""
+        if self._states is None or not isinstance(self._feed, RunFeed):
+            return
+        try:
+            save_stream(self._states.file(*self.source), self._feed.model, self._tracker)
+        except OSError as error:
+            log_event("state_not_written", level=logging.ERROR, reason=str(error))
 
     def _tell_overview(
         self,
@@ -725,12 +773,13 @@ class Stream:
         if not isinstance(scored, Scored):
             self._tracker.update(math.nan)
             return None
-        was_on = self._tracker.is_on
+        was_on = self._tracker.is_on and not self._goes_on
         if scored.run != self._run:
             self._tracker.finish()
             self._run = scored.run
-        before = self._tracker.is_on
+        before = self._tracker.is_on and not self._goes_on
         self._tracker.update(scored.score)
+        self._goes_on = False
         if self._tracker.is_on:
             return None if before else "begin"
         return "end" if was_on else None
@@ -827,13 +876,13 @@ class Stream:
 
     async def _give_up_event(self) -> None:
         """End the events that last when the stream is over: nobody sees their end."""
-        await self._write_rows()
         last = [*self._sensors.values(), *([] if self._event is None else [self._event])]
         self._event, self._sensors = None, {}
         loop, store = asyncio.get_running_loop(), self.around.events
         for event in last:
             task = partial(store.end, event, state="interrupted")
             await loop.run_in_executor(self.around.workers.events, task)
+        await self._write_rows()
 
 
 class Streams:

@@ -16,7 +16,7 @@ from ocfuse.streaming.clock import LEFT_OUT, Rest
 from ocfuse.streaming.course import DRIFTING, Course, drift_ratio, warn_of_drift
 from ocfuse.streaming.view import StreamView
 from ocfuse.streaming.windows import Windows, blocks
-from ocfuse.validation import UNKNOWN
+from ocfuse.tables.judged import beside_judged
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class TrainingRows:
     ) -> "TrainingRows":
         """Return these and the rows of one more group, all of which are learned from."""
         n, groups = len(self.rows), self.groups
-        y = np.full(n, np.nan) if self.y is None else np.where(self.y == UNKNOWN, np.nan, self.y)
+        y = beside_judged(self.y, n)
         number = np.full(len(rows), groups.label.max() + 1)
         place = groups.place
         if place is not None:  # far from all others

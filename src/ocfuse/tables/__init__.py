@@ -6,12 +6,14 @@ fits and scores such tables. It must not know streams, pictures, commands or HTT
 
 from ocfuse.tables.cells import Column
 from ocfuse.tables.detector import TableDetector
+from ocfuse.tables.judged import JudgedEvent
 from ocfuse.tables.open import open_source
 from ocfuse.tables.schema import Schema
 from ocfuse.tables.source import Source
 
 __all__ = [
     "Column",
+    "JudgedEvent",
     "Schema",
     "Source",
     "TableDetector",

@@ -36,7 +36,7 @@ from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.tables import cells
 from ocfuse.tables.cells import PlainReader, PlainRows
 from ocfuse.tables.dataframes import Frame, Series, as_frame, free_name, pandas
-from ocfuse.tables.judged import JudgedEvent, low_rows
+from ocfuse.tables.judged import JudgedEvent, beside_judged, low_rows
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.schema import Schema
 
@@ -611,8 +611,7 @@ def _with_judged(
     judged: Sequence[JudgedEvent],
 ) -> tuple[Frame, FloatArray, list[str] | None]:
     """Return features, labels and groups with those of judged events behind them."""
-    known = with_unknown(labels)
-    y = [np.full(len(features), np.nan) if known is None else known]
+    y = [beside_judged(labels, len(features))]
     parts, names = [features], list(groups or ())
     for event in judged:
         with warnings.catch_warnings():

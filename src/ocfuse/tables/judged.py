@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.arrays import BoolArray
+from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.exceptions import OcfuseWarning
 from ocfuse.tables.dataframes import Frame, pandas
-from ocfuse.validation import ANOMALY, NORMAL
+from ocfuse.validation import ANOMALY, NORMAL, UNKNOWN
 
 if TYPE_CHECKING:
     from ocfuse.tables.detector import TableDetector
@@ -42,6 +42,20 @@ class JudgedEvent:
     def label(self) -> int:
         """What its rows count as."""
         return ANOMALY if self.is_real else NORMAL
+
+
+def beside_judged(labels: Any, n: int) -> FloatArray:
+    """Return labels of n training rows as they stand beside those of judged events.
+
+    Without a known normal row among them they all count as known: a threshold rests on known
+    normal rows alone if there are enough, and must not rest on false alarms alone.
+    """
+    if labels is None:
+        return np.full(n, float(NORMAL))
+    known = np.where(np.asarray(labels) == UNKNOWN, np.nan, labels).astype(np.float64)
+    if not (known == NORMAL).any():
+        known[np.isnan(known)] = NORMAL
+    return known
 
 
 def spread(rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:

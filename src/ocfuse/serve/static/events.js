@@ -51,6 +51,7 @@ export class Events {
     this.bound();
     this.filter();
     this.changed(begun);
+    if (events.some((event) => event.verdict)) this.showLearning();
   }
 
   bound() {
@@ -198,6 +199,17 @@ export class Events {
     const hadFocus = document.activeElement === row.acknowledge;
     this.take([await post("v1/events/" + id + "/acknowledge", { who: byId("who").value.trim() })]);
     if (hadFocus) row.open.focus();  // the button is gone
+  }
+
+  // How a new model is made of the verdicts: on the machine of the service, not from here.
+  async showLearning() {
+    try {
+      const { models } = await (await ask("v1/verdicts")).json();
+      const lines = models.filter((one) => one.command).map((one) => make("li", {},
+        "Learn from " + counted(one.usable, "verdict") + " on " + one.model + ": ", make("code", {}, one.command)));
+      byId("learn").hidden = !lines.length;
+      byId("learn").replaceChildren(...lines);
+    } catch { byId("learn").hidden = true; }
   }
 
   // What somebody found an event to be; what stands in the field of comments goes with it.
