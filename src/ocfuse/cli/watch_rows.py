@@ -136,7 +136,13 @@ def lines_of_file(path: Path) -> Iterator[list[bytes]]:
 
 
 def rows_of_table(path: Path, topic: str | None) -> Iterator[list[list[str]]]:
-    """Yield the column names of a table that is no text, or of a folder, and then its rows."""
+    """Yield the column names of a table that is no text, or of a folder, and then its rows.
+
+    Yields
+    ------
+    list of list of str
+        Rows as cells; at first the names alone.
+    """
     source = open_source(path, chunk_rows=MOST_ROWS, topic=topic)
     yield [source.columns]
     for frame in source.chunks():
