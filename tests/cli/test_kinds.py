@@ -189,6 +189,6 @@ def test_pictures_are_watched_with_what_is_asked_for(run_command, tmp_path, monk
         *("watch", "m.ocf", "--video", "0", "--events", tmp_path / "e", "--leave", 1, "--all")
     )
     assert (code, err) == (0, "")
-    assert [str(word) for word in found["given"]] == ["m.ocf", "0", "None", "None"]
+    assert [str(word) for word in found["given"]] == ["m.ocf", "0", "None", "None", "None"]
     assert found["outputs"] == watch_video.Outputs(tmp_path / "e")
     assert (found["leave"], found["show_all"], found["min_frames"]) == (1.0, True, 3)

@@ -125,6 +125,7 @@ def test_column_names_of_a_stranger_do_not_reach_the_terminal(tmp_path, run_comm
         ("Say decimal=',' for it.", "Say --decimal ',' for it."),
         ("for instance normal='ok'; all", "for instance --normal 'ok'; all"),
         ("Got label='id='.", "Got --label 'id='."),
+        ('or leave them out with drift="drop", or', "or leave them out with --drift drop, or"),
         ("too few for false_alarm_rate=0.01: it", "too few for --false-alarms 0.01: it"),
         ("Raise false_alarm_rate, or", "Raise --false-alarms, or"),
         ("say so with y = +1: otherwise", "say so in a label column (--label): otherwise"),

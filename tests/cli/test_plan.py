@@ -35,6 +35,8 @@ def test_of_rows_is_that_of_the_detector(plant_folder, run_command):
 def test_of_a_stream_counts_windows_and_the_rows_that_are_taken(run_command, tmp_path):
     runs().to_csv(tmp_path / "runs.csv", index=False)
     text = run_command("plan", tmp_path / "runs.csv", "--stream", "--group", "file")[1]
-    assert "600 rows of 12 columns in 10 groups" in text
+    assert "1,200 rows of 12 columns in 10 groups" in text
+    text = run_command("plan", tmp_path / "runs.csv", "--stream", "--windows", "none")[1]
+    assert "1,200 rows of 2 columns" in text  # the channels themselves
     code, _, err = run_command("plan", tmp_path / "runs.csv", "--windows", "5")
     assert (code, "--windows is for streams: add --stream" in err) == (2, True)

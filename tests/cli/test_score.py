@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from ocfuse import load
+from ocfuse.cli import score as score_command
 from ocfuse.tables import open_source
 from tests.cli.cases import ANOMALIES, plant, process
 
@@ -449,3 +450,11 @@ def test_why_does_not_go_with_an_engine(plant_folder, tmp_path, run_command):
     code, _, err = run_command("score", *files, "--engine", "dask", "-o", tmp_path / "s", "--why")
     assert code == 2
     assert "--why: not with --engine dask" in err
+
+
+def test_files_that_were_written_before_are_told_apart(capsys):
+    summary = {"rows": 3, "anomalies": 1, "without_score": 0, "threshold": 0.5, "file": "scores"}
+    score_command.print_summary(summary | {"files": 4, "resumed": 3}, json=False, quiet=False)
+    assert "Of 4 files, 3 files had been written before." in capsys.readouterr().out
+    score_command.print_summary(summary | {"files": 4, "resumed": 0}, json=False, quiet=False)
+    assert "before" not in capsys.readouterr().out

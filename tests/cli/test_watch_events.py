@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import time
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -95,6 +96,7 @@ def test_fit_tells_runs_channels_and_windows(pump, run_command):
     assert code == 0
     assert "the first 9 rows of a run have no score" in text
     assert "drift ratios" in text
+    assert re.search(r"file +group +every file is a run", text)
     assert "rows          1,500, of which" in text
     assert "reachable with these runs" in text
     assert "group" not in text.split("column ")[0].replace("group=", "")
@@ -645,6 +647,13 @@ def test_an_alarm_names_channels_first_and_members_last(watch, rows):
     assert "  current " in alarm
     assert alarm.index(" (usual ") < alarm.index("  score ") < alarm.index("  members ")
     assert "  severity " in alarm
+
+
+def test_of_nothing_before_an_error_no_sum_is_told(watch, rows):
+    for row in (b"a,b", b""):
+        code, text, err = watch(row)
+        assert (code, text, "0 rows" in err) == (3, "", False)
+    assert "1 row, 0 events" in watch(b"\n".join([*rows[:2], b"1,2"]), "--strict")[2]
 
 
 def test_another_rate_than_in_training_is_told(watch, rows):

@@ -182,6 +182,9 @@ def test_folder(tmp_path, write):
     message = r"d.csv has other columns than a.csv.*missing are y, new are z"
     with pytest.raises(TableError, match=message):
         source = open_source(tmp_path).read()
+    write("d.csv", "x\n1\n")
+    with pytest.raises(TableError, match=r"missing are y\. Move it"):
+        source = open_source(tmp_path).read()
 
 
 def test_files_are_read_in_the_order_of_their_numbers(tmp_path, write):

@@ -292,6 +292,8 @@ def in_flags(text: str) -> str:
         text = text.replace(words, other)
     flags = {name: f"--{name}" for name in SAME} | OTHER
     setting = rf"(?<![\w.'\"-])({'|'.join(flags)})=(?=['\"\d])"
+    # a word that is advised needs no quotes; one that was given keeps those of its repr
+    text = re.sub(rf'{setting}"(\w+)"', lambda found: f"{flags[found[1]]} {found[2]}", text)
     text = re.sub(setting, lambda found: f"{flags[found[1]]} ", text)
     return re.sub(rf"(?<![\w.'\"-])({'|'.join(OTHER)})\b", lambda found: OTHER[found[1]], text)
 

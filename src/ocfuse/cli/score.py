@@ -343,3 +343,6 @@ def print_summary(summary: dict[str, Any], json: bool, quiet: bool, noun: str = 
         odd = oddities(summary.get("counts", {}))
         if odd:
             say(f"Rows of the stream: {', '.join(odd)}.")
+        if summary.get("resumed"):
+            before = count(summary["resumed"], "file")
+            say(f"Of {count(summary['files'], 'file')}, {before} had been written before.")

@@ -180,9 +180,9 @@ class Reporter:
     def listen(self, has_come: bool) -> None:
         """Do nothing in a silence: rows may come when they like."""
 
-    def end(self, n_rows: int, n_bad: int) -> None:
-        """Print the counts."""
-        if not self.flags.quiet:
+    def end(self, n_rows: int, n_bad: int, *, has_failed: bool = False) -> None:
+        """Print the counts, but not of nothing before an error."""
+        if not self.flags.quiet and (n_rows or not has_failed):
             rows, alarms = count(n_rows, "row"), count(self.n_alarms, "alarm")
             judged = f", {self.n_judged:,} judged without some columns" * (self.n_judged > 0)
             warn(f"{rows}, {alarms}, {n_bad:,} left out{judged}")
@@ -284,13 +284,15 @@ class StreamReporter:
         self.flags.complain(number, error)
         self._say(self.monitor.miss(number))
 
-    def end(self, n_rows: int, n_bad: int) -> None:
-        """Print the event that lasts, and how much it was."""
+    def end(self, n_rows: int, n_bad: int, *, has_failed: bool = False) -> None:
+        """Print the event that lasts, and how much it was, but not of nothing before an error."""
         self._save_state(is_last=True)
         monitor = self.monitor
         self._say(monitor.finish())
         if self.file is not None:
             self.file.close()
+        if has_failed and not n_rows:
+            return
         events, counts = monitor.events, monitor.model.counts
         if self.flags.json:
             self._put(

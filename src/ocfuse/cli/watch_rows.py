@@ -136,7 +136,13 @@ def lines_of_file(path: Path) -> Iterator[list[bytes]]:
 
 
 def rows_of_table(path: Path, topic: str | None) -> Iterator[list[list[str]]]:
-    """Yield the column names of a table that is no text, or of a folder, and then its rows."""
+    """Yield the column names of a table that is no text, or of a folder, and then its rows.
+
+    Yields
+    ------
+    list of list of str
+        Rows as cells; at first the names alone.
+    """
     source = open_source(path, chunk_rows=MOST_ROWS, topic=topic)
     yield [source.columns]
     for frame in source.chunks():
@@ -292,12 +298,16 @@ class Watch:
 
     def watch(self, source: Iterator[Sequence[Line]], *, only_new: bool = False) -> None:
         """Score all rows of lines as they come, until they end, and report the sum."""
+        has_failed = False
         try:
             self._take_all(source, only_new)
         except Terminated:
             pass  # this is how a service is stopped
+        except (InvalidInputError, OSError):
+            has_failed = True
+            raise
         finally:
-            self.reporter.end(self.n_rows, self.n_bad)
+            self.reporter.end(self.n_rows, self.n_bad, has_failed=has_failed)
 
     def _take_all(self, source: Iterator[Sequence[Line]], only_new: bool) -> None:
         skip, is_told = only_new, False

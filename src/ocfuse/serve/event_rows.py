@@ -110,7 +110,7 @@ def packed(rows: Sequence[KeptRow]) -> bytes:
         text = to_json(list(rows))
     except ValueError:
         text = to_json(_known(list(rows)))
-    return zlib.compress(text, 6)
+    return zlib.compress(text, 1)
 
 
 def packed_within(rows: Sequence[KeptRow], most_bytes: int) -> tuple[bytes, int]:

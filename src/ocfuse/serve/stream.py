@@ -418,6 +418,7 @@ class Stream:
         self._event: int | None = None
         self._sensors: dict[tuple[str, str], int] = {}
         self._lowest = math.inf
+        self._kept_at = -math.inf  # when rows around an event were written last
         self._rows = EventRows(len(served.scorer.names), served.scorer.n_reach)
         self._waiting: deque[str | bytes] = deque()
         self._n_bytes = 0
@@ -817,7 +818,9 @@ class Stream:
         is_complete = self._rows.add(
             kept_row(item.seq, item.time, scored.score, row), is_event=in_event
         )
-        if is_complete or alarm is not None:
+        # at once, but for events within a second of each other: these are written when over
+        is_first = alarm is not None and asyncio.get_running_loop().time() - self._kept_at >= 1.0
+        if is_complete or is_first:
             await self._write_rows()
         if is_complete and not in_event:
             self._rows.forget()
@@ -828,6 +831,7 @@ class Stream:
         if kept is None or not store.keep.row_bytes:
             return
         event, rows = kept
+        self._kept_at = asyncio.get_running_loop().time()
 
         def write() -> None:
             data, n = packed_within(rows, store.most_row_bytes)

@@ -190,15 +190,15 @@ def row_readings(
     named = [one for one in explanation.readings(row, count) if one.is_named]
     total = np.maximum(explanation.attributions[row], 0.0).sum()
     places = {name: j for j, name in enumerate(explanation.feature_names)}
-    encoded = None
+    like: _Usual | None = None
     found = []
     for one in named:
         share = float(max(one.cost, 0.0) / total) if total > 0 else 0.0
         j = places[one.name]
         if isinstance(one.cell, float) and explanation.values is not None:
-            if encoded is None:
-                encoded = _encoded_again(detector, explanation, row)
-            middle, spread = _Usual(detector, encoded, None).of(j, np.array([j]))
+            if like is None:
+                like = _Usual(detector, _encoded_again(detector, explanation, row), None)
+            middle, spread = like.of(j, np.array([j]))
             if not math.isnan(middle):
                 found.append(ChannelReading(one.name, one.cell, middle, spread, share))
                 continue
@@ -228,9 +228,9 @@ class _Usual:
         # a feature counts no farther than one standard deviation, as in explanations
         squares = np.minimum(np.nan_to_num(np.square(theirs - encoded)), 1.0)
         self.training, self.squares = theirs, squares
-        self.beside = np.zeros(len(theirs))
+        self.unlike = squares.sum(axis=1)
         if context is not None and detector.training_context_ is not None:
-            self.beside = np.square(detector.training_context_ - context).sum(axis=1)
+            self.unlike += np.square(detector.training_context_ - context).sum(axis=1)
 
     def of(self, feature: int, own: IntArray) -> tuple[float, float]:
         """Return median and robust spread of a feature, where those of `own` do not count.
@@ -241,8 +241,7 @@ class _Usual:
         column = np.flatnonzero(source[: len(scaler.centre_)] == feature)
         if not len(column):
             return np.nan, np.nan
-        others = ~np.isin(source, own)
-        unlike = self.squares[:, others].sum(axis=1) + self.beside
+        unlike = self.unlike - self.squares[:, np.isin(source, own)].sum(axis=1)
         alike = np.argsort(unlike, kind="stable")[:N_ALIKE]
         k = int(column[0])
         values = self.training[alike, k] * scaler.scale_[k] + scaler.centre_[k]

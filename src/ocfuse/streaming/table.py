@@ -929,6 +929,8 @@ class StreamTable(TableDetector):
             if column.kind == "number"
             else replace(column, reason=reason, categories=states)
             if column.name == self.context
+            else replace(column, reason="every file is a run")
+            if column.kind == "group" and self.group is None
             else replace(column, kind="ignored")
             if column.kind in ("empty", "category")
             else column

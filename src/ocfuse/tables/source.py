@@ -359,10 +359,11 @@ class FolderSource(Source):
         missing = [name for name in self._own_columns if name not in part.columns]
         extra = [name for name in part.columns if name not in self._own_columns]
         if missing or extra:
+            told = {"missing": missing, "new": extra}
+            what = ", ".join(f"{how} are {listed(names)}" for how, names in told.items() if names)
             raise TableError(
                 f"{part.name} has other columns than {self._files[0].name}, the first file of "
-                f"{self.name}: missing are {listed(missing) or 'none'}, new are "
-                f"{listed(extra) or 'none'}. Move it out of the folder, or correct it."
+                f"{self.name}: {what}. Move it out of the folder, or correct it."
             )
 
 

@@ -263,7 +263,18 @@ class FrameWatch:
         return replace(self._followed(seen), repeat=repeat)
 
     def moments(self, frame: Frame) -> Iterator[Moment]:
-        """Yield what there is to report of missing frames, by the sensors, and of the next one."""
+        """Score the next frame and, with sensors, those that are missing before it.
+
+        Parameters
+        ----------
+        frame : Frame
+            As in `take`.
+
+        Yields
+        ------
+        Moment
+            What there is to report of each; a missing frame shows the last picture there was.
+        """
         last = self._last
         if self.sensors is not None and last is not None and frame.index > last.frame.index + 1:
             missing = frame.index - last.frame.index
@@ -272,7 +283,13 @@ class FrameWatch:
         yield self.take(frame)
 
     def rest(self) -> Iterator[Moment]:
-        """Yield what the sensors say after the last frame, as often as frames have come."""
+        """Judge the rows of sensors after the last frame, as often as frames have come.
+
+        Yields
+        ------
+        Moment
+            As of `moments`.
+        """
         first, last = self._first, self._last
         if self.sensors is None or first is None or last is None:
             return
