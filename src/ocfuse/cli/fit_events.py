@@ -70,7 +70,8 @@ def learn_from_events(
             model: TableDetector = clone(old)
             return model.fit(frame, judged=some)
 
-        found = list(HeldOutVerdicts(learn, old, judged).run())
+        held_out = HeldOutVerdicts(learn, old, judged).run()
+        found = sorted(held_out, key=lambda one: one.event.number)
         new = learn(judged)
         seconds = perf_counter() - start
     if new.card_["sha256"] != old.card_["sha256"]:
