@@ -324,16 +324,16 @@ def test_a_command_is_a_name_and_a_module(monkeypatch, capsys):
 
 
 def test_a_format_is_a_source_and_an_ending(monkeypatch, tmp_path):
-    monkeypatch.setitem(BINARY, ".jsonl", LinesSource)
+    monkeypatch.setitem(BINARY, ".lines", LinesSource)
     table = pd.DataFrame(NORMAL, columns=["a", "b", "c", "d"])
-    path = tmp_path / "normal.jsonl"
+    path = tmp_path / "normal.lines"
     table.to_json(path, orient="records", lines=True)
     source = open_source(path, chunk_rows=20)
     assert source.columns == ["a", "b", "c", "d"]
     assert [len(chunk) for chunk in source.chunks()] == [20, 20, 10]
     pd.testing.assert_frame_equal(open_source(path).read(), table)
     folder = open_source(tmp_path).read()
-    assert folder["file"].unique().tolist() == ["normal.jsonl"]
+    assert folder["file"].unique().tolist() == ["normal.lines"]
 
 
 def test_the_page_names_files_that_are_there():

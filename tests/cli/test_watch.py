@@ -141,7 +141,7 @@ def test_a_header_that_cannot_be_read_ends_it(watch, rows, content, words):
     code, text, err = watch(content + b"\n".join(rows))
     assert (code, text) == (3, "")
     assert words in err
-    assert "0 rows, 0 alarms, 0 left out" in err
+    assert "0 rows" not in err
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ STAMPS = {
     "lab/paper/runner.py",
     "notify.py",
     "streaming/monitor.py",
+    "streaming/resume.py",  # how old a stored state is, where rows have no times
     "system/files.py",
     "tables/detector.py",
 }

@@ -122,7 +122,8 @@ def test_fit_killed_at_any_moment(tmp_path):
         seconds /= 2
         codes.append(fit(seconds)[0])
     assert fit(None)[0] == 0
-    assert listing(tmp_path) == ["m.ocf", "normal.csv"]
+    former = [f"m.ocf.{i}" for i in (1, 2, 3)]
+    assert set(listing(tmp_path)) - set(former) == {"m.ocf", "normal.csv"}
 
 
 @pytest.mark.parametrize("name", ["s.csv", "s.parquet"])

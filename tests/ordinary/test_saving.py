@@ -149,7 +149,7 @@ def test_a_model_that_cannot_be_saved_is_refused_before_a_table_is_read(tmp_path
     members = [("own", FunctionTransformer(lambda x: x))]
     model = TableDetector(FusedDetector(members))
     with pytest.raises(InvalidTypeError, match="cannot be saved"):
-        fit.learn(model, lambda: pytest.fail("it read"), tmp_path / "m.ocf", None, quiet=True)
+        fit.learn(model, lambda: pytest.fail("it read"), tmp_path / "m.ocf", None, 3, quiet=True)
 
 
 @pytest.mark.slow

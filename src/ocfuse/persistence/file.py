@@ -7,6 +7,7 @@ our own work (`ocfuse.persistence.build`), as a stranger may have written it.
 """
 
 import errno
+import filecmp
 import os
 import shutil
 import warnings
@@ -44,11 +45,17 @@ def keep_former(path: str | os.PathLike[str], n: int = 3) -> None:
     if n < 1 or not target.is_file():
         return
     former = [target.with_name(f"{target.name}.{i}") for i in range(1, n + 1)]
+    if former[0].is_file() and filecmp.cmp(target, former[0], shallow=False):
+        return  # it is kept already: a fit after that has failed
     for older, newer in reversed(list(zip(former[1:], former, strict=False))):
         if newer.is_file():
             os.replace(newer, older)
     beside = target.with_name(f"{target.name}.1.part")
-    shutil.copy2(target, beside)
+    beside.unlink(missing_ok=True)
+    try:
+        os.link(target, beside)  # another name, as the model gets a file of its own
+    except OSError:
+        shutil.copy2(target, beside)
     os.replace(beside, former[0])
 
 

@@ -36,9 +36,10 @@ class EventRows:
     >>> from ocfuse.serve.event_rows import EventRows
     >>> around = EventRows(1)
     >>> for seq in range(100):
-    ...     around.add({"seq": seq, "score": 1.0}, is_event=False)
+    ...     is_complete = around.add({"seq": seq, "score": 1.0}, is_event=False)
     >>> around.begin(7)
     >>> around.add({"seq": 100, "score": -1.0}, is_event=True)
+    False
     >>> event, rows = around.kept()
     >>> event, rows[0]["seq"], rows[-1]
     (7, 40, {'seq': 100, 'score': -1.0, 'is_event': True})
