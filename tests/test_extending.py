@@ -325,6 +325,7 @@ def test_a_command_is_a_name_and_a_module(monkeypatch, capsys):
 
 def test_a_format_is_a_source_and_an_ending(monkeypatch, tmp_path):
     monkeypatch.setitem(BINARY, ".lines", LinesSource)
+    monkeypatch.setattr("ocfuse.tables.open.KNOWN", (".lines",))
     table = pd.DataFrame(NORMAL, columns=["a", "b", "c", "d"])
     path = tmp_path / "normal.lines"
     table.to_json(path, orient="records", lines=True)

@@ -80,7 +80,8 @@ def test_scores_and_events_are_those_without_a_restart(fresh, tmp_path, cuts, na
             events += [event for score in scores if (event := tracker.update(score))]
             found.append(scores)
         save_stream(path, model, tracker)
-    np.testing.assert_array_equal(np.concatenate(found), expected)
+    # a row alone and one among others may be rounded otherwise
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-12, atol=1e-12)
     assert events == ended
 
 
