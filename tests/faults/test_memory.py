@@ -16,14 +16,15 @@ from tests.forks import process, start_forks
 
 
 def test_fit_refuses_what_does_not_fit_into_memory(tmp_path):
-    plant(12_000, seed=0).to_csv(tmp_path / "normal.csv", index=False)
+    plant(3000, seed=0).to_csv(tmp_path / "normal.csv", index=False)
     (tmp_path / "m.ocf").write_text("of yesterday")
     arguments = ("fit", tmp_path / "normal.csv", "-o", tmp_path / "m.ocf", "--force")
+    arguments += ("--members", "paper-all")
     with process(run_told, arguments, tmp_path, 200 * 2**20) as child:
         child.join()
         assert child.exitcode == 3
     told = (tmp_path / "err").read_text()
-    assert told.startswith("Error: A fit of 12,000 rows of 4 columns by 12 members")
+    assert told.startswith("Error: A fit of 3,000 rows of 4 columns by 10 members")
     assert told.count("\n") == 1
     assert (tmp_path / "out").read_text() == ""
     assert (tmp_path / "m.ocf").read_text() == "of yesterday"

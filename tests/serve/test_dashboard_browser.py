@@ -354,7 +354,7 @@ def test_no_headline_calls_an_alarm_normal_whose_client_or_service_is_killed(ser
         service.start()
         in_state(page, "interrupted")
         page.get_by_role("button", name="Acknowledge all 2").click()
-        page.get_by_role("dialog", name="Who acknowledges?").wait_for()
+        page.get_by_role("dialog", name="Who are you?").wait_for()
         page.keyboard.type("Ada")
         page.keyboard.press("Enter")
         in_state(page, "silent")
