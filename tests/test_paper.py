@@ -200,7 +200,8 @@ class WithoutLabels(PaperDetector):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [WithoutLabels(p=2.0, rho=5.0, random_state=0)],
+    # at rho = 5 a training row lies on the threshold: rounding decides
+    [WithoutLabels(p=2.0, rho=4.0, random_state=0)],
     expected_failed_checks=lambda estimator: {
         "check_outliers_fit_predict": "fit_predict judges training rows by held-out scores",
     },
