@@ -232,9 +232,10 @@ class RunFeed:
 
     def _why(self, log: ChunkLog, sample: int, is_named: bool) -> Why:
         drift = self.drift
-        features, context = _made_of(log, sample)
-        if features is None:
+        made = log.made_of(sample)
+        if made is None:
             return Why({}, None, drift)
+        features, context, _ = made
         detector = self._scorer.detector
         scale = detector.context_scale_
         scaled = None if context is None or scale is None else scale.transform(context)
@@ -243,16 +244,6 @@ class RunFeed:
         readings = [reading.as_dict() for reading in found]
         names = detector.pool_.names_
         return _why(names, contributions[0], local_p[0], drift, readings)
-
-
-def _made_of(log: ChunkLog, sample: int) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return features and context of one sample of a chunk, None for features without a score."""
-    for first, rows, context, _ in reversed(log.parts):
-        i = sample - first
-        if i >= 0:
-            place = None if context is None else context[i : i + 1]
-            return (None if np.isnan(rows[i]).any() else rows[i : i + 1]), place
-    return None, None
 
 
 class PictureFeed:
