@@ -52,10 +52,7 @@ def keep_former(path: str | os.PathLike[str], n: int = 3) -> None:
             os.replace(newer, older)
     beside = target.with_name(f"{target.name}.1.part")
     beside.unlink(missing_ok=True)
-    try:
-        os.link(target, beside)  # another name, as the model gets a file of its own
-    except OSError:
-        shutil.copy2(target, beside)
+    shutil.copy2(target, beside)  # no second name: whoever writes in place would change both
     os.replace(beside, former[0])
 
 
