@@ -95,13 +95,13 @@ def test_scores_are_those_of_the_model(open_stream, model_files):
 def test_what_lies_behind_the_alarms_of_a_message_is_computed_at_once(
     running, open_stream, monkeypatch
 ):
-    shares, sizes = RowScorer.shares, []
+    explain, sizes = RowScorer.explain_cells, []
 
     def counted(scorer, rows):
         sizes.append(len(rows))
-        return shares(scorer, rows)
+        return explain(scorer, rows)
 
-    monkeypatch.setattr(RowScorer, "shares", counted)
+    monkeypatch.setattr(RowScorer, "explain_cells", counted)
     stream = open_stream("stream=burst")
     worse = ODD | {"temperature": 90.0}
     rows = [NORMAL, ODD, worse, ODD, {"pressure": "high"}, NORMAL, NORMAL, ODD, NORMAL]
@@ -117,6 +117,17 @@ def test_what_lies_behind_the_alarms_of_a_message_is_computed_at_once(
     again = sorted(events_of(running, "alone"), key=lambda event: event.id)
     assert [event.lowest for event in again] == pytest.approx([first.lowest, second.lowest])
     assert sizes == [3, 1, 1, 1]
+
+
+def test_in_a_burst_of_events_the_channels_of_the_first_ones_are_named(
+    running, open_stream, monkeypatch
+):
+    monkeypatch.setattr("ocfuse.serve.stream.MOST_NAMED", 2)
+    tell(open_stream("stream=many"), rows=[NORMAL, ODD] * 4 + [NORMAL])
+    events = sorted(events_of(running, "many"), key=lambda event: event.id)
+    assert [bool(event.channels) for event in events] == [True, True, False, False]
+    assert all(event.members == events[0].members for event in events)
+    assert all(event.severity == events[0].severity for event in events)
 
 
 def test_the_rows_around_an_event_are_kept_as_they_came(running, open_stream):

@@ -58,6 +58,9 @@ MOST_WAITING = 256
 SAVE_SECONDS = 5.0
 #: Channels whose course a page can show.
 MOST_CHANNELS = 32
+#: Scores of one stream within a second whose channels are looked for, at most: to name them takes
+#: as long as some twenty scores, and a burst of events must not keep the stream from going on.
+MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -164,22 +167,21 @@ class RowFeed:
     def whys(self, asked: Sequence[Scored], named: Sequence[bool]) -> list[Why | None]:
         """Return what lies behind some scores, all at once; of those `named` the columns, too."""
         rows = [scored.cells for scored in asked if scored.cells is not None]
-        contributions, local_p = self._scorer.shares(rows)
-        names = self._scorer.detector.pool_.names_
-        chosen = np.flatnonzero(named).tolist()
-        readings = dict(zip(chosen, self._readings([rows[i] for i in chosen]), strict=True))
-        return [
-            _why(names, contributions[i], local_p[i], readings=readings.get(i, ()))
-            for i in range(len(rows))
-        ]
-
-    def _readings(self, rows: list[Cells]) -> list[list[dict[str, Any]]]:
-        if not rows:
-            return []
-        explanation = self._scorer.explain_cells(rows)
+        found: list[Why | None] = [None] * len(rows)
+        chosen, others = np.flatnonzero(named).tolist(), np.flatnonzero(~np.array(named)).tolist()
         detector = self._scorer.detector
-        found = [row_readings(explanation, detector, i) for i in range(len(rows))]
-        return [[reading.as_dict() for reading in readings] for readings in found]
+        names = detector.pool_.names_
+        if chosen:
+            explained = self._scorer.explain_cells([rows[i] for i in chosen])
+            for k, i in enumerate(chosen):
+                readings = [one.as_dict() for one in row_readings(explained, detector, k)]
+                shares_of, norm = explained.contributions[k], explained.local_p[k]
+                found[i] = _why(names, shares_of, norm, readings=readings)
+        if others:
+            columns = self._scorer.shares([rows[i] for i in others])
+            for i, shares_of, norm in zip(others, *columns, strict=True):
+                found[i] = _why(names, shares_of, norm)
+        return found
 
 
 class RunFeed:
@@ -418,6 +420,7 @@ class Stream:
         self._goodbye: tuple[int, str] | None = None
         self._how_left: Literal["closed", "lost"] = "lost"
         self._explained_at = -math.inf
+        self._second, self._n_named = -math.inf, 0  # scores whose channels were looked for in it
         self._reader: asyncio.Task[None] | None = None
         self.is_over = asyncio.Event()
 
@@ -618,9 +621,11 @@ class Stream:
                 ]
             )
         whys = await self._whys(outcomes, alarms)
+        samples = self._samples(items, outcomes, alarms, whys)
+        events = await self._recorded(items, samples)
         answers = [
-            await self._answer(item, outcome, alarm, whys.get(i))
-            for i, (item, outcome, alarm) in enumerate(zip(items, outcomes, alarms, strict=True))
+            await self._answer(item, outcome, alarm, event)
+            for item, outcome, alarm, event in zip(items, outcomes, alarms, events, strict=True)
         ]
         self._tell_overview(items, outcomes, whys)
         now = asyncio.get_running_loop().time()
@@ -684,7 +689,8 @@ class Stream:
         """Return by row what lies behind the scores that events and viewers ask for.
 
         That are those that begin an event, those that are its lowest, and the last one if
-        somebody looks on. Channels take longer: for viewers they are looked for once a second.
+        somebody looks on. Channels take longer: for viewers they are looked for once a second,
+        for events `MOST_NAMED` times.
         """
         asked: dict[int, Scored] = {}
         is_on, last = self._event is not None, -1
@@ -696,7 +702,10 @@ class Stream:
                 self._lowest, asked[i] = outcome.score, outcome
             is_on = alarm == "begin" or (is_on and alarm != "end")
         loop = asyncio.get_running_loop()
-        named = set(asked)
+        if loop.time() - self._second >= 1.0:
+            self._second, self._n_named = loop.time(), 0
+        named = set(list(asked)[: max(MOST_NAMED - self._n_named, 0)])
+        self._n_named += len(named)
         if last >= 0 and self.around.live.has_viewers:
             asked[last] = outcomes[last]  # type: ignore[assignment]
             if loop.time() - self._explained_at >= 1.0:
@@ -713,14 +722,13 @@ class Stream:
         return dict(zip(asked, whys, strict=True))
 
     async def _answer(
-        self, item: Item, outcome: Outcome | None, alarm: str | None, why: Why | None
+        self, item: Item, outcome: Outcome | None, alarm: str | None, event: int | None
     ) -> dict[str, Any]:
         about: dict[str, Any] = {"seq": item.seq}
         if item.id is not None:
             about["id"] = item.id
         if not isinstance(outcome, Scored):
             return {"type": "error", **about} | ({} if outcome is None else outcome.content)
-        event = await self._publish(item, outcome, alarm, why)
         if outcome.sensors:
             await self._record_sensors(item, outcome.sensors)
             about["sensors"] = [sensor.as_dict() for sensor in outcome.sensors]
@@ -775,63 +783,96 @@ class Stream:
             return None if before else "begin"
         return "end" if was_on else None
 
-    async def _publish(
-        self, item: Item, scored: Scored, alarm: str | None, why: Why | None
-    ) -> int | None:
-        """Keep what the row means for events, then show it; return the event it is of."""
-        around = self.around
-        loop = asyncio.get_running_loop()
-        sample = self._sample(item, scored, alarm, why)
-        event = None
-        if alarm is not None or self._event is not None:
-            event = await loop.run_in_executor(around.workers.events, around.events.take, sample)
-            self._event = None if alarm == "end" else event
-        if alarm == "begin":
-            around.metrics.events.labels(self.served.name).inc()
-        if alarm is not None:
-            name, stream = self.source
-            log_event(f"alarm_{alarm}", model=name, stream=stream, number=event, seq=item.seq)
-        around.live.publish(sample)
-        if isinstance(item.row, dict | list):
-            await self._keep(item, item.row, scored, alarm, event)
-        return event
+    async def _recorded(
+        self, items: Sequence[Item], samples: Sequence[Sample | None]
+    ) -> list[int | None]:
+        """Keep what rows mean for events, then show them; return the event that each is of."""
+        around, (name, stream) = self.around, self.source
+        alarms = [None if sample is None else sample.alarm for sample in samples]
+        if self._event is None and not any(alarms):
+            found = self._take(items, samples)  # which writes nothing
+        else:
+            loop = asyncio.get_running_loop()
+            found = await loop.run_in_executor(around.workers.events, self._take, items, samples)
+        for sample, alarm, event in zip(samples, alarms, found, strict=True):
+            if alarm == "begin":
+                around.metrics.events.labels(name).inc()
+            if alarm is not None and sample is not None:
+                log_event(f"alarm_{alarm}", model=name, stream=stream, number=event, seq=sample.seq)
+            if sample is not None:
+                around.live.publish(sample)
+        return found
 
-    async def _keep(
-        self, item: Item, row: JSONRow, scored: Scored, alarm: str | None, event: int | None
-    ) -> None:
+    def _take(self, items: Sequence[Item], samples: Sequence[Sample | None]) -> list[int | None]:
+        """Record what rows mean for events, in their order, and keep those near an event."""
+        found: list[int | None] = []
+        for item, sample in zip(items, samples, strict=True):
+            event = None
+            if sample is not None:
+                if sample.alarm is not None or self._event is not None:
+                    event = self.around.events.take(sample)
+                    self._event = None if sample.alarm == "end" else event
+                if isinstance(item.row, dict | list):
+                    self._keep(sample, item.row, event)
+            found.append(event)
+        return found
+
+    def _keep(self, sample: Sample, row: JSONRow, event: int | None) -> None:
         """Keep a row that is near an event."""
+        alarm = sample.alarm
         if alarm == "begin" and event is not None:
-            await self._write_rows()  # of the event before
+            self._write_rows()  # of the event before
             self._rows.begin(event)
         elif alarm == "end":
             self._rows.end()
         in_event = event is not None and alarm != "end"
-        is_complete = self._rows.add(
-            kept_row(item.seq, item.time, scored.score, row), is_event=in_event
-        )
+        kept = kept_row(sample.seq, sample.time, sample.score, row)
+        is_complete = self._rows.add(kept, is_event=in_event)
         # at once, but for events within a second of each other: these are written when over
-        is_first = alarm is not None and asyncio.get_running_loop().time() - self._kept_at >= 1.0
+        is_first = alarm is not None and time.monotonic() - self._kept_at >= 1.0
         if is_complete or is_first:
-            await self._write_rows()
+            self._write_rows()
         if is_complete and not in_event:
             self._rows.forget()
 
-    async def _write_rows(self) -> None:
+    def _write_rows(self) -> None:
         """Write the rows around an event to its file."""
         kept, store = self._rows.kept(), self.around.events
         if kept is None or not store.keep.row_bytes:
             return
-        event, rows = kept
-        self._kept_at = asyncio.get_running_loop().time()
+        self._kept_at = time.monotonic()
+        data, n = packed_within(kept[1], store.most_row_bytes)
+        if n:
+            store.keep_rows(kept[0], data, n)
 
-        def write() -> None:
-            data, n = packed_within(rows, store.most_row_bytes)
-            if n:
-                store.keep_rows(event, data, n)
+    def _samples(
+        self,
+        items: Sequence[Item],
+        outcomes: Sequence[Outcome | None],
+        alarms: Sequence[str | None],
+        whys: Mapping[int, Why | None],
+    ) -> list[Sample | None]:
+        """Return what is told of rows; None of those without a score."""
+        scores = [one.score if isinstance(one, Scored) else math.nan for one in outcomes]
+        calibrator = getattr(self.served.scorer.detector, "conformal_", None)
+        severities = np.full(len(scores), np.nan)
+        if calibrator is not None and (self._event is not None or any(alarms)):
+            severities = calibrator.severity(scores)
+        is_on = self._event is not None
+        found: list[Sample | None] = []
+        for i, (item, scored, alarm) in enumerate(zip(items, outcomes, alarms, strict=True)):
+            if not isinstance(scored, Scored):
+                found.append(None)
+                continue
+            severity = severities[i] if alarm is not None or is_on else math.nan
+            found.append(self._sample(item, scored, alarm, whys.get(i), finite(severity)))
+            is_on = alarm == "begin" or (is_on and alarm != "end")
+        return found
 
-        await asyncio.get_running_loop().run_in_executor(self.around.workers.events, write)
-
-    def _sample(self, item: Item, scored: Scored, alarm: Any, why: Why | None) -> Sample:
+    def _sample(
+        self, item: Item, scored: Scored, alarm: Any, why: Why | None, severity: float | None
+    ) -> Sample:
+        why = Why({}, None) if why is None else why
         return Sample(
             model=self.served.name,
             stream=self.name,
@@ -841,22 +882,15 @@ class Stream:
             threshold=self.served.scorer.threshold,
             p_value=finite(scored.p_value),
             is_anomaly=scored.is_anomaly,
-            local_p=None if why is None else why.local_p,
-            contributions=None if why is None else why.contributions,
-            drift=None if why is None else why.drift,
+            local_p=why.local_p,
+            contributions=why.contributions or None,
+            drift=why.drift,
             alarm=alarm,
-            severity=self._severity(scored, alarm),
-            readings=() if why is None else why.readings,
+            severity=severity,
+            readings=why.readings,
             values=self._values(item.row),
-            thumbnail=item.thumbnail if why is None or why.thumbnail is None else why.thumbnail,
+            thumbnail=item.thumbnail if why.thumbnail is None else why.thumbnail,
         )
-
-    def _severity(self, scored: Scored, alarm: str | None) -> float | None:
-        """Return how bad a score is; only events ask for it."""
-        if (alarm is None and self._event is None) or math.isnan(scored.score):
-            return None
-        calibrator = getattr(self.served.scorer.detector, "conformal_", None)
-        return None if calibrator is None else float(calibrator.severity([scored.score])[0])
 
     def _values(self, row: JSONRow | None) -> list[float | None]:
         """Return the values of the channels that a page can show; None for what is no number."""
@@ -872,10 +906,10 @@ class Stream:
         last = [*self._sensors.values(), *([] if self._event is None else [self._event])]
         self._event, self._sensors = None, {}
         loop, store = asyncio.get_running_loop(), self.around.events
+        await loop.run_in_executor(self.around.workers.events, self._write_rows)
         for event in last:
             task = partial(store.end, event, state="interrupted")
             await loop.run_in_executor(self.around.workers.events, task)
-        await self._write_rows()
 
 
 class Streams:
