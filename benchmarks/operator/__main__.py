@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("motor", "skab")
+PARTS = ("motor", "skab", "belt", "cell")
 
 if __name__ == "__main__":
     main("operator", PARTS)

@@ -1,5 +1,6 @@
 """Events against faults whose beginning and end are known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,8 +60,12 @@ class Outcome:
         self, settings: Settings, scores: FloatArray, time: FloatArray, first: int, last: int
     ) -> int | None:
         """Count a run with a fault from one row to another; return the row of its first event."""
+        found = self.add_events(settings.events(scores), time, first, last)
+        return None if found is None else int(found.raised)
+
+    def add_events(self, found: Sequence[Any], time: FloatArray, first: int, last: int) -> Any:
+        """Count events of a run with a fault; return the first one raised in it, None for none."""
         self.hours += float(time[first] - time[0]) / 3600.0
-        found = settings.events(scores)
         self.false += sum(event.raised < first for event in found)
         before = [e for e in found if e.raised < first < e.stop]
         inside = [e for e in found if first <= e.raised <= last]
@@ -68,7 +73,7 @@ class Outcome:
         self.delays.append(float(time[inside[0].raised] - time[first]) if inside else np.nan)
         if before or inside:
             self.per_fault.append(len(before) + len(inside))
-        return inside[0].raised if inside else None
+        return inside[0] if inside else None
 
     @property
     def rate(self) -> float:

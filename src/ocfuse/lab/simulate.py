@@ -1,4 +1,4 @@
-"""`ocfuse simulate`: recordings of a robot or of a motor, with and without anomalies."""
+"""`ocfuse simulate`: recordings of a robot, a motor or a belt, with and without anomalies."""
 
 from collections import Counter
 from pathlib import Path
@@ -56,6 +56,15 @@ def simulate_command(
             "to learn from, three quarters as many fresh ones, and --anomalous runs of each fault.",
         ),
     ] = False,
+    belt: Annotated[
+        bool,
+        typer.Option(
+            "--belt",
+            help="A conveyor belt under a camera instead of the robot: videos of --runs normal "
+            "runs to learn from, a quarter as many long fresh ones, and --anomalous runs of each "
+            "fault.",
+        ),
+    ] = False,
     frames: Annotated[int, typer.Option(min=1, help="Pictures of a run of 9 seconds.")] = 100,
     jobs: Annotated[int, typer.Option(min=1, help="Processes; the files do not depend on it.")] = 1,
     json: Json = False,
@@ -63,9 +72,12 @@ def simulate_command(
     seed: Seed = 0,
     config: Config = None,
 ) -> None:
-    """Record a simulated robot or, with --motor, a motor, with anomalies in some runs."""
-    if motor:
-        record_motor(out, runs, anomalous, seed, json=json, quiet=quiet)
+    """Record a simulated robot, motor (--motor) or belt (--belt), with anomalies in some runs."""
+    if motor and belt:
+        raise typer.BadParameter("give either --motor or --belt")
+    if motor or belt:
+        record_machine = record_motor if motor else record_belt
+        record_machine(out, runs, anomalous, seed, json=json, quiet=quiet)
         return
     plan = make_plan(runs, anomalous, types, frames, seed)
     record(plan, out, jobs, json=json, quiet=quiet)
@@ -84,19 +96,46 @@ def record_motor(
         seed=seed,
     )
     truth = simulate(out, plan)
-    facts = {
-        "train": plan.train,
-        "normal": plan.normal,
-        "faults": len(truth),
-        "slow": plan.slow,
-    }
+    facts = {"train": plan.train, "normal": plan.normal, "faults": len(truth), "slow": plan.slow}
+    learn = f"ocfuse fit {out.as_posix()}/train --stream"
+    _tell(out, facts, truth, learn, json=json, quiet=quiet)
+
+
+def record_belt(
+    out: Path, runs: int, anomalous: int | None, seed: int, *, json: bool, quiet: bool
+) -> None:
+    """Write the videos of a belt, and print how many there are of what."""
+    from ocfuse.lab.belt import BeltPlan, simulate  # noqa: PLC0415
+
+    plan = BeltPlan(
+        train=runs,
+        normal=max(1, round(runs / 4)),
+        faulty=max(1, round(runs / 12)) if anomalous is None else anomalous,
+        seed=seed,
+    )
+    truth = simulate(out, plan)
+    facts = {"train": plan.train, "normal": plan.normal, "faults": len(truth)}
+    learn = f"ocfuse fit --video {out.as_posix()}/train"
+    _tell(out, facts, truth, learn, json=json, quiet=quiet)
+
+
+def _tell(
+    out: Path,
+    runs: dict[str, int],
+    truth: list[dict[str, str]],
+    learn: str,
+    *,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Print what was written, and what to do with it."""
     if json:
-        print_json({"folder": out.as_posix(), "runs": facts, "truth": truth})
+        print_json({"folder": out.as_posix(), "runs": runs, "truth": truth})
     elif not quiet:
-        print_table(("folder", "runs"), facts.items())
+        print_table(("folder", "runs"), runs.items())
         print_line(
-            f"\nLearn with `ocfuse fit {out.as_posix()}/train --stream`. What goes wrong, where "
-            f"and when, stands in {out.as_posix()}/truth.csv."
+            f"\nLearn with `{learn}`. What goes wrong, where and when, stands in "
+            f"{out.as_posix()}/truth.csv."
         )
 
 
