@@ -27,16 +27,19 @@ The policy, in one place:
 
 Columns are taken by position, whatever their names are; whether a column holds
 numbers or categories is settled in training.
+
+Columns named in `by` and `time` are no features: they say for whom and when a row is, and
+what is usual there is what its numbers are measured from.
 """
 
 import math
 import numbers
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import date, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import chain
 from typing import Any, ClassVar
@@ -73,6 +76,9 @@ RARITY = 0.25
 #: Descriptions of cells that are unlike training; see also `describe_gaps`.
 NEW_VALUES = "new values, which make their rows unusual"
 WAS_EMPTY = "values, though training had none there"
+#: The same of columns that say whose a row is.
+NEW_GROUPS = "values that training had not, whose rows are judged by what is usual for all"
+NO_GROUP = "no value, so that rows are judged by what is usual for all"
 
 _IS_SILENT: ContextVar[bool] = ContextVar("is_silent", default=False)
 
@@ -189,13 +195,36 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     categories : sequence of str or int, default=()
         Columns, by name or position, that hold categories, whatever their values look like:
         digits that are codes, and columns that would be left out as ids or free text.
+    by : str, int or sequence of them, default=None
+        Columns, by name or position, that say whose a row is, such as "machine", or from the
+        widest to the narrowest ``["plant", "machine"]``. What is usual is learned for each of
+        their values. (Groups in `fit` of a detector are another thing: rows held out together.)
+    time : str or int, default=None
+        Column that says when a row is: dates, or seconds since 1970.
+    season : str or sequence of str, default=()
+        What is usual is learned by the time of "day", "week", "month" or "year".
+    direction : dict, default=None
+        Side on which a deviation counts, for columns of which only one does: "high" or "low".
+    numbers : sequence of str or int, default=()
+        Columns that hold numbers, though they look like ids or counters of rows, or booleans.
 
     Attributes
     ----------
     categorical_, complete_ : ndarray of shape (n_features,)
         Which columns hold categories; which had no gaps in training.
     ignored_, empty_ : ndarray of shape (n_features,)
-        Which columns are not learned from; which of them had no value at all in training.
+        Which columns are no features: left out, or named in `by` or `time`; which of them had
+        no value at all in training.
+    roles_ : list of str
+        What each column is: "number", "category", "by", "time", "empty" or "left out".
+    by_ : list of int
+        Positions of the columns named in `by`, in its order.
+    time_ : int or None
+        Position of the column named in `time`.
+    zone_ : str
+        Time zone of the times in training, such as "Europe/Berlin"; empty if they had none.
+    by_codes_ : list of dict
+        Code of every value of the columns named in `by`.
     reasons_ : list of str
         Why columns are not learned from; empty for the others.
     codes_ : list of dict
@@ -216,12 +245,37 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     array([0, 1, 1, 1, 1])
     """
 
+    # of encoders that were saved before there were these
+    by: Any = None
+    time: Any = None
+    season: Any = ()
+    direction: Any = None
+    numbers: Any = ()
+    by_: Sequence[int] = ()
+    time_: int | None = None
+    zone_: str = ""
+    by_codes_: Sequence[dict[str, int]] = ()
+
     def __init__(
-        self, scale: str = "standard", gaps: str = "judge", categories: Sequence[Any] = ()
+        self,
+        scale: str = "standard",
+        gaps: str = "judge",
+        categories: Sequence[Any] = (),
+        *,
+        by: Any = None,
+        time: Any = None,
+        season: Any = (),
+        direction: Any = None,
+        numbers: Any = (),
     ) -> None:
         self.scale = scale
         self.gaps = gaps
         self.categories = categories
+        self.by = by
+        self.time = time
+        self.season = season
+        self.direction = direction
+        self.numbers = numbers
 
     def fit(self, X: Any, y: Any = None) -> "FeatureEncoder":
         """Learn the encoding from training rows."""
@@ -232,45 +286,98 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         self._check_settings()
         X = check_table(X)
         names = _column_names(X)
-        forced = _positions(self.categories, names, X.shape[1])
-        self.is_frame_ = names is not None
-        self.categorical_ = np.zeros(X.shape[1], dtype=bool)
-        self.reasons_ = [""] * X.shape[1]
+        forced = self._settle_roles(X, names)
+        columns = _columns(X) if names is not None or self.by_ or self.time_ is not None else []
+        for j in self.by_:
+            _require_repeats(_name(names, j), columns[j])
+        if self.time_ is not None:
+            dtype = None if names is None else list(X.dtypes)[self.time_]
+            self.zone_ = _zone(dtype, columns[self.time_])
+            _seconds(_name(names, self.time_), columns[self.time_])  # refuses what is no time
         if names is None:
             self.categorical_[forced] = True
             return self
-        columns = _columns(X)
         kinds = [_kind(values) for values in columns]
-        _refuse_odd(kinds, names)
+        _refuse_odd(kinds, names, self._is_feature)
         for j, (values, dtype) in enumerate(zip(columns, X.dtypes, strict=True)):
+            if not self._is_feature[j]:
+                continue
             is_text = kinds[j] == "text" or str(dtype) == "category"
             is_truth = rules.are_booleans(values)
+            if j in self.numbers_:
+                _refuse_text(is_text, str(names[j]))
+                continue
             self.categorical_[j] = is_text or is_truth or j in forced
             if j not in forced and not is_truth:
                 self.reasons_[j] = _reason(str(names[j]), values, is_text)
         return self
 
+    def _settle_roles(self, X: Any, names: list[Any] | None) -> list[int]:
+        """Settle which columns are for whom, when, and numbers; return the named categories."""
+        m = X.shape[1]
+        named = {
+            role: _positions(getattr(self, role), names, m, role)
+            for role in ("categories", "numbers", "by", "time")
+        }
+        if len(named["time"]) > 1:
+            raise InvalidInputError(f"time must name one column. Got time={self.time!r}.")
+        taken: dict[int, str] = {}
+        for role, places in named.items():
+            for j in places:
+                if j in taken:
+                    raise InvalidInputError(
+                        f"Column {_name(names, j)!r} is named in {taken[j]} and in {role}. Name "
+                        "it in one of them."
+                    )
+                taken[j] = role
+        self.is_frame_ = names is not None
+        self.categorical_ = np.zeros(m, dtype=bool)
+        self.reasons_ = [""] * m
+        self.by_, self.numbers_ = named["by"], named["numbers"]
+        self.time_ = next(iter(named["time"]), None)
+        return named["categories"]
+
+    @property
+    def _is_feature(self) -> BoolArray:
+        """Which columns are neither named in `by` nor in `time`."""
+        is_feature = np.ones(len(self.categorical_), dtype=bool)
+        is_feature[[*self.by_, *([] if self.time_ is None else [self.time_])]] = False
+        return is_feature
+
+    @property
+    def roles_(self) -> list[str]:
+        """What each column is: "number", "category", "by", "time", "empty" or "left out"."""
+        roles = np.where(self.categorical_, "category", "number").astype(object)
+        roles[self.ignored_] = "left out"
+        roles[self.empty_] = "empty"
+        roles[list(self.by_)] = "by"
+        if self.time_ is not None:
+            roles[self.time_] = "time"
+        return [str(role) for role in roles]
+
     def learn(self, X: Any) -> "FeatureEncoder":
         """Learn the encoding from rows of a table that was settled."""
         X = check_table(X)
         names = _column_names(X)
-        ignored = np.array([bool(reason) for reason in self.reasons_])
+        ignored = np.array([bool(reason) for reason in self.reasons_]) | ~self._is_feature
         chosen = np.flatnonzero(self.categorical_ & ~ignored)
-        columns = _columns(X) if len(chosen) else []
+        columns = _columns(X) if len(chosen) or self.by_ else []
         known = [rules.counted(map(_text, columns[j])) for j in chosen]
         self.codes_ = [{text: code for code, text in enumerate(sorted(texts))} for texts in known]
         # a model could be learned from text that no file can hold, but not saved
         for name in names or ():
             require_unicode(name, "A column name")
-        for text in chain.from_iterable(self.codes_):
+        whose = [sorted(rules.counted(map(_text, columns[j]))) for j in self.by_]
+        self.by_codes_ = [{text: code for code, text in enumerate(texts)} for texts in whose]
+        for text in chain.from_iterable([*self.codes_, *self.by_codes_]):
             require_unicode(text, "A text column")
         self.empty_ = np.zeros(len(ignored), dtype=bool)
         self.ignored_ = ignored
         self.categorical_ = self.categorical_ & ~ignored
         codes = self._read(X)
-        self._leave_out_empty(np.asarray(np.isnan(codes).all(axis=0)), names)
+        self._leave_out_empty(np.isnan(codes).all(axis=0) & self._is_feature, names)
         missing = np.isnan(codes)
-        self.complete_ = ~missing.any(axis=0) | self.ignored_
+        self.complete_ = ~missing.any(axis=0) | (self.ignored_ & self._is_feature)
         numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
         positions, empty = np.flatnonzero(self.categorical_), np.flatnonzero(self.empty_)
         self.scaler_ = NumberScaler(self.scale).fit(codes[:, numeric])
@@ -297,7 +404,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         """Return numbers and codes of categories; NaN is a gap, -1 a category not seen.
 
         Columns that are not learned from are 0, or 1 where there is a value in a column that
-        had none in training.
+        had none in training. A time is in seconds since 1970, in UTC if it has a time zone.
         """
         codes = self._read(X)
         if self.gaps == "refuse":
@@ -316,15 +423,15 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         if not _is_float_array(X):
             X = check_table(X)
         names = _column_names(X)
-        if names is None and self.is_frame_ and self.categorical_.any():
+        if names is None and self.is_frame_ and (self.categorical_.any() or self.by_):
             raise InvalidTypeError(
-                "X must be a data frame, as in training: it has categorical columns. "
-                f"Got {type(X).__name__}."
+                "X must be a data frame, as in training: it has categorical columns, or columns "
+                f"named in by. Got {type(X).__name__}."
             )
         n, trained = X.shape[1], len(self.categorical_)
         if n != trained:
             raise InvalidInputError(f"X has {n} features. Expected {trained}, as in training.")
-        if names is not None or self.categorical_.any():
+        if names is not None or self.categorical_.any() or self.by_:
             X = self._to_floats(X, names)
         elif self.ignored_.any():
             X = np.where(self.empty_, ~np.isnan(X), X)
@@ -359,12 +466,18 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
 
     def changes(self, X: Any, codes: FloatArray) -> list[CellsWarning.Change]:
         """List, by column, the cells of a table that are unlike those of training."""
-        if not (np.isnan(codes).any() or self.categorical_.any() or self.empty_.any()):
+        is_odd = self.categorical_ | self.empty_
+        is_odd[list(self.by_)] = True
+        if not (np.isnan(codes).any() or is_odd.any()):
             return []
         gap = describe_gaps(self.gaps)
+        says_whose = np.zeros(len(self.complete_), dtype=bool)
+        says_whose[list(self.by_)] = True
         found = {
             NEW_VALUES: (codes == UNKNOWN) & self.categorical_,
-            gap: self.new_gaps(codes),
+            NEW_GROUPS: (codes == UNKNOWN) & says_whose,
+            NO_GROUP: self.new_gaps(codes) & says_whose,
+            gap: self.new_gaps(codes) & self._is_feature,
             WAS_EMPTY: (codes != 0) & self.empty_,
         }
         names, columns = _column_names(X), None
@@ -373,7 +486,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             for j in np.flatnonzero(cells.any(axis=0)).tolist() if cells.any() else ():
                 rows = np.flatnonzero(cells[:, j])
                 values: list[str] = []
-                if what != gap:
+                if what not in (gap, NO_GROUP):
                     columns = _columns(X) if columns is None else columns
                     values = sorted({str(rules.category(columns[j][i])) for i in rows})
                 name, first = _name(names, j), _row(X, int(rows[0]))
@@ -383,7 +496,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     def ignored(self, X: Any) -> list[str]:
         """Return the columns that are not learned from with the reasons, to show."""
         names = _column_names(X)
-        places = np.flatnonzero(self.ignored_).tolist()
+        places = np.flatnonzero(self.ignored_ & self._is_feature).tolist()
         return [f"{_name(names, j)} ({self.reasons_[j]})" for j in places]
 
     def _encoded(self, codes: FloatArray) -> FloatArray:
@@ -429,7 +542,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             rules.EMPTY if is_empty[j] else reason for j, reason in enumerate(self.reasons_)
         ]
         if self.ignored_.all():
-            shown = "; ".join(f"{_name(names, j)} ({why})" for j, why in enumerate(self.reasons_))
+            reasons = [why or "in by or time" for why in self.reasons_]
+            shown = "; ".join(f"{_name(names, j)} ({why})" for j, why in enumerate(reasons))
             raise InvalidInputError(
                 f"X has no column to learn from: {shown}. What is a category all the same can be "
                 "named: encoder=FeatureEncoder(categories=[...])."
@@ -440,6 +554,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             given = getattr(self, name)
             if given not in known:
                 raise InvalidInputError(not_one_of(name, given, known))
+        for name in ("season", "direction"):
+            if is_given(getattr(self, name)):
+                raise InvalidInputError(f"{name} is not known yet. Leave it out.")
 
     def _to_floats(self, X: Any, names: list[Any] | None) -> FloatArray:
         """Return numbers, codes of categories, and 0 or 1 for columns that are not learned from."""
@@ -452,48 +569,131 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             )
             _refuse(text, names, "hold text, but were numbers in training: {}. Convert them.")
         codes = iter(self.codes_)
+        whose = dict(zip(self.by_, self.by_codes_, strict=True))
         for j, cells in enumerate(columns):
-            if self.ignored_[j]:
+            if j in whose:
+                columns[j] = _coded(cells, whose[j])
+            elif j == self.time_:
+                columns[j] = _seconds(_name(names, j), cells)
+            elif self.ignored_[j]:
                 columns[j] = np.zeros(len(cells))
                 if self.empty_[j]:
                     columns[j][:] = [_text(cell) is not None for cell in cells]
             elif self.categorical_[j]:
-                known = next(codes)
-                texts = map(_text, cells)
-                columns[j] = np.array(
-                    [math.nan if text is None else known.get(text, UNKNOWN) for text in texts]
-                )
+                columns[j] = _coded(cells, next(codes))
             else:
                 columns[j] = _numbers(cells)
         return np.array(columns, dtype=np.float64).T
 
 
-def make_encoder(spec: Any) -> FeatureEncoder:
-    """Return the encoder that None, the name of a scale or an encoder stands for, not fitted."""
-    if spec is None or isinstance(spec, str):
-        return FeatureEncoder() if spec is None else FeatureEncoder(spec)
-    if not isinstance(spec, FeatureEncoder):
+def make_encoder(spec: Any, **settings: Any) -> FeatureEncoder:
+    """Return the encoder that None, the name of a scale or an encoder stands for, not fitted.
+
+    The settings are those of the encoder; one that it has otherwise is refused.
+    """
+    if spec is not None and not isinstance(spec, str | FeatureEncoder):
         names = ", ".join(map(repr, SCALES))
         raise InvalidTypeError(
             f"encoder must be None, one of {names}, or a FeatureEncoder. Got {spec!r}."
         )
-    encoder: FeatureEncoder = clone(spec)
+    is_own = isinstance(spec, FeatureEncoder)
+    encoder: FeatureEncoder = clone(spec) if is_own else FeatureEncoder(spec or "standard")
+    for name, value in settings.items():
+        own = getattr(encoder, name)
+        if is_given(value) and is_given(own) and value != own:
+            raise InvalidInputError(
+                f"{name}={value!r}, but the encoder has {name}={own!r}. Give it in one place only."
+            )
+        if is_given(value):
+            encoder.set_params(**{name: value})
     return encoder
 
 
-def _positions(given: Any, names: list[Any] | None, m: int) -> list[int]:
+def is_given(value: Any) -> bool:
+    """Return whether a setting is something else than None or empty."""
+    is_empty = isinstance(value, Sized) and not isinstance(value, str) and not len(value)
+    return value is not None and not is_empty
+
+
+def _positions(given: Any, names: list[Any] | None, m: int, what: str) -> list[int]:
     """Return the positions of columns that were named or numbered."""
     known = {} if names is None else {name: j for j, name in enumerate(names)}
-    found = []
-    for column in [given] if isinstance(given, str) else given:
+    found: list[int] = []
+    if given is None:
+        return found
+    for column in [given] if isinstance(given, str | numbers.Integral) else given:
         is_place = isinstance(column, numbers.Integral) and -m <= int(column) < m
         if column not in known and not is_place:
             raise InvalidInputError(
-                f"categories must name columns of X, or tell their positions, 0 to {m - 1}. "
+                f"{what} must name columns of X, or tell their positions, 0 to {m - 1}. "
                 f"Got {column!r}. {did_you_mean(column, map(str, known))}".rstrip()
             )
         found.append(known[column] if column in known else int(column) % m)
     return found
+
+
+def _coded(cells: NDArray[Any], known: dict[str, int]) -> FloatArray:
+    """Return the codes of cells; NaN is a gap, -1 a text that is not known."""
+    texts = map(_text, cells)
+    return np.array([math.nan if text is None else known.get(text, UNKNOWN) for text in texts])
+
+
+def _require_repeats(name: str, values: NDArray[Any]) -> None:
+    """Refuse a column in `by` of which no value occurs twice."""
+    kind = _kind(values)
+    if kind not in ("numbers", "text"):
+        raise InvalidTypeError(
+            f"by={name!r} holds {kind}, which name nobody. Name a column of text or codes, such "
+            "as the machine of every row; a column of dates is named in time."
+        )
+    counts = rules.counted(map(_text, values))
+    if not counts:
+        raise InvalidInputError(f"by={name!r} has no value in any row. Name another column.")
+    if max(counts.values()) < 2:
+        raise InvalidInputError(
+            f"by={name!r} has another value in every row: nothing is usual for a single row. Name "
+            "a column whose values come twice or more, such as the machine, or leave it out."
+        )
+
+
+def _refuse_text(is_text: bool, name: str) -> None:
+    if is_text:
+        raise InvalidInputError(
+            f"numbers={name!r} holds text. Convert it to numbers, for instance by "
+            "pandas.to_numeric; TableDetector reads numbers from text."
+        )
+
+
+def _zone(dtype: Any, values: NDArray[Any]) -> str:
+    """Return the name of the time zone of a column, empty if it has none."""
+    zone = getattr(dtype, "tz", None) or getattr(dtype, "time_zone", None)
+    if zone is None and values.dtype.kind == "O":
+        zone = next((value.tzinfo for value in values if getattr(value, "tzinfo", None)), None)
+    return "" if zone is None else str(zone)
+
+
+def _seconds(name: str, values: NDArray[Any]) -> FloatArray:
+    """Return times as seconds since 1970, NaN for gaps; those with a time zone in UTC."""
+    if values.dtype.kind == "M":
+        times = values.astype("datetime64[us]")
+        return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e6)
+    kind = _kind(values)
+    if kind == "numbers":
+        return np.asarray(_numbers(values), dtype=np.float64)
+    if kind != "dates or durations" or not all(
+        isinstance(value, date) or _is_missing(value) for value in values
+    ):
+        raise InvalidTypeError(
+            f"time={name!r} holds {kind}. Convert it to times, for instance by "
+            "pandas.to_datetime, or to seconds since 1970."
+        )
+    return np.array([math.nan if _is_missing(t) else _timestamp(t) for t in values])
+
+
+def _timestamp(when: date) -> float:
+    """Return seconds since 1970 of a time, in UTC if it has a time zone, or of a date."""
+    whole = when if isinstance(when, datetime) else datetime(when.year, when.month, when.day)
+    return (whole if whole.tzinfo else whole.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _reason(name: str, values: NDArray[Any], is_text: bool) -> str:

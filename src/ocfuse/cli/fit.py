@@ -15,7 +15,10 @@ import typer
 
 from ocfuse.cli.kinds import Heading, Kind, KindCommand, Panels, is_of
 from ocfuse.cli.options import (
+    Above,
     Anomaly,
+    Below,
+    By,
     Category,
     Columns,
     Config,
@@ -24,18 +27,22 @@ from ocfuse.cli.options import (
     Engine,
     Force,
     Gaps,
+    High,
     Id,
     Ignore,
     Json,
     Label,
+    Low,
     Members,
     Normal,
+    Number,
     Out,
     Quiet,
     Report,
     Rows,
     Scale,
     Scheduler,
+    Season,
     Seed,
     Single,
     Stream,
@@ -49,7 +56,10 @@ from ocfuse.cli.options import (
     check_model,
     check_rate,
     help_or_value,
+    limits_of,
+    names_in,
     refuse_overwriting,
+    sides_of,
     split_names,
 )
 from ocfuse.cli.output import at_work, in_words, print_json, print_line, warn_of
@@ -75,9 +85,10 @@ class FitCommand(KindCommand):
         Heading.TABLES: (
             *("label", "normal", "anomaly", "ignore", "id", "time", "group"),
             *("delimiter", "decimal", "columns", "members", "fusion", "rows", "report"),
+            *("season", "high", "low", "above", "below"),
         ),
         Heading.ROWS: (
-            *("category", "scale", "gaps", "tune"),
+            *("by", "category", "number", "scale", "gaps", "tune"),
             *("method", "tuning", "solver", "scope", "norm"),
         ),
         Heading.STREAMS: (
@@ -134,7 +145,14 @@ def fit_command(
         ),
     ] = None,
     report: Report = None,
+    by: By = None,
+    season: Season = None,
+    high: High = None,
+    low: Low = None,
+    above: Above = None,
+    below: Below = None,
     category: Category = None,
+    number: Number = None,
     scale: Scale = "standard",
     gaps: Gaps = None,
     tune: Annotated[
@@ -322,7 +340,8 @@ def fit_command(
     paper = {"tuning": tuning, "solver": solver, "scope": scope, "p": norm}
     settled = {"--members": members != "default", "--fusion": fusion, "--tune": tune}
     settled |= {"--scale": scale != "standard", "--gaps": gaps, "--group": group}
-    settled |= {"--engine": engine}
+    several = {"by": by, "season": season, "high": high, "low": low, "above": above, "below": below}
+    settled |= {"--engine": engine} | {f"--{name}": bool(of) for name, of in several.items()}
     given = {f"--{name}": value is not None for name, value in paper.items()}
     check_flags("--method paper", method == "paper", given, settled)
     if method == "paper":
@@ -345,13 +364,26 @@ def fit_command(
         "time": time,
         "group": group,
     }
+    expected: dict[str, Any] = {
+        "by": names_in(by),
+        "season": names_in(season),
+        "direction": sides_of(high, low),
+        "limits": limits_of(above, below),
+    }
     if stream:
+        if any(expected.values()):
+            raise typer.BadParameter(
+                "--season, --high, --low, --above and --below are not known with --stream. Leave "
+                "them out."
+            )
         from ocfuse.streaming import StreamTable  # noqa: PLC0415
 
         parts = make_stream(detector, windows, drift, course and context is not None, rates, rows)
         model: TableDetector = StreamTable(parts, **roles, context=context)
     else:
-        model = tables.TableDetector(detector, **roles, categories=tuple(category or ()))
+        model = tables.TableDetector(
+            detector, **roles, **expected, categories=names_in(category), numbers=names_in(number)
+        )
     if is_spread:
         cluster = {"scheduler": scheduler, "workers": workers}
         done = learn_from_folder(

@@ -13,7 +13,7 @@ import importlib
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
@@ -74,7 +74,46 @@ Windows = Annotated[
 ]
 Category = Annotated[
     list[str] | None,
-    typer.Option(help="Column that holds categories, such as codes; may be repeated."),
+    typer.Option(
+        help="Columns that hold categories, such as codes, whatever they look like: a,b; may be "
+        "repeated."
+    ),
+]
+Number = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns that hold numbers, though they look like ids or counters: a,b; may be "
+        "repeated."
+    ),
+]
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns that say whose a row is, such as machine, or plant,machine: numbers are "
+        "measured from what is usual for each."
+    ),
+]
+Season = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Measure numbers from what is usual by the time of day, week, month or year: day,week."
+    ),
+]
+High = Annotated[
+    list[str] | None,
+    typer.Option(help="Columns that only high values of are bad: errors,latency; may be repeated."),
+]
+Low = Annotated[
+    list[str] | None,
+    typer.Option(help="Columns that only low values of are bad; may be repeated."),
+]
+Above = Annotated[
+    list[str] | None,
+    typer.Option(help="Always raise an alarm above a limit: temp=90; may be repeated."),
+]
+Below = Annotated[
+    list[str] | None,
+    typer.Option(help="Always raise an alarm below a limit: level=2; may be repeated."),
 ]
 Scale = Annotated[
     Literal["standard", "robust", "none"],
@@ -328,6 +367,54 @@ def _check_columns(given: str | None) -> str | None:
 def split_names(given: str | None) -> list[str] | None:
     """Return the names of columns that ``--columns`` gives, as in a line of CSV."""
     return None if given is None else [n.strip() for n in next(csv.reader([given]), [""])]
+
+
+def names_in(given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names that a flag gives, each time one or several with commas."""
+    return tuple(name for some in given or () for name in split_names(some) or () if name)
+
+
+def sides_of(high: Sequence[str] | None, low: Sequence[str] | None) -> dict[str, str] | None:
+    """Return the side on which each column counts, by ``--high`` and ``--low``."""
+    sides = dict.fromkeys(names_in(high), "high")
+    for name in names_in(low):
+        if name in sides:
+            raise typer.BadParameter(
+                f"{name} is named in --high and in --low. Where both sides count, name it in none."
+            )
+        sides[name] = "low"
+    return sides or None
+
+
+def limits_of(
+    above: Sequence[str] | None, below: Sequence[str] | None
+) -> dict[str, tuple[float | None, float | None]] | None:
+    """Return the lowest and highest value allowed of columns, by ``--below`` and ``--above``."""
+    highest, lowest = _limits("--above", above), _limits("--below", below)
+    for name in highest.keys() & lowest.keys():
+        if lowest[name] > highest[name]:
+            raise typer.BadParameter(
+                f"--below {name}={lowest[name]:g} is above --above {name}={highest[name]:g}: every "
+                "row would raise an alarm."
+            )
+    names = [*highest, *(name for name in lowest if name not in highest)]
+    return {name: (lowest.get(name), highest.get(name)) for name in names} or None
+
+
+def _limits(flag: str, given: Sequence[str] | None) -> dict[str, float]:
+    found = {}
+    for part in names_in(given):
+        name, mark, text = part.rpartition("=")
+        try:
+            limit = float(text)
+        except ValueError:
+            limit = math.nan
+        if not mark or not name or not math.isfinite(limit):
+            raise typer.BadParameter(
+                f"must be column=number, such as temp=90. Got {part!r}.", param_hint=flag
+            )
+        found[name.strip()] = limit
+    return found
 
 
 def _check_decimal(decimal: str | None) -> str | None:

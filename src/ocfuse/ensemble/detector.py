@@ -97,6 +97,21 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         the fusion, or a `Search` (`ocfuse.tuning`) to choose others too, or to let
         pseudo-negatives judge without being learned from (``learn_negatives=False``). The choice
         has seen all rows, those that the threshold is then set on included.
+    by : str, int or sequence of them, default=None
+        Columns of X, by name or position, that say whose a row is, such as "machine", or from
+        the widest to the narrowest ``["plant", "machine"]``: numbers are measured from what is
+        usual for each of their values. They are no features. (`groups` in `fit` is another
+        thing: rows that are held out together.)
+    time : str or int, default=None
+        Column of X that says when a row is: dates, or seconds since 1970. It is no feature.
+    season : str or sequence of str, default=()
+        Numbers are measured from what is usual by the time of "day", "week", "month" or "year";
+        needs `time`.
+    direction : dict, default=None
+        For columns of which only one side is bad, that side: ``{"errors": "high"}`` or "low".
+    limits : dict, default=None
+        For columns with limits that no row may pass, the lowest and the highest value that is
+        allowed, None for none: ``{"temp": (None, 90)}``.
 
     Attributes
     ----------
@@ -156,7 +171,13 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     context_scale_: ContextScale | None = None
     training_context_: FloatArray | None = None
     pruned_change_: float = 0.0
-    usual_: UsualValues | None = None  # of models that were saved before there was one
+    # of models that were saved before there were these
+    usual_: UsualValues | None = None
+    by: Any = None
+    time: Any = None
+    season: Any = ()
+    direction: Any = None
+    limits: Any = None
 
     def __init__(
         self,
@@ -170,6 +191,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         n_jobs: int | None = None,
         encoder: Any = None,
         tune: Any = None,
+        by: Any = None,
+        time: Any = None,
+        season: Any = (),
+        direction: Any = None,
+        limits: Any = None,
     ) -> None:
         self.members = members
         self.fusion = fusion
@@ -180,6 +206,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.n_jobs = n_jobs
         self.encoder = encoder
         self.tune = tune
+        self.by = by
+        self.time = time
+        self.season = season
+        self.direction = direction
+        self.limits = limits
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; if `deep`, also the members and theirs, by name."""
@@ -238,7 +269,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         Plan
             The plan: ``print(detector.plan(X))``.
         """
-        job = job_of(X, y, groups, self.tune, self.encoder)
+        job = job_of(X, y, groups, self.tune, self._make_encoder())
         return make_plan(self.members, job, self.fusion)
 
     def fit(
@@ -272,6 +303,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             The fitted detector.
         """
         check_rate(self.false_alarm_rate)
+        if self.limits:
+            raise InvalidInputError("limits is not known yet. Leave it out.")
         table = read_table(X, y, groups, context)
         require_memory(self.plan(table.X, y, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
@@ -291,9 +324,15 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.fit(X, y, groups, context)
         return np.where(self.training_scores_ >= self.offset_, NORMAL, ANOMALY)
 
+    def _make_encoder(self) -> FeatureEncoder:
+        """Return the encoder that the parameters describe, not fitted."""
+        return make_encoder(
+            self.encoder, by=self.by, time=self.time, season=self.season, direction=self.direction
+        )
+
     def _fit(self, table: Table) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        encoder = make_encoder(self.encoder).settle(table.X)
+        encoder = self._make_encoder().settle(table.X)
         recipe = Recipe(
             self.members,
             self.fusion,

@@ -74,7 +74,7 @@ class RowScorer:
         self._categories = [
             (j, frozenset(columns[name].categories))
             for j, name in enumerate(self.names)
-            if columns[name].kind == "category"
+            if columns[name].kind in ("category", "by")
         ]
         texts = {j for j, _ in self._categories}
         numbers = [j for j in range(len(self.names)) if j not in texts]
@@ -356,16 +356,19 @@ def _array_scorer(detector: FusedDetector) -> RowScorer:
     codes = iter(encoder.codes_)
     kinds = np.full(len(names), "number", dtype=object)
     kinds[encoder.categorical_], kinds[encoder.ignored_] = "category", "ignored"
-    kinds[encoder.empty_] = "empty"
+    kinds[encoder.empty_], kinds[list(encoder.by_)] = "empty", "by"
+    whose = dict(zip(encoder.by_, encoder.by_codes_, strict=True))
     columns = [
         Column(
             str(name),
             kind,
             "as in training",
             has_gaps=not is_complete,
-            categories=list(next(codes)) if kind == "category" else [],
+            categories=list(next(codes) if kind == "category" else whose.get(j, ())),
         )
-        for name, kind, is_complete in zip(names, kinds, encoder.complete_, strict=True)
+        for j, (name, kind, is_complete) in enumerate(
+            zip(names, kinds, encoder.complete_, strict=True)
+        )
     ]
     return RowScorer(detector, Schema(columns), is_named)
 

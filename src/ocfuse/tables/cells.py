@@ -28,7 +28,7 @@ from ocfuse.tables.dataframes import FILE, Frame, Series, pandas
 GAP_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"})
 #: What a column may be.
 ColumnKind: TypeAlias = Literal[
-    "number", "category", "time", "id", "label", "group", "ignored", "empty"
+    "number", "category", "by", "time", "id", "label", "group", "ignored", "empty"
 ]
 
 
@@ -252,14 +252,16 @@ class Column:
     name : str
         Its name.
     kind : str
-        "number", "category", "time", "id", "label", "group", "ignored" or "empty".
+        "number", "category", "by" (says whose a row is), "time", "id", "label", "group" (of rows
+        held out together), "ignored" or "empty".
     reason : str
         Why, in words to show.
     has_gaps : bool
         Whether training rows had no value here; if not, there is a warning of later gaps, and
         they are judged as the encoder of the detector says.
     categories : list of str
-        Values of a category that training has seen, sorted.
+        Values of a category, or of a column that says whose a row is, that training has seen,
+        sorted.
     format : str
         How times are written: "ISO8601", "number" or codes as of `strptime`. How numbers
         are written that are text: such as "$1,000.0"; empty if they are plain.
@@ -267,6 +269,8 @@ class Column:
         Whether times are tied to a time zone; they are then given in UTC.
     is_constant : bool
         Whether all training rows had the same value.
+    is_given : bool
+        Whether a detector is given the times, as it measures by the season.
     """
 
     name: str
@@ -277,11 +281,12 @@ class Column:
     format: str = ""
     utc: bool = False
     is_constant: bool = False
+    is_given: bool = False
 
     @property
     def is_feature(self) -> bool:
         """Whether a detector is given it; in an empty column, a later value is a change."""
-        return self.kind in ("number", "category", "empty")
+        return self.kind in ("number", "category", "by", "empty") or self.is_given
 
 
 def times(column: Series, format: str, utc: bool) -> Series:
@@ -454,7 +459,7 @@ def _reader(column: Column, is_stream: bool) -> Callable[[str], Any]:
     """Return what reads a cell of a feature."""
     if column.kind == "number" and not column.format:
         return _number_or_gap if is_stream else _plain_number
-    if column.kind == "category" and not is_stream:
+    if column.kind in ("category", "by") and not is_stream:
         known = frozenset(column.categories)
 
         def read(cell: str) -> str:

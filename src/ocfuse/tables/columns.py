@@ -12,7 +12,7 @@ import numpy as np
 
 from ocfuse import column_kinds as rules
 from ocfuse.arrays import BoolArray, FloatArray
-from ocfuse.encoder import NEW_VALUES, WAS_EMPTY, describe_gaps
+from ocfuse.encoder import NEW_GROUPS, NEW_VALUES, NO_GROUP, WAS_EMPTY, describe_gaps
 from ocfuse.exceptions import CellsWarning, ColumnMismatchError, RowsWarning, TableError
 from ocfuse.tables import cells
 from ocfuse.tables.cells import Column
@@ -111,6 +111,46 @@ def category_column(column: Series) -> Column:
     return replace(found, reason=f"as asked for: {found.reason}")
 
 
+def by_column(column: Series) -> Column:
+    """Return a column that the user says tells whose a row is."""
+    name, words = str(column.name), cells.words(column)
+    counts = rules.counted(words)
+    if not counts or max(counts.values()) < 2:
+        what = "another value in every row" if counts else "no value in any row"
+        raise TableError(
+            f"by={name!r} has {what}: nothing is usual for a single row. Name a column whose "
+            "values come twice or more, such as the machine, or leave it out."
+        )
+    sizes = sorted(counts.values())
+    n_gaps = words.count(None)
+    reason = (
+        f"as asked for: {len(sizes):,} of them with {sizes[0]:,} to {sizes[-1]:,} rows, "
+        f"{sizes[len(sizes) // 2]:,} in the middle"
+    )
+    reason += f", {n_gaps:,} cells empty" if n_gaps else ""
+    return Column(name, "by", reason, n_gaps > 0, sorted(counts))
+
+
+def number_column(column: Series) -> Column:
+    """Return a column that the user says holds numbers."""
+    name = str(column.name)
+    if cells.is_time_type(column.dtype) or odd_type(column):
+        raise TableError(f"Column {name!r} cannot be read as numbers: {column.dtype}.")
+    values, is_text = cells.numbers(column)
+    pattern = _pattern(column, is_text)
+    if pattern:
+        values = cells.numbers(column, pattern)[0]
+    elif is_text.any():
+        raise mixed(column, is_text)
+    mistake = about_infinity(column, values)
+    if mistake:
+        raise TableError(f"{mistake} Leave such rows out, or such cells empty.")
+    if np.isnan(values).all():
+        return Column(name, "empty", rules.EMPTY)
+    found = _plain_numbers(name, values, pattern)
+    return replace(found, reason=f"as asked for: {found.reason}")
+
+
 def _numbers(column: Series, values: FloatArray, pattern: str = "") -> Column:
     """Return a column of numbers, or what numbers may also be: times and counters."""
     name = str(column.name)
@@ -130,6 +170,13 @@ def _numbers(column: Series, values: FloatArray, pattern: str = "") -> Column:
     named = rules.about_whole_numbers(name, values)
     if named:
         return Column(name, "id", named)
+    return _plain_numbers(name, values, pattern)
+
+
+def _plain_numbers(name: str, values: FloatArray, pattern: str) -> Column:
+    """Return a column of numbers, some of which may be NaN."""
+    missing = np.isnan(values)
+    present = values[~missing]
     is_single, has_gaps = bool((present == present[0]).all()), bool(missing.any())
     reason = f"always {present[0]:g}; only a change of it will count" if is_single else "numbers"
     if has_gaps:
@@ -268,6 +315,10 @@ def read_cells(values: Series, column: Column, gaps: str = "judge") -> ReadColum
         return _read_numbers(values, column, describe_gaps(gaps))
     if column.kind == "category":
         return _read_categories(values, column, describe_gaps(gaps))
+    if column.kind == "by":
+        return _read_groups(values, column)
+    if column.kind == "time":
+        return ReadColumn(read_times(values, column)[0].to_numpy())
     words = cells.words(values)  # of a column that was empty in training
     is_new = np.array([word is not None for word in words], dtype=bool)
     changes = _changes(values, WAS_EMPTY, is_new, words)
@@ -301,6 +352,15 @@ def _read_categories(values: Series, column: Column, gap: str) -> ReadColumn:
     return ReadColumn(np.array(found, dtype=object), changes=changes)
 
 
+def _read_groups(values: Series, column: Column) -> ReadColumn:
+    found = cells.words(values)
+    known = set(column.categories)
+    is_new = np.array([text is not None and text not in known for text in found], dtype=bool)
+    is_gap = np.array([text is None for text in found], dtype=bool) & (not column.has_gaps)
+    changes = _changes(values, NEW_GROUPS, is_new, found) + _changes(values, NO_GROUP, is_gap)
+    return ReadColumn(np.array(found, dtype=object), changes=changes)
+
+
 def _are_numbers(new: Series, column: Column) -> bool:
     """Return whether cells of a category are of another type: 20 or more, all numbers."""
     if len(new) < 20 or cells.numbers(new)[1].any():
@@ -322,7 +382,8 @@ def _changes(
 
 def new_gaps(values: Series, column: Column) -> BoolArray:
     """Return which cells are gaps where training had none."""
-    if column.has_gaps or column.kind == "empty" or cells.is_time_type(values.dtype):
+    is_judged = column.kind in ("by", "time", "empty")  # gaps there are no gaps of a feature
+    if column.has_gaps or is_judged or cells.is_time_type(values.dtype):
         return np.zeros(len(values), dtype=bool)
     if column.kind == "number":
         found, is_text = cells.numbers(values, column.format)

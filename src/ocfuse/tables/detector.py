@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import BoolArray, FloatArray, Int64Array
-from ocfuse.encoder import cell_warnings_off, make_encoder
+from ocfuse.encoder import cell_warnings_off, is_given, make_encoder
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.plan import Plan, require_memory
 from ocfuse.ensemble.score import Trace, score_in_blocks, score_numbers, takes_numbers
@@ -75,6 +75,17 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     categories : str or sequence of str, default=()
         Columns that hold categories, whatever their values look like: digits that are
         codes, text with many values.
+    numbers : str or sequence of str, default=()
+        Columns that hold numbers, though they look like ids or counters of rows.
+    by : str or sequence of str, default=None
+        Columns that say whose a row is, such as "machine", or from the widest to the narrowest
+        ``["plant", "machine"]``: numbers are measured from what is usual for each of them. (The
+        `group` of a row is another thing: its rows are held out together.)
+    season : str or sequence of str, default=()
+        Numbers are measured from what is usual by the time of "day", "week", "month" or "year".
+    direction, limits : dict, default=None
+        The side on which deviations count, and limits; as `by` and `season` they are those of
+        `FusedDetector`, and may be given there as well.
 
     Attributes
     ----------
@@ -110,6 +121,12 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     schema_: Schema
     detector_: FusedDetector
     card_: dict[str, Any]
+    # of models that were saved before there were these
+    numbers: Any = ()
+    by: Any = None
+    season: Any = ()
+    direction: Any = None
+    limits: Any = None
 
     def __init__(
         self,
@@ -123,6 +140,11 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         time: str | None = None,
         group: str | None = None,
         categories: Any = (),
+        numbers: Any = (),
+        by: Any = None,
+        season: Any = (),
+        direction: Any = None,
+        limits: Any = None,
     ) -> None:
         self.detector = detector
         self.label = label
@@ -133,6 +155,11 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.time = time
         self.group = group
         self.categories = categories
+        self.numbers = numbers
+        self.by = by
+        self.season = season
+        self.direction = direction
+        self.limits = limits
 
     def fit(self, frame: Any, y: Any = None, judged: Sequence[JudgedEvent] = ()) -> "TableDetector":
         """Settle what the columns hold, and learn from the rows.
@@ -211,19 +238,41 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             # to look at every column takes its time, which is better not spent in vain
             n_numbers = sum(map(cells.is_number, table.iloc[0]))
             require_memory(detector.plan((len(table), max(n_numbers, 1))))
+        given = self._joined_settings(detector)
         schema = Schema.infer(
-            *(table, self.label, self.ignore, self.id, self.time),
+            *(table, self.label, self.ignore, self.id, given.pop("time")),
             normal=self.normal,
             anomaly=self.anomaly,
             group=self.group,
             categories=self.categories,
+            numbers=self.numbers,
+            by=given["by"],
+            gives_times=is_given(given["season"]),
         )
-        if self.categories:
-            asked = [self.categories] if isinstance(self.categories, str) else self.categories
-            known = [c.name for c in schema.columns if c.name in asked]
+        asked = {"categories": self.categories, "numbers": self.numbers}
+        if any(map(is_given, asked.values())):
+            forced = {}
+            for what, names in asked.items():
+                several = [names] if isinstance(names, str) else names
+                forced[what] = [c.name for c in schema.columns if c.name in several]
             encoder = make_encoder(detector.encoder)
-            detector.set_params(encoder=encoder.set_params(categories=known))
-        return detector, schema
+            detector.set_params(encoder=encoder.set_params(**forced))
+        given["time"] = next((c.name for c in schema.columns if c.is_given), None)
+        known = {name: value for name, value in given.items() if value != getattr(detector, name)}
+        return detector.set_params(**known), schema
+
+    def _joined_settings(self, detector: FusedDetector) -> dict[str, Any]:
+        """Return what is given here or to the detector of whose and when rows are, and limits."""
+        joined: dict[str, Any] = {}
+        for name in ("by", "time", "season", "direction", "limits"):
+            own, theirs = getattr(self, name), getattr(detector, name)
+            if is_given(own) and is_given(theirs) and own != theirs:
+                raise InvalidInputError(
+                    f"{name}={own!r}, but the detector has {name}={theirs!r}. Give it in one place "
+                    "only."
+                )
+            joined[name] = own if is_given(own) else theirs
+        return joined
 
     def score(
         self,

@@ -16,12 +16,14 @@ from ocfuse.tables.cells import Column, ColumnKind
 from ocfuse.tables.columns import (
     ONE_COLUMN,
     about_infinity,
+    by_column,
     category_column,
     first_row,
     infer_column,
     is_time_name,
     mismatch,
     new_gaps,
+    number_column,
     read_cells,
     read_times,
     shown_rows,
@@ -72,6 +74,9 @@ class Schema:
         anomaly: Any = None,
         group: str | None = None,
         categories: str | Sequence[str] = (),
+        numbers: str | Sequence[str] = (),
+        by: str | Sequence[str] | None = None,
+        gives_times: bool = False,
     ) -> "Schema":
         """Infer from training rows what each column holds.
 
@@ -97,6 +102,12 @@ class Schema:
         categories : str or sequence of str, default=()
             Columns that hold categories, whatever their values look like: digits that are
             codes, text with many values.
+        numbers : str or sequence of str, default=()
+            Columns that hold numbers, though they look like ids or counters of rows.
+        by : str or sequence of str, default=None
+            Columns that say whose a row is, from the widest to the narrowest.
+        gives_times : bool, default=False
+            Whether a detector is to be given the times, as it measures by the season.
 
         Returns
         -------
@@ -110,8 +121,9 @@ class Schema:
         given = {"label": label, "id": id, "time": time, "group": group}
         asked = [(kind, name) for kind, name in given.items() if name is not None]
         asked += [("ignore", name) for name in ignored]
-        coded = [categories] if isinstance(categories, str) else list(categories)
-        asked += [("category", name) for name in coded]
+        several = {"category": categories, "number": numbers, "by": by or ()}
+        for kind, names in several.items():
+            asked += [(kind, n) for n in ([names] if isinstance(names, str) else names)]
         require_known(table, asked)
         for what, values in (("normal", normal), ("anomaly", anomaly)):
             if values is not None and label is None:
@@ -128,7 +140,15 @@ class Schema:
                 mistakes.append(str(error))
         _refuse(mistakes)
         _require_unicode(found, rule)
-        schema = cls(_only_one(_only_one(found, "id", id), "time", time), rule)
+        found = _only_one(_only_one(found, "id", id), "time", time)
+        if gives_times:
+            found = [replace(c, is_given=True) if c.kind == "time" else c for c in found]
+            if not any(column.is_given for column in found):
+                raise TableError(
+                    "A season needs the times of the rows, and no column holds any: "
+                    f"{listed(list(table.columns))}. Name it, for instance time='when'."
+                )
+        schema = cls(found, rule)
         if not any(column.kind in ("number", "category") for column in schema.columns):
             reasons = listed([f"{column.name} ({column.reason})" for column in schema.columns])
             hint = f" {ONE_COLUMN}" if len(table.columns) == 1 else ""
@@ -140,13 +160,13 @@ class Schema:
 
     @property
     def features(self) -> list[str]:
-        """Names of the columns that a detector learns from."""
+        """Names of the columns that a detector is given."""
         return [column.name for column in self.columns if column.is_feature]
 
     @property
     def left_out(self) -> str:
         """The columns that a detector does not learn from, and why."""
-        others = (c for c in self.columns if not c.is_feature or c.kind == "empty")
+        others = (c for c in self.columns if c.kind not in ("number", "category", "by"))
         return "; ".join(f"{column.name} ({column.kind}: {column.reason})" for column in others)
 
     @property
@@ -311,7 +331,7 @@ class Schema:
                 f"Columns with the same value in every row: {listed(constant)}. They count only if "
                 "they change later; leave them out if such a change means nothing."
             )
-        learned = {c.name for c in self.columns if c.is_feature and c.kind != "empty"}
+        learned = {c.name for c in self.columns if c.kind in ("number", "category")}
         for name, column in table.items():
             if name in learned:
                 self._warn_of_name(column)
@@ -354,8 +374,14 @@ def _settled(values: Series, asked: str | None, rule: LabelRule | None) -> Colum
         return infer_column(values)
     if asked == "label" and rule is not None:
         return _label_column(values, rule)
-    if asked in ("time", "category"):
-        return time_column(values) if asked == "time" else category_column(values)
+    read = {
+        "time": time_column,
+        "category": category_column,
+        "number": number_column,
+        "by": by_column,
+    }
+    if asked in read:
+        return read[asked](values)
     kinds: dict[str, ColumnKind] = {"id": "id", "group": "group", "ignore": "ignored"}
     return Column(str(values.name), kinds[asked], "as asked for")
 
