@@ -5,6 +5,7 @@ import pytest
 import skops.io
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta, kstest
 from sklearn.exceptions import NotFittedError
 
 from ocfuse.exceptions import InvalidInputError
@@ -330,3 +331,94 @@ def test_a_row_without_a_score_has_no_severity():
         True,
         False,
     ]
+
+
+# -- how surely the rate holds for one calibration set ---------------------------------
+
+
+def _rates_of_many_sets(n, rate, n_sets=4000, confidence=None, seed=0):
+    """Return the true rates of the offsets of many sets of n uniform scores."""
+    draws = np.random.default_rng(seed).random((n_sets, n))
+    return np.array(
+        [ConformalCalibrator().fit(one).threshold(rate, confidence)[0] for one in draws]
+    )
+
+
+def test_rate_of_one_set_follows_the_beta_law():
+    true = _rates_of_many_sets(199, 0.05)
+    found = kstest(true, beta(10, 190).cdf)
+    assert found.pvalue > 1e-4
+
+
+def test_certificate_is_exceeded_as_often_as_it_says():
+    certificate = ConformalCalibrator().fit(range(199)).certificate(0.05, 0.9)
+    true = _rates_of_many_sets(199, 0.05)
+    assert np.mean(true <= certificate.at_most) == pytest.approx(0.9, abs=0.02)
+    assert np.mean(true <= 0.05) == pytest.approx(certificate.sureness, abs=0.03)
+    assert certificate.mean == pytest.approx(0.05) == pytest.approx(true.mean(), abs=2e-3)
+
+
+def test_threshold_with_confidence_holds_its_rate_in_nearly_that_share_of_sets():
+    true = _rates_of_many_sets(400, 0.05, n_sets=1500, confidence=0.9)
+    assert 0.88 <= np.mean(true <= 0.05) <= 0.97  # ranks are whole numbers
+
+
+def test_certificate_counts_groups_that_are_alike_within():
+    # every group is one draw, repeated: the rate is that of groups, never of rows
+    rng, held, n_sets = np.random.default_rng(1), 0, 400
+    for _ in range(n_sets):
+        scores, groups = np.repeat(rng.random(40), 5), np.repeat(np.arange(40), 5)
+        calibrator = ConformalCalibrator().fit(scores, groups=groups)
+        certificate = calibrator.certificate(0.1, 0.8)
+        held += calibrator.threshold(0.1)[0] <= certificate.at_most
+    assert held / n_sets >= 0.8
+    of_rows = ConformalCalibrator().fit(scores).certificate(0.1, 0.8)
+    assert certificate.at_most > of_rows.at_most
+
+
+@given(
+    n=st.integers(2, 60),
+    rate=st.floats(0.01, 0.6),
+    confidence=st.floats(0.5, 0.99),
+    n_left_out=st.integers(0, 9),
+    size=st.integers(1, 3),
+)
+@LAW
+def test_certificate_agrees_with_itself(n, rate, confidence, n_left_out, size):
+    groups = None if size == 1 else np.arange(n) // size
+    calibrator = ConformalCalibrator().fit(np.arange(n), n_left_out, groups)
+    found = calibrator.certificate(rate, confidence)
+    assert 0.0 < found.at_most <= 1.0
+    assert found.is_exact == (n_left_out == 0)
+    # what holds with a confidence holds with it, and surer means higher
+    again = calibrator.certificate(rate, found.sureness) if 0 < found.sureness < 1 else found
+    assert again.at_most <= rate * (1 + 1e-6) or again is found
+    assert calibrator.certificate(rate, (1 + confidence) / 2).at_most >= found.at_most - 1e-12
+    # a threshold with confidence holds, or is the lowest score
+    offset, mean = calibrator.threshold(rate, confidence)
+    certificate = calibrator.certificate(rate, confidence, offset=offset)
+    assert certificate.at_most <= rate * (1 + 1e-9) or offset == 0
+    assert offset <= calibrator.threshold(rate)[0]
+    assert mean == certificate.mean
+
+
+def test_certificate_says_in_words_what_holds():
+    calibrator = ConformalCalibrator().fit(range(1999))
+    words = "1 % on average; with 95 % confidence at most 1.4 % for this model"
+    assert str(calibrator.certificate(0.01)) == words
+    nearly = ConformalCalibrator().fit(range(1999), is_out_of_fold=True).certificate(0.01)
+    assert str(nearly) == f"{words} (nearly: exact after calibrate)"
+    alike = ConformalCalibrator("run").fit(range(1999), are_alike=True).certificate(0.01)
+    assert np.isnan(alike.at_most) and "not known" in str(alike)
+
+
+def test_certificate_of_equal_scores_counts_the_last_of_them():
+    # the fifth smallest is one of 100 that are equal
+    tied = ConformalCalibrator().fit([0.0] * 100 + [1.0] * 100).certificate(0.025)
+    assert tied.mean == pytest.approx(100 / 201) and tied.at_most > 0.5
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, np.nan, 95])
+def test_confidence_outside_0_and_1_is_refused(confidence):
+    with pytest.raises(InvalidInputError, match="confidence must be in"):
+        ConformalCalibrator().fit([1.0, 2.0]).certificate(0.1, confidence)

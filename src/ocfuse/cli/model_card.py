@@ -1,5 +1,7 @@
 """Load the model that a command is given, and describe it."""
 
+import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +47,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "threshold": detector.offset_,
         "false_alarms": detector.false_alarm_rate,
         "false_alarms_reachable": detector.threshold_rate_,
+        "certificate": _certificate(model),
         "rows": n_rows,
         "rows_learned": len(detector.training_rows_),
         "groups": detector.n_groups_,
@@ -53,6 +56,15 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "rows_held_out": len(held_out),
         "anomalies_labelled": n_rows - len(no_anomalies) - len(held_out),
     } | model.facts()
+
+
+def _certificate(model: TableDetector) -> dict[str, Any] | None:
+    """Return how surely the stated rate holds for this model; None if nothing is known."""
+    detector = model.detector_
+    if model.kind == RUNS and not detector.n_groups_:
+        return None  # neighbouring rows of one run are alike
+    found = detector.certificate(detector.false_alarm_rate)
+    return None if math.isnan(found.at_most) else asdict(found) | {"words": str(found)}
 
 
 def _adapted(fusion: BaseFusion) -> dict[str, Any] | None:
@@ -95,6 +107,7 @@ def print_summary(model: TableDetector) -> None:
             *(("trusted most", line) for line in in_words(known["trust"])),
             ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
             ("false alarms", _rates(known)),
+            ("how sure", (known["certificate"] or {}).get("words")),
         ]
     )
 

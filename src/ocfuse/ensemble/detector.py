@@ -395,7 +395,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             normal, n_left_out = vouched, 0
         theirs = None if runs is None else runs[normal]
         name = "group" if table.groups is None else table.groups.name
-        self.conformal_ = ConformalCalibrator(name).fit(scores[normal], n_left_out, theirs)
+        self.conformal_ = ConformalCalibrator(name).fit(
+            *(scores[normal], n_left_out, theirs),
+            is_out_of_fold=True,
+            are_alike=table.groups is not None and runs is None,
+        )
         self.normal_scores_ = self.conformal_.scores_
         anomalous = y == ANOMALY
         by_labels = anomalous.sum() >= 5  # enough to fit probabilities to the labels
@@ -464,9 +468,10 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             scores = scores[once]
         else:
             runs = merged_groups(label, runs)
-        name = self.conformal_.group
-        self.calibration_rows_ = None
-        return self._rest_on(ConformalCalibrator(name).fit(scores, groups=runs))
+        before, self.calibration_rows_ = self.conformal_, None
+        are_alike = runs is None and (before.are_alike_ or before.n_groups_ is not None)
+        conformal = ConformalCalibrator(before.group)
+        return self._rest_on(conformal.fit(scores, groups=runs, are_alike=are_alike))
 
     def _rest_on(self, conformal: ConformalCalibrator) -> "FusedDetector":
         """Set threshold and p-values by scores of normals, and probabilities not set by labels."""

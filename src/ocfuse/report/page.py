@@ -133,6 +133,7 @@ def _texts(data: ReportData) -> dict[str, Any]:
         "first_look": words.first_look(data),
         "label_words": words.label_words(data),
         "basis": words.basis(data),
+        "certificate": words.certificate_words(data),
         "alarms": words.count(int(data.is_alarm.sum()), "alarm"),
         "notes": words.notes(data),
         "n_alarms": int(data.is_alarm.sum()),

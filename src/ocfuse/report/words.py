@@ -55,6 +55,16 @@ def rate_words(data: ReportData) -> str:
     return f"{text}, and with {basis(data)} {only}{reached} can be reached"
 
 
+def certificate_words(data: ReportData) -> str:
+    """Say with what confidence the rate of the threshold holds for this model."""
+    found = data.calibrator.certificate(
+        float(np.clip(data.stated_rate, 1e-9, 1 - 1e-9)), offset=data.offset
+    )
+    if np.isnan(found.at_most):
+        return "How surely the rate holds is not known: neighbouring rows of one run are alike."
+    return f"False alarms: {found}."
+
+
 def _of_all(data: ReportData, alarms: int, n: int) -> str:
     """Judge the alarms of rows that may all be normal."""
     expected = n * data.threshold_rate

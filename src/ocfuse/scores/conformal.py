@@ -1,7 +1,9 @@
 """Guarantees on fresh normals that hold for any distribution of the scores."""
 
 import math
+from bisect import bisect_right
 from copy import copy
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -12,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.scores.distribution import WeightedSample, tail_decay
+from ocfuse.system.packages import slow
 from ocfuse.validation import rate_in_open_interval, require_rows, score_vector
 
 
@@ -65,6 +68,59 @@ def conformal_threshold(scores: ArrayLike, rate: float) -> tuple[float, float]:
     return float(normals[k - 1]), k / (n + 1)
 
 
+@dataclass(frozen=True)
+class Certificate:
+    """How surely a false-alarm rate holds for one calibration set, not only on average.
+
+    Parameters
+    ----------
+    rate : float
+        The rate asked about.
+    mean : float
+        Rate of the threshold on average over calibration sets.
+    confidence : float
+        Probability, over calibration sets, with which `at_most` holds.
+    at_most : float
+        Rate that fresh normals do not exceed with this confidence; NaN if nothing can be said.
+    sureness : float
+        Confidence with which they do not exceed `rate`; NaN if nothing can be said.
+    is_exact : bool
+        The detector has seen none of the scores (`calibrate`). After `fit`, each is of a
+        detector that has not seen it but is not quite the final one, and all this holds nearly.
+    """
+
+    rate: float
+    mean: float
+    confidence: float
+    at_most: float
+    sureness: float
+    is_exact: bool
+
+    def __str__(self) -> str:
+        if math.isnan(self.at_most):
+            return (
+                f"{_percent(self.mean)} on average; for this model not known, as neighbouring rows "
+                "of one run are alike"
+            )
+        nearly = "" if self.is_exact else " (nearly: exact after calibrate)"
+        return (
+            f"{_percent(self.mean)} on average; with {100 * self.confidence:g} % confidence at most "
+            f"{_percent(self.at_most)} for this model{nearly}"
+        )
+
+
+def check_confidence(confidence: float) -> float:
+    """Return a confidence, or refuse it."""
+    if not 0.0 < confidence < 1.0:
+        raise InvalidInputError(f"confidence must be in (0, 1), such as 0.95. Got {confidence!r}.")
+    return float(confidence)
+
+
+def _percent(share: float) -> str:
+    """Return a share in per cent with two digits that count."""
+    return f"{float(f'{100 * share:.2g}'):g} %"
+
+
 class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
     """Compare scores with those of normals that the detector did not see.
 
@@ -97,6 +153,10 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         Number of groups K, if there are groups.
     n_left_out_ : int
         Number of rows left out, t.
+    is_out_of_fold_ : bool
+        The scores are out-of-fold scores of training rows: what is promised holds nearly.
+    are_alike_ : bool
+        The scores are of neighbouring rows of one run.
 
     Examples
     --------
@@ -114,12 +174,20 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
     rates_: FloatArray
     n_groups_: int | None
     n_left_out_: int
+    is_out_of_fold_: bool = True  # of models that were saved before it was known
+    are_alike_: bool = False
 
     def __init__(self, group: str = "group") -> None:
         self.group = group
 
     def fit(
-        self, normal_scores: ArrayLike, n_left_out: int = 0, groups: ArrayLike | None = None
+        self,
+        normal_scores: ArrayLike,
+        n_left_out: int = 0,
+        groups: ArrayLike | None = None,
+        *,
+        is_out_of_fold: bool = False,
+        are_alike: bool = False,
     ) -> "ConformalCalibrator":
         """Keep the scores of held-out normals.
 
@@ -131,6 +199,11 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
             Number of rows left out as too far outside.
         groups : array_like of shape (n,), default=None
             Group of each score; None for scores that are independent.
+        is_out_of_fold : bool, default=False
+            They are out-of-fold scores of training rows, not of rows that were held out for good.
+        are_alike : bool, default=False
+            They are of neighbouring rows of one run, and count although they are alike: there is
+            no other run. How surely the rate holds is then not known.
 
         Returns
         -------
@@ -145,6 +218,7 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         self.rates_ = _rates(size[order], n_groups, n_left_out)
         self.n_groups_ = None if groups is None else n_groups
         self.n_left_out_ = n_left_out
+        self.is_out_of_fold_, self.are_alike_ = is_out_of_fold, are_alike
         return self
 
     def rescored(self, scores: ArrayLike) -> "ConformalCalibrator":
@@ -209,17 +283,108 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
             found[below] -= np.log10(far)
         return found
 
-    def threshold(self, rate: float) -> tuple[float, float]:
+    def threshold(self, rate: float, confidence: float | None = None) -> tuple[float, float]:
         """Return offset and guaranteed rate, as `conformal_threshold`.
 
         If no offset within the range of the scores can promise the rate, as with
-        K + 1 < 1 / rate groups, it is the smallest score.
+        K + 1 < 1 / rate groups, it is the smallest score. With a confidence, the rate is to hold
+        for these scores with this probability, as `certificate` has it, and the guaranteed rate
+        is still the one on average, which is lower.
+        """
+        check_is_fitted(self)
+        k = self._rank(rate_in_open_interval(rate, "rate"))
+        if confidence is not None:
+            level = check_confidence(confidence)
+            ranks = range(1, len(self.scores_) + 1)
+            held = bisect_right(ranks, rate, key=lambda i: self._held_at(i, level))
+            k = max(min(k, held), 1)
+        return float(self.scores_[k - 1]), float(self.rates_[k - 1])
+
+    def _held_at(self, rank: int, confidence: float) -> float:
+        """Return the rate that the score of this rank, from 1 on, holds with a confidence."""
+        return self._likely_rate(self._weight_below(rank), confidence)
+
+    def _rank(self, rate: float) -> int:
+        """Return which of the scores, from 1 on, is the offset at a rate."""
+        rank = int(np.searchsorted(self.rates_[:-1], rate * (1.0 + 1e-12), side="right"))
+        return max(rank, 1)
+
+    # -- how sure that is ---------------------------------------------------
+
+    def certificate(
+        self, rate: float, confidence: float = 0.95, *, offset: float | None = None
+    ) -> Certificate:
+        """Return how surely a rate holds for these very scores.
+
+        With n scores of independent rows, the rate of the k-th smallest as offset is a draw of
+        Beta(k, n + 1 - k), whatever the distribution (at most that, with ties). With groups it
+        is the mean of shares between 0 and 1, one per group, and bounded by the inequalities of
+        Hoeffding and Bentkus: conservative, but without further assumptions. Rows left out count
+        as for `threshold`.
+
+        Parameters
+        ----------
+        rate : float
+            The rate asked about; without an offset the one that it is set for.
+        confidence : float, default=0.95
+            Probability, over calibration sets, with which `at_most` shall hold.
+        offset : float, default=None
+            The threshold; None is that of `threshold`.
+
+        Returns
+        -------
+        Certificate
+            What holds.
+
+        Examples
+        --------
+        >>> from ocfuse.scores import ConformalCalibrator
+        >>> print(ConformalCalibrator().fit(range(1999)).certificate(0.01))
+        1 % on average; with 95 % confidence at most 1.4 % for this model
         """
         check_is_fitted(self)
         wanted = rate_in_open_interval(rate, "rate")
-        k = int(np.searchsorted(self.rates_[:-1], wanted * (1.0 + 1e-12), side="right"))
-        k = max(k, 1)
-        return float(self.scores_[k - 1]), float(self.rates_[k - 1])
+        level = check_confidence(confidence)
+        at = self.threshold(wanted)[0] if offset is None else offset
+        rank = int(np.searchsorted(self.scores_, at, side="right"))
+        if rank == 0 or self.scores_[rank - 1] < at:
+            rank += 1  # between two scores; of equal ones the last counts
+        below, mean = self._weight_below(rank), float(self.rates_[rank - 1])
+        at_most, sureness = math.nan, math.nan
+        if not self.are_alike_:
+            at_most = self._likely_rate(below, level)
+            sureness = self._sureness(below, wanted)
+        is_exact = not (self.is_out_of_fold_ or self.n_left_out_)
+        return Certificate(wanted, mean, level, at_most, sureness, is_exact)
+
+    def _weight_below(self, rank: int) -> float:
+        """Return the weight of all scores before one, counted from 1; a group weighs 1."""
+        return float(self.weights_[: rank - 1].sum())
+
+    @property
+    def _counted(self) -> tuple[int, float]:
+        """How many groups, or rows, there are, and how many more were left out."""
+        n_rows = len(self.scores_)
+        n = self.n_groups_ or n_rows
+        return n, self.n_left_out_ * n / n_rows
+
+    def _likely_rate(self, below: float, confidence: float) -> float:
+        """Return the rate that is not exceeded with a confidence."""
+        n, left_out = self._counted
+        is_grouped = self.n_groups_ is not None
+        found = _upper_bound(below + left_out, n + left_out, confidence, is_grouped)
+        if left_out:
+            found = min(found, 2.0 * _upper_bound(below, n, confidence, is_grouped))
+        return min(found, 1.0)
+
+    def _sureness(self, below: float, rate: float) -> float:
+        """Return the confidence with which a rate is not exceeded."""
+        n, left_out = self._counted
+        is_grouped = self.n_groups_ is not None
+        found = 1.0 - _chance_of_few(below + left_out, n + left_out, rate, is_grouped)
+        if left_out:
+            found = max(found, 1.0 - _chance_of_few(below, n, rate / 2.0, is_grouped))
+        return found
 
     def share_below(self, offset: float) -> float:
         """Return the share of the normals that score below an offset, all groups alike."""
@@ -247,6 +412,36 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         if len(passed) == 0:
             return np.zeros(count, dtype=np.bool_)
         return np.asarray(p_values <= bound[passed[-1]])
+
+
+def _chance_of_few(below: float, n: float, rate: float, is_grouped: bool) -> float:
+    """Return how likely it is at most that so few of n fall below an offset of this rate.
+
+    Of rows, the number below is binomial: exact. Of groups, the sum of their shares below is one
+    of n draws between 0 and 1 whose mean is the rate.
+    """
+    if below >= n:
+        return 1.0
+    if not is_grouped:
+        return float(slow("scipy.special").betainc(n - below, below + 1.0, 1.0 - rate))
+    share = below / n
+    if share >= rate:
+        return 1.0
+    distance = (1.0 - share) * math.log((1.0 - share) / (1.0 - rate))
+    distance += share * math.log(share / rate) if share else 0.0
+    whole = math.ceil(below - 1e-9)
+    few = slow("scipy.special").betainc(max(n - whole, 1e-12), whole + 1.0, 1.0 - rate)
+    return min(math.exp(-n * distance), math.e * float(few), 1.0)
+
+
+def _upper_bound(below: float, n: float, confidence: float, is_grouped: bool) -> float:
+    """Return the highest rate at which so few of n below the offset are not too unlikely."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        is_likely = _chance_of_few(below, n, middle, is_grouped) > 1.0 - confidence
+        low, high = (middle, high) if is_likely else (low, middle)
+    return high
 
 
 def _groups_and_sizes(groups: ArrayLike | None, n: int) -> tuple[int, NDArray[np.intp]]:

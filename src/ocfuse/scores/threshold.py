@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, ThresholdWarning
-from ocfuse.scores.conformal import ConformalCalibrator, whole_part
+from ocfuse.scores.conformal import Certificate, ConformalCalibrator, whole_part
 from ocfuse.scores.normalise import SD_PER_MAD
 from ocfuse.system.packages import slow
 from ocfuse.validation import (
@@ -47,7 +47,11 @@ class ThresholdMixin:
     threshold_rate_: float
 
     def set_threshold(
-        self: Self, false_alarm_rate: float | None = None, *, offset: float | None = None
+        self: Self,
+        false_alarm_rate: float | None = None,
+        *,
+        offset: float | None = None,
+        confidence: float | None = None,
     ) -> Self:
         """Move the threshold of a fitted detector, without learning again.
 
@@ -57,6 +61,9 @@ class ThresholdMixin:
             Share of fresh normal rows that may raise an alarm.
         offset : float, default=None
             The threshold itself, instead of a rate.
+        confidence : float, default=None
+            Probability, such as 0.95, with which the rate is to hold for this model (see
+            `certificate`); None lets it hold on average over models.
 
         Returns
         -------
@@ -64,9 +71,32 @@ class ThresholdMixin:
             The detector.
         """
         check_is_fitted(self, "conformal_")
-        found = settle_threshold(self.conformal_, false_alarm_rate, offset)
+        found = settle_threshold(self.conformal_, false_alarm_rate, offset, confidence)
         self.offset_, self.threshold_rate_ = found
         return self
+
+    def certificate(self, rate: float | None = None, confidence: float = 0.95) -> Certificate:
+        """Return how surely the false-alarm rate of the threshold holds for this model.
+
+        The stated rate is that on average over calibration sets. With this one it may be higher
+        or lower; how much is known (see `ConformalCalibrator.certificate`).
+
+        Parameters
+        ----------
+        rate : float, default=None
+            The rate of which `sureness` says how surely it holds; None is `threshold_rate_`.
+        confidence : float, default=0.95
+            Probability with which `at_most` holds.
+
+        Returns
+        -------
+        Certificate
+            In words: ``print(detector.certificate())``.
+        """
+        check_is_fitted(self, "conformal_")
+        reached = float(np.clip(self.threshold_rate_, 1e-9, 1.0 - 1e-9))
+        asked = reached if rate is None else rate
+        return self.conformal_.certificate(asked, confidence, offset=float(self.offset_))
 
 
 class InnerThresholdMixin(ThresholdMixin):
@@ -91,7 +121,11 @@ class InnerThresholdMixin(ThresholdMixin):
         return float(self.detector_.threshold_rate_)
 
     def set_threshold(
-        self: Outer, false_alarm_rate: float | None = None, *, offset: float | None = None
+        self: Outer,
+        false_alarm_rate: float | None = None,
+        *,
+        offset: float | None = None,
+        confidence: float | None = None,
     ) -> Outer:
         """Move the threshold of a fitted detector, without learning again.
 
@@ -101,6 +135,9 @@ class InnerThresholdMixin(ThresholdMixin):
             Share of fresh normal rows that may raise an alarm.
         offset : float, default=None
             The threshold itself, instead of a rate.
+        confidence : float, default=None
+            Probability, such as 0.95, with which the rate is to hold for this model (see
+            `certificate`); None lets it hold on average over models.
 
         Returns
         -------
@@ -108,7 +145,7 @@ class InnerThresholdMixin(ThresholdMixin):
             The detector.
         """
         check_is_fitted(self, "detector_")
-        self.detector_.set_threshold(false_alarm_rate, offset=offset)
+        self.detector_.set_threshold(false_alarm_rate, offset=offset, confidence=confidence)
         return self
 
 
@@ -150,22 +187,29 @@ def check_rate(rate: Any) -> None:
 
 
 def settle_threshold(
-    conformal: ConformalCalibrator, rate: float | None, offset: float | None
+    conformal: ConformalCalibrator,
+    rate: float | None,
+    offset: float | None,
+    confidence: float | None = None,
 ) -> tuple[float, float]:
     """Return the offset that is asked for by a rate or by itself, and the rate it stands for.
 
-    Warn if that is higher than the rate asked for.
+    Warn if that is higher than the rate asked for, or does not hold with the confidence.
     """
     if (rate is None) == (offset is None):
         raise InvalidInputError("Give either false_alarm_rate or offset.")
     if rate is None:
+        if confidence is not None:
+            raise InvalidInputError("confidence is that of false_alarm_rate. Give both, or none.")
         if not (isinstance(offset, int | float | np.number) and np.isfinite(offset)):
             raise InvalidInputError(f"offset must be a finite number. Got {offset!r}.")
         return float(offset), conformal.share_below(float(offset))
     check_rate(rate)
-    offset, reached = conformal.threshold(rate)
+    offset, reached = conformal.threshold(rate, confidence)
     if reached > rate:
         _warn_of_few(conformal, rate, reached)
+    elif confidence is not None:
+        _warn_if_unsure(conformal, rate, reached, confidence)
     _warn_if_tied(conformal.scores_, offset, rate)
     return offset, reached
 
@@ -312,6 +356,31 @@ def _warn_of_few(conformal: ConformalCalibrator, rate: float, reached: float) ->
     warnings.warn(
         f"{who} too few for false_alarm_rate={rate:g}: the threshold is at their lowest score, "
         f"which stands for {reached:.3g}. {advice}",
+        FewSamplesWarning,
+        stacklevel=5,
+    )
+
+
+def _warn_if_unsure(
+    conformal: ConformalCalibrator, rate: float, reached: float, confidence: float
+) -> None:
+    """Warn that the rate cannot be held with the confidence."""
+    at_most = conformal.certificate(reached, confidence).at_most
+    if at_most <= rate * (1.0 + 1e-9):
+        return
+    if conformal.are_alike_:
+        raise InvalidInputError(
+            "The threshold rests on neighbouring rows of one run, which are alike: with what "
+            "confidence a rate holds is not known. Calibrate on several runs, or leave confidence "
+            "out."
+        )
+    least = int(np.ceil(np.log(1.0 - confidence) / np.log(1.0 - rate)))
+    name = "normal row" if conformal.n_groups_ is None else conformal.group
+    warnings.warn(
+        f"{conformal.n_groups_ or len(conformal.scores_)} {name}s are too few for "
+        f"false_alarm_rate={rate:g} with confidence {confidence:g}: the threshold is at the lowest "
+        f"score, and the rate at most {at_most:.3g}. Use at least {least} {name}s, more if some "
+        "were left out.",
         FewSamplesWarning,
         stacklevel=5,
     )

@@ -178,16 +178,23 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         self.families_ = families
         self.training_scores_ = self.fusion_.fuse(held_out)
         runs = _runs(labels, _pooled(batch), is_sequence)
-        self._set_normals(self.training_scores_, runs, is_sequence)
+        self._set_normals(self.training_scores_, runs, is_sequence, is_out_of_fold=True)
 
-    def _set_normals(self, scores: FloatArray, groups: Any, is_sequence: bool) -> None:
+    def _set_normals(
+        self, scores: FloatArray, groups: Any, is_sequence: bool, is_out_of_fold: bool = False
+    ) -> None:
         """Take the threshold and p-values from scores of normals not seen."""
         self.normal_scores_ = scores
         self.normal_groups_ = None
         if groups is not None:
             self.normal_groups_ = np.unique(groups, return_inverse=True)[1]
         calibrator = ConformalCalibrator("run" if is_sequence else "group")
-        self.conformal_ = calibrator.fit(scores, groups=self.normal_groups_)
+        self.conformal_ = calibrator.fit(
+            scores,
+            groups=self.normal_groups_,
+            is_out_of_fold=is_out_of_fold,
+            are_alike=is_sequence and groups is None,
+        )
         self.set_threshold(self.false_alarm_rate)
 
     def calibrate(self, X: Any, groups: Any = None, context: Any = None) -> "PictureDetector":
