@@ -1,28 +1,86 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 
 from ocfuse import __version__
+
+#: What the site has beside its pages.
+EXTRA = Path(__file__).parents[1] / "build" / "docs-extra"
+EXTRA.mkdir(parents=True, exist_ok=True)
+#: Methods that scikit-learn gives every estimator, and documents.
+INHERITED = ("get_metadata_routing", "get_params", "set_output", "set_params")
 
 project = "ocfuse"
 author = "the ocfuse developers"
 project_copyright = "2026, the ocfuse developers"
 version = release = __version__
 
-extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_parser"]
-myst_enable_extensions = ["dollarmath"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # the docstrings name the types
+autosummary_generate = True
+templates_path = ["templates"]
+exclude_patterns = ["gallery/**.ipynb", "gallery/**.md5", "gallery/**.json", "sg_execution_times.rst"]
 
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "Fusion of one-class classifiers",
-    "page_width": "1160px",  # room for lines of 100 characters
-    "body_max_width": "none",
+# Links into the documentation of others. Without the network there are none, and no error.
+intersphinx_mapping = {
+    "python": ("https://docs.python.org/3", None),
+    "numpy": ("https://numpy.org/doc/stable", None),
+    "sklearn": ("https://scikit-learn.org/stable", None),
+    "pandas": ("https://pandas.pydata.org/docs", None),
 }
-html_static_path = ["static"]  # custom.css is found by its name
+if not os.environ.get("OCFUSE_DOCS_ONLINE"):
+    intersphinx_mapping = {}
+
+# The notebooks: scripts in the percent format, run when the site is built.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r".*\.py",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "min_reported_time": 3600,
+    "matplotlib_animations": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "ocfuse"
+html_theme_options = {
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"index": [], "api": []}
+html_static_path = ["static"]
+html_extra_path = [str(EXTRA)]
+html_css_files = ["custom.css"]
 html_show_sourcelink = False
 html_math_renderer = "mathml"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 
 def _inline(translator, node):
@@ -37,10 +95,23 @@ def _block(translator, node):
 
 def _skip(app, what, name, found, skip, options):
     # scikit-learn gives every estimator methods to route metadata, and says what they are
-    return skip or (name.startswith("set_") and name.endswith("_request"))
+    is_routing = name.startswith("set_") and name.endswith("_request")
+    return True if is_routing or name in INHERITED else None
+
+
+def _make_live_report(app):
+    """Write the report of the demo, which the first page shows."""
+    folder = EXTRA / "live"
+    if not (folder / "report.html").exists():
+        command = [sys.executable, "-m", "ocfuse", "demo", "--out", str(folder)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        for path in folder.iterdir():
+            if path.name != "report.html":
+                path.unlink()
 
 
 def setup(app):
+    app.connect("builder-inited", _make_live_report)
     app.connect("autodoc-skip-member", _skip)
     # formulas that every browser draws by itself, without a script from the network
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
