@@ -39,6 +39,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import chain
@@ -59,6 +60,7 @@ from ocfuse.exceptions import (
     not_one_of,
 )
 from ocfuse.system.files import is_unicode
+from ocfuse.usual import Usual
 
 #: Standardised values are kept within this: beyond it blends between rows lose their digits.
 FARTHEST = 1e6
@@ -198,7 +200,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     by : str, int or sequence of them, default=None
         Columns, by name or position, that say whose a row is, such as "machine", or from the
         widest to the narrowest ``["plant", "machine"]``. What is usual is learned for each of
-        their values. (Groups in `fit` of a detector are another thing: rows held out together.)
+        their values. Groups in `fit` of a detector are another thing: rows held out together.
     time : str or int, default=None
         Column that says when a row is: dates, or seconds since 1970.
     season : str or sequence of str, default=()
@@ -225,6 +227,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         Time zone of the times in training, such as "Europe/Berlin"; empty if they had none.
     by_codes_ : list of dict
         Code of every value of the columns named in `by`.
+    usual_ : Usual or None
+        What is usual for whom; None without `by`.
     reasons_ : list of str
         Why columns are not learned from; empty for the others.
     codes_ : list of dict
@@ -255,6 +259,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     time_: int | None = None
     zone_: str = ""
     by_codes_: Sequence[dict[str, int]] = ()
+    usual_: Usual | None = None
 
     def __init__(
         self,
@@ -357,6 +362,34 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
 
     def learn(self, X: Any) -> "FeatureEncoder":
         """Learn the encoding from rows of a table that was settled."""
+        self._learn(X)
+        return self
+
+    def learn_encoded(self, X: Any) -> FloatArray:
+        """Learn the encoding from rows of a table that was settled, and encode them.
+
+        Where numbers are measured from what is usual, each row is measured from the others, so
+        that it is as far out as a fresh one.
+        """
+        cells = self._learn(X)
+        return self.transform(X) if self.usual_ is None else self.encode(self.read(X), cells)
+
+    def comparable(self, codes: FloatArray) -> FloatArray:
+        """Return rows, as `read` returns them, of which equal ones are copies.
+
+        They are encoded, but not measured from what is usual: there whole numbers of machines
+        that differ would be equal no more.
+        """
+        if self.usual_ is None:
+            return self.encode(codes)
+        plain = copy(self)
+        plain.usual_ = None
+        numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
+        plain.scaler_ = NumberScaler(self.scale).fit(codes[:, numeric])
+        return np.hstack([plain.encode(codes), codes[:, self.by_]])
+
+    def _learn(self, X: Any) -> FloatArray:
+        """Learn the encoding; return the numbers of the rows as they are measured."""
         X = check_table(X)
         names = _column_names(X)
         ignored = np.array([bool(reason) for reason in self.reasons_]) | ~self._is_feature
@@ -380,7 +413,11 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         self.complete_ = ~missing.any(axis=0) | (self.ignored_ & self._is_feature)
         numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
         positions, empty = np.flatnonzero(self.categorical_), np.flatnonzero(self.empty_)
-        self.scaler_ = NumberScaler(self.scale).fit(codes[:, numeric])
+        cells = codes[:, numeric]
+        if self.by_:
+            self.usual_ = Usual()
+            cells = self.usual_.fit_measured(codes[:, self.by_], cells)
+        self.scaler_ = NumberScaler(self.scale).fit(cells)
         self.patterns_ = [
             _patterns(codes[:, j], len(known))
             for j, known in zip(positions, self.codes_, strict=True)
@@ -394,7 +431,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         n_donors = 1000  # training rows that gaps are filled from, at most
         some = order[np.unique(np.linspace(0, len(codes) - 1, n_donors).astype(np.intp))]
         self.donors_ = np.unique(self._encoded(np.where(self.empty_, 0.0, codes[some])), axis=0)
-        return self
+        return cells
 
     def transform(self, X: Any) -> FloatArray:
         """Encode what `check_table` returned (anything else is passed through it first)."""
@@ -439,9 +476,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             _refuse(np.isinf(X).any(axis=0), names, "hold infinity: {}. Leave such rows out.")
         return X  # type: ignore[no-any-return]
 
-    def encode(self, codes: FloatArray) -> FloatArray:
-        """Encode what `read` returned."""
-        Z = self._encoded(codes)
+    def encode(self, codes: FloatArray, cells: FloatArray | None = None) -> FloatArray:
+        """Encode what `read` returned; `cells` are its numbers if these were measured."""
+        Z = self._encoded(codes, cells)
         lost = np.isnan(Z)
         if not lost.any():
             return Z
@@ -499,11 +536,14 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         places = np.flatnonzero(self.ignored_ & self._is_feature).tolist()
         return [f"{_name(names, j)} ({self.reasons_[j]})" for j in places]
 
-    def _encoded(self, codes: FloatArray) -> FloatArray:
+    def _encoded(self, codes: FloatArray, cells: FloatArray | None = None) -> FloatArray:
         """Return encoded rows, NaN where nothing is known of a gap."""
         numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
         is_plain = len(numeric) == codes.shape[1]
-        cells = codes if is_plain else codes[:, numeric]
+        if cells is None:
+            cells = codes if is_plain else codes[:, numeric]
+            if self.usual_ is not None:
+                cells = self.usual_.measure(codes[:, self.by_], cells)
         Z = self.scaler_.transform(cells)
         missing = np.isnan(cells)
         if missing.any():

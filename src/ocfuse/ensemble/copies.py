@@ -72,7 +72,8 @@ def without_copies(table: Table, encoder: FeatureEncoder) -> DistinctTable:
     every = np.arange(n)
     if table.groups is not None and table.groups.are_folds:
         return DistinctTable(table, every, every)
-    X = copy(encoder).set_gaps("judge").learn(table.X).transform(table.X)
+    known = copy(encoder).set_gaps("judge").learn(table.X)
+    X = known.comparable(known.read(table.X))
     if table.context is not None:
         scale = ContextScale(table.context, X.shape[1])
         X = np.hstack([X, scale.transform(table.context)])

@@ -100,8 +100,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     by : str, int or sequence of them, default=None
         Columns of X, by name or position, that say whose a row is, such as "machine", or from
         the widest to the narrowest ``["plant", "machine"]``: numbers are measured from what is
-        usual for each of their values. They are no features. (`groups` in `fit` is another
-        thing: rows that are held out together.)
+        usual for each of their values. They are no features. `groups` in `fit` is another
+        thing: rows that are held out together.
     time : str or int, default=None
         Column of X that says when a row is: dates, or seconds since 1970. It is no feature.
     season : str or sequence of str, default=()
@@ -461,7 +461,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         codes = self._read(X)  # once: what is odd about the rows is reported once, too
         scores = ScoreChain.of(self).score(codes, context)
         runs = None if groups is None else check_groups(groups, len(scores)).counted
-        label = find_copies(self.encoder_.encode(codes))
+        label = find_copies(self.encoder_.comparable(codes))
         if runs is None:
             once = np.unique(label, return_index=True)[1]
             warn_of_copies(len(scores) - len(once), len(scores))

@@ -79,8 +79,8 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Columns that hold numbers, though they look like ids or counters of rows.
     by : str or sequence of str, default=None
         Columns that say whose a row is, such as "machine", or from the widest to the narrowest
-        ``["plant", "machine"]``: numbers are measured from what is usual for each of them. (The
-        `group` of a row is another thing: its rows are held out together.)
+        ``["plant", "machine"]``: numbers are measured from what is usual for each of them. The
+        `group` of a row is another thing: its rows are held out together.
     season : str or sequence of str, default=()
         Numbers are measured from what is usual by the time of "day", "week", "month" or "year".
     direction, limits : dict, default=None
