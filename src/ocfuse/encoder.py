@@ -374,19 +374,21 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         cells = self._learn(X)
         return self.transform(X) if self.usual_ is None else self.encode(self.read(X), cells)
 
-    def comparable(self, codes: FloatArray) -> FloatArray:
-        """Return rows, as `read` returns them, of which equal ones are copies.
+    def comparable(self, codes: FloatArray) -> list[FloatArray]:
+        """Return rows, as `read` returns them, encoded as it takes to find copies.
 
-        They are encoded, but not measured from what is usual: there whole numbers of machines
-        that differ would be equal no more.
+        Copies are equal in every way. As they are measured from what is usual, whole numbers of
+        unlike groups are equal no more; as they are, rows of a group that hardly varies are
+        nearly equal.
         """
-        if self.usual_ is None:
-            return self.encode(codes)
-        plain = copy(self)
-        plain.usual_ = None
-        numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
-        plain.scaler_ = NumberScaler(self.scale).fit(codes[:, numeric])
-        return np.hstack([plain.encode(codes), codes[:, self.by_]])
+        views = [self.encode(codes)]
+        if self.usual_ is not None:
+            plain = copy(self)
+            plain.usual_ = None
+            numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
+            plain.scaler_ = NumberScaler(self.scale).fit(codes[:, numeric])
+            views.append(plain.encode(codes))
+        return views
 
     def _learn(self, X: Any) -> FloatArray:
         """Learn the encoding; return the numbers of the rows as they are measured."""

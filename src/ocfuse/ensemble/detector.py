@@ -461,7 +461,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         codes = self._read(X)  # once: what is odd about the rows is reported once, too
         scores = ScoreChain.of(self).score(codes, context)
         runs = None if groups is None else check_groups(groups, len(scores)).counted
-        label = find_copies(self.encoder_.comparable(codes))
+        label = find_copies(*self.encoder_.comparable(codes))
         if runs is None:
             once = np.unique(label, return_index=True)[1]
             warn_of_copies(len(scores) - len(once), len(scores))
