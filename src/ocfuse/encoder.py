@@ -295,6 +295,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         columns = _columns(X) if names is not None or self.by_ or self.time_ is not None else []
         for j in self.by_:
             _require_repeats(_name(names, j), columns[j])
+        _require_together([_name(names, j) for j in self.by_], [columns[j] for j in self.by_])
         if self.time_ is not None:
             dtype = None if names is None else list(X.dtypes)[self.time_]
             self.zone_ = _zone(dtype, columns[self.time_])
@@ -350,6 +351,11 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         return is_feature
 
     @property
+    def numeric(self) -> NDArray[np.intp]:
+        """Positions of the columns of numbers that are features."""
+        return np.flatnonzero(~self.categorical_ & ~self.ignored_)
+
+    @property
     def roles_(self) -> list[str]:
         """What each column is: "number", "category", "by", "time", "empty" or "left out"."""
         roles = np.where(self.categorical_, "category", "number").astype(object)
@@ -385,8 +391,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         if self.usual_ is not None:
             plain = copy(self)
             plain.usual_ = None
-            numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
-            plain.scaler_ = NumberScaler(self.scale).fit(codes[:, numeric])
+            plain.scaler_ = NumberScaler(self.scale).fit(codes[:, self.numeric])
             views.append(plain.encode(codes))
         return views
 
@@ -413,7 +418,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         self._leave_out_empty(np.isnan(codes).all(axis=0) & self._is_feature, names)
         missing = np.isnan(codes)
         self.complete_ = ~missing.any(axis=0) | (self.ignored_ & self._is_feature)
-        numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
+        numeric = self.numeric
         positions, empty = np.flatnonzero(self.categorical_), np.flatnonzero(self.empty_)
         cells = codes[:, numeric]
         if self.by_:
@@ -532,6 +537,32 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 changes.append(CellsWarning.Change(name, what, tuple(values), len(rows), first))
         return changes
 
+    def ranges(self, codes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the lowest and highest usual number for every row, NaN in other columns."""
+        low, high = np.full((2, *codes.shape), np.nan)
+        if self.usual_ is not None:
+            numeric = self.numeric
+            low[:, numeric], high[:, numeric] = self.usual_.ranges(codes[:, self.by_])
+        return low, high
+
+    def groups_of(self, X: Any, codes: FloatArray) -> list[str]:
+        """Return the group of every row, such as "machine 17"; the wider one if it is new."""
+        names = _column_names(X)
+        known = [{code: text for text, code in codes.items()} for codes in self.by_codes_]
+        found = []
+        for row in codes[:, self.by_]:
+            parts = []
+            for j, code, texts in zip(self.by_, row.tolist(), known, strict=True):
+                if not code >= 0:
+                    break
+                parts.append(f"{_name(names, j)} {texts[int(code)]}")
+            found.append(", ".join(parts) or "all")
+        return found
+
+    def situations(self, X: Any, codes: FloatArray) -> list[str]:
+        """Say of every row for whom its numbers are usual, such as "for machine 17"."""
+        return [f"for {group}" for group in self.groups_of(X, codes)]
+
     def ignored(self, X: Any) -> list[str]:
         """Return the columns that are not learned from with the reasons, to show."""
         names = _column_names(X)
@@ -540,7 +571,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
 
     def _encoded(self, codes: FloatArray, cells: FloatArray | None = None) -> FloatArray:
         """Return encoded rows, NaN where nothing is known of a gap."""
-        numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
+        numeric = self.numeric
         is_plain = len(numeric) == codes.shape[1]
         if cells is None:
             cells = codes if is_plain else codes[:, numeric]
@@ -695,6 +726,18 @@ def _require_repeats(name: str, values: NDArray[Any]) -> None:
         raise InvalidInputError(
             f"by={name!r} has another value in every row: nothing is usual for a single row. Name "
             "a column whose values come twice or more, such as the machine, or leave it out."
+        )
+
+
+def _require_together(names: list[str], columns: list[NDArray[Any]]) -> None:
+    """Refuse several columns in `by` of which no row has the same values as another."""
+    if len(columns) < 2:
+        return
+    rows = Counter(zip(*(map(_text, values) for values in columns), strict=True))
+    if max(rows.values()) < 2:
+        raise InvalidInputError(
+            f"by={names!r} have other values together in every row: nothing is usual for a single "
+            "row. Name fewer columns."
         )
 
 

@@ -21,13 +21,15 @@ that rows of all groups are, as far as can be known, equally far out. A row whos
 known is judged by the wider group: its spread includes the variation between groups.
 
 **Rows that this was learned from** are nearer to their centre than fresh ones. `fit_held_out` of
-`GroupLevels` measures each of them from what the other rows of its group say, in closed form, so that what is
-learned from measured rows holds for fresh ones.
+`GroupLevels` measures each of them from what the other rows of its group say, in closed form, so
+that what is learned from measured rows holds for fresh ones.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
 from ocfuse.arrays import FloatArray, IntArray
@@ -132,15 +134,10 @@ class Shrinkage:
             weight.insert(0, total)
         self.said, self.variance, self.weight = said, variance, weight
         self.drawn = [Drawn(said[0], variance[0])]
-        for level in range(depth):
-            wider = self.drawn[level]
-            at = self.parents[level]
-            self.drawn.append(
-                self.draw(
-                    *(level, said[level + 1], variance[level + 1]),
-                    Drawn(wider.value[at], wider.variance[at]),
-                )
-            )
+        for level, at in enumerate(self.parents):
+            all_of = self.drawn[level]
+            around = Drawn(all_of.value[at], all_of.variance[at])
+            self.drawn.append(self.draw(level, said[level + 1], variance[level + 1], around))
         return self
 
     def draw(self, level: int, value: FloatArray, variance: FloatArray, wider: Drawn) -> Drawn:
@@ -233,9 +230,9 @@ def joined(
     reach = FARTHEST_ROW / np.sqrt(w)
     near = middle[at] + np.clip(x - middle[at], -reach, reach)
     order = np.lexsort((x, at))
-    total = np.bincount(at[order], w[order], n_wider)
+    total = sums(w[order], at[order], n_wider)
     # about the median: sums of large numbers would lose their digits
-    shift = np.bincount(at[order], (w * (near - middle[at]))[order], n_wider)
+    shift = sums((w * (near - middle[at]))[order], at[order], n_wider)
     with np.errstate(invalid="ignore", divide="ignore"):
         return middle + shift / total, total
 
@@ -250,6 +247,11 @@ def medians(x: FloatArray, group: IntArray, n_groups: int) -> tuple[FloatArray, 
     first, n = start[some], count[some]
     found[some] = ordered[first + (n - 1) // 2] / 2 + ordered[first + n // 2] / 2
     return found, count
+
+
+def sums(x: NDArray[Any], group: IntArray, n_groups: int) -> FloatArray:
+    """Return the sum of the values of each group."""
+    return np.bincount(group, x, n_groups).astype(np.float64)
 
 
 class Usual:
@@ -335,17 +337,17 @@ class GroupLevels:
 
         Returns
         -------
-        centre, spread : ndarray of shape (n, m)
-            What each row is measured from.
+        tuple of ndarray of shape (n, m)
+            Centres and spreads that each row is measured from.
         """
-        self._number(codes)
+        parents = self._number(codes)
         place = self.places(codes)[-1]
         n_groups, m = len(self.keys_[-1]), X.shape[1]
         self.counts_ = np.bincount(place[place >= 0], minlength=n_groups)
         n_nodes = 1 + sum(map(len, self.keys_))
         self.centre_, self.spread_ = np.zeros((n_nodes, m)), np.ones((n_nodes, m))
         self.unit_, self.own_ = np.ones((2, m))
-        fitted = [self._fit_column(j, X[:, j], place) for j in range(m)]
+        fitted = [self._fit_column(j, X[:, j], place, parents) for j in range(m)]
         centre, spread = self.usual(codes)
         for j, column in enumerate(fitted):
             if column is not None:
@@ -381,11 +383,11 @@ class GroupLevels:
         node = self.nodes(codes)
         return self.centre_[node], self.spread_[node]
 
-    def _number(self, codes: FloatArray) -> None:
-        """Number the groups of every level."""
+    def _number(self, codes: FloatArray) -> list[IntArray]:
+        """Give the groups of every level numbers; return the wider group of each."""
         self.keys_: list[IntArray] = []
         self.widths_: list[int] = []
-        self._parents: list[IntArray] = []
+        parents: list[IntArray] = []
         parent = np.zeros(len(codes), dtype=np.intp)
         for level in range(codes.shape[1]):
             code = _whole(codes[:, level])
@@ -395,11 +397,14 @@ class GroupLevels:
             keys, at = np.unique(wanted[is_known], return_inverse=True)
             self.keys_.append(keys)
             self.widths_.append(width)
-            self._parents.append(keys // width)
+            parents.append(keys // width)
             parent = np.full(len(codes), -1)
             parent[is_known] = at
+        return parents
 
-    def _fit_column(self, j: int, x: FloatArray, place: IntArray) -> "GroupColumn | None":
+    def _fit_column(
+        self, j: int, x: FloatArray, place: IntArray, parents: list[IntArray]
+    ) -> "GroupColumn | None":
         """Learn centres and spreads of one column; None if no row of a group has a value."""
         present = ~np.isnan(x)
         rows = present & (place >= 0)
@@ -408,7 +413,7 @@ class GroupLevels:
             self.centre_[:, j] = np.median(there) if len(there) else 0.0
             self.spread_[:, j] = self.unit_[j] = (there.std() if len(there) else 1.0) or 1.0
             return None
-        column = GroupColumn(x[rows], place[rows], self._parents)
+        column = GroupColumn(x[rows], place[rows], parents)
         self.centre_[:, j], self.spread_[:, j] = column.usual()
         self.unit_[j], self.own_[j] = column.unit, column.own
         return column
@@ -436,15 +441,16 @@ class GroupColumn:
         order = np.lexsort((near, place))  # in which order the rows came changes no bit
         near, at = near[order], place[order]
         n = np.maximum(count, 1)
-        mean = middle + np.bincount(at, near - middle[at], n_groups) / n
+        mean = middle + sums(near - middle[at], at, n_groups) / n
         deviation = near - mean[at]
-        squares = np.bincount(at, deviation**2, n_groups)
-        squares[squares <= 1e-26 * np.bincount(at, near**2, n_groups)] = 0.0  # rounding
+        squares = sums(deviation**2, at, n_groups)
+        squares[squares <= 1e-26 * sums(near**2, at, n_groups)] = 0.0  # rounding
         self.kurtosis = _kurtosis(deviation, at, squares, n)
         unit = np.sqrt(np.median((squares / n)[at])) or np.sqrt(squares.sum() / len(x))
         # constant in every group: a change counts as one of a column that hardly varies
-        self.unit = float(unit or 1e-3 * np.nanmax(np.abs(mean)) or 1.0)
-        is_flat = np.bincount(at, near == middle[at], n_groups) > 0.5 * count
+        means = mean[count > 0]
+        self.unit = float(unit or 1e-3 * (np.ptp(means) or np.abs(means[0])) or 1.0)
+        is_flat = sums(near == middle[at], at, n_groups) > 0.5 * count
         pseudo = np.where(is_flat, self.unit**2, 0.0)
         self.own_rows = Statistics(count.astype(float), mean, squares, pseudo)
         # where groups are too small, those of all together
@@ -492,7 +498,8 @@ class GroupColumn:
         They are those of chi-squared variables, of fewer degrees of freedom the heavier the tails.
         """
         if self.of_all is not None:  # no group says anything of its own
-            return np.full((2, len(rows.count)), [[np.log(self.of_all)], [1e-3]])
+            n = len(rows.count)
+            return np.full(n, np.log(self.of_all)), np.full(n, 1e-3)
         is_said = (rows.count >= FEWEST_SPREAD) & (rows.variance > 0)
         half = np.where(is_said, (rows.count - 1.0) / (self.kurtosis - 1.0), 1.0)
         bias = digamma(half) - np.log(half)
@@ -528,7 +535,7 @@ def _reach(distance: FloatArray, place: IntArray, count: IntArray) -> FloatArray
 def _kurtosis(deviation: FloatArray, place: IntArray, squares: FloatArray, n: IntArray) -> float:
     """Return the kurtosis within groups, of at least 4 rows, between 2 and 30."""
     variance = squares / n
-    fourth = np.bincount(place, deviation**4, len(n)) / n
+    fourth = sums(deviation**4, place, len(n)) / n
     chosen = (variance > 0) & (n >= 4)
     if not chosen.any():
         return 3.0

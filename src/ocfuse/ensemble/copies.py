@@ -98,8 +98,9 @@ def without_copies(table: Table, encoder: FeatureEncoder) -> DistinctTable:
 def find_copies(X: FloatArray, *others: FloatArray) -> IntArray:
     """Return a number for each row of standardised columns, the same for copies by accident.
 
-    Where there are other views of the same rows, copies are so in all of them. In a discrete table every row is different from the others, unless the whole table stands
-    there several times.
+    Where there are other views of the same rows, copies are so in all of them. In a discrete
+    table every row is different from the others, unless the whole table stands there several
+    times.
     """
     n = len(X)
     alone = np.arange(n)

@@ -16,9 +16,10 @@ from ocfuse.encoder import check_table
 from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
 from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.explain import Explanation, attribute_features, values_of
-from ocfuse.report.data import Embedding, ReportData
+from ocfuse.explain import Explanation, RowRanges, attribute_features, values_of
+from ocfuse.report.data import Embedding, GroupAlarms, ReportData, count_by_group
 from ocfuse.report.timeline import to_times
+from ocfuse.report.words import count
 from ocfuse.stats.ranks import rank_correlation
 from ocfuse.system.packages import slow
 from ocfuse.validation import check_training_labels
@@ -89,6 +90,7 @@ def report_data(
         times=times,
         is_date=is_date,
         events=events,
+        by_group=_by_group(detector, trace),
         offset=detector.offset_,
         wanted_rate=detector.false_alarm_rate,
         calibrator=detector.conformal_,
@@ -161,6 +163,7 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
             f"Trusted most, {place}": line
             for place, line in enumerate(in_words(trusted_members(detector)), start=1)
         },
+        **_usual_card(detector),
         "Threshold": f"{detector.offset_:.6g}",
         "False-alarm rate asked for in training": f"{detector.false_alarm_rate:g}",
         "Probabilities from": "labels" if probabilities == "LabelCalibrator" else "normal rows",
@@ -255,7 +258,67 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         values=values_of(trace.X, detector.encoder_),
         usual=detector.usual_,
         trust_reasons=detector.fusion_.reasons(),
+        ranges=_ranges(detector, trace.X),
     )
+
+
+def _by_group(detector: "FusedDetector", trace: Trace) -> list[GroupAlarms]:
+    """Count alarms by group, if numbers are measured from what is usual for it."""
+    encoder = detector.encoder_
+    if not len(encoder.by_):
+        return []
+    names = encoder.groups_of(trace.X, encoder.read(trace.X))
+    return count_by_group(names, trace.score < detector.offset_)
+
+
+def usual_facts(detector: "FusedDetector") -> dict[str, Any] | None:
+    """Return for whom numbers are measured from what is usual; None if they are not."""
+    encoder = detector.encoder_
+    if encoder.usual_ is None:
+        return None
+    names = [*getattr(detector, "feature_names_in_", ())]
+    names = names or [f"x{j}" for j in range(detector.n_features_in_)]
+    counts = encoder.usual_.groups_.counts_
+    return {
+        "by": [names[j] for j in encoder.by_],
+        "groups": len(counts),
+        "rows": [int(end) for end in np.quantile(counts, [0, 0.5, 1], method="lower")],
+        # how far centres are drawn to those of the wider group
+        "drawn": {
+            names[j]: round(1.0 - float(own), 4)
+            for j, own in zip(encoder.numeric, encoder.usual_.groups_.own_, strict=True)
+        },
+    }
+
+
+def usual_words(facts: dict[str, Any] | None) -> list[str]:
+    """Return the same in words."""
+    if facts is None:
+        return []
+    least, middle, most = facts["rows"]
+    size = f"{least:,} rows" if least == most else f"{least:,} to {most:,} rows, mostly {middle:,}"
+    if least == most == 1:
+        size = "1 row"
+    ranked = sorted(facts["drawn"].items(), key=lambda one: -one[1])
+    shown = ", ".join(f"{name} {share:.0%}" for name, share in ranked[:3] if share >= 0.005)
+    drawn = f"centres drawn to the others: {shown}" if shown else "centres hardly drawn to others"
+    whose = f"measured by {', '.join(facts['by'])}: {count(facts['groups'], 'group')} of {size}"
+    return [f"{whose}; {drawn}"]
+
+
+def _usual_card(detector: "FusedDetector") -> dict[str, str]:
+    """Return lines of the card on what numbers are measured from."""
+    lines = usual_words(usual_facts(detector))
+    return {"Numbers": "; ".join(lines)} if lines else {}
+
+
+def _ranges(detector: "FusedDetector", X: Any) -> RowRanges | None:
+    """Return what is usual for each row, if that depends on its group or time."""
+    encoder = detector.encoder_
+    if encoder.usual_ is None:
+        return None
+    codes = encoder.read(X)
+    return RowRanges(*encoder.ranges(codes), encoder.situations(X, codes))
 
 
 def _near(detector: "FusedDetector", x: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
