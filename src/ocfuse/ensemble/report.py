@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -15,7 +16,7 @@ from ocfuse.detectors.base import core_rows
 from ocfuse.encoder import check_table
 from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
 from ocfuse.ensemble.score import ScoreChain, Trace
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.exceptions import IgnoredColumnsWarning, InvalidInputError
 from ocfuse.explain import Explanation, RowRanges, attribute_features, values_of
 from ocfuse.report.data import Embedding, GroupAlarms, ReportData, count_by_group
 from ocfuse.report.timeline import to_times
@@ -278,32 +279,67 @@ def usual_facts(detector: "FusedDetector") -> dict[str, Any] | None:
         return None
     names = [*getattr(detector, "feature_names_in_", ())]
     names = names or [f"x{j}" for j in range(detector.n_features_in_)]
-    counts = encoder.usual_.groups_.counts_
-    return {
-        "by": [names[j] for j in encoder.by_],
-        "groups": len(counts),
-        "rows": [int(end) for end in np.quantile(counts, [0, 0.5, 1], method="lower")],
-        # how far centres are drawn to those of the wider group
-        "drawn": {
-            names[j]: round(1.0 - float(own), 4)
-            for j, own in zip(encoder.numeric, encoder.usual_.groups_.own_, strict=True)
-        },
-    }
+    known: dict[str, Any] = {"by": [names[j] for j in encoder.by_]}
+    if encoder.by_:
+        levels = encoder.usual_.groups_
+        known |= {
+            "groups": len(levels.counts_),
+            "rows": [int(n) for n in np.quantile(levels.counts_, [0, 0.5, 1], method="lower")],
+            # how far centres are drawn to those of the wider group
+            "drawn": {
+                names[j]: round(1.0 - float(own), 4)
+                for j, own in zip(encoder.numeric, levels.own_, strict=True)
+            },
+        }
+    seasons = encoder.usual_.seasons
+    if seasons is not None:
+        known["zone"] = seasons.calendar.zone
+        known["holidays"] = len(seasons.calendar.holidays)
+        known["seasons"] = {
+            name: [names[j] for j in encoder.numeric[seasons.counts(name)]]
+            for name in seasons.names
+        }
+        known["columns"] = len(encoder.numeric)
+    return known
 
 
 def usual_words(facts: dict[str, Any] | None) -> list[str]:
     """Return the same in words."""
     if facts is None:
         return []
-    least, middle, most = facts["rows"]
-    size = f"{least:,} rows" if least == most else f"{least:,} to {most:,} rows, mostly {middle:,}"
-    if least == most == 1:
-        size = "1 row"
-    ranked = sorted(facts["drawn"].items(), key=lambda one: -one[1])
-    shown = ", ".join(f"{name} {share:.0%}" for name, share in ranked[:3] if share >= 0.005)
-    drawn = f"centres drawn to the others: {shown}" if shown else "centres hardly drawn to others"
-    whose = f"measured by {', '.join(facts['by'])}: {count(facts['groups'], 'group')} of {size}"
-    return [f"{whose}; {drawn}"]
+    lines = []
+    if facts["by"]:
+        least, middle, most = facts["rows"]
+        size = f"{least:,} to {most:,} rows, mostly {middle:,}"
+        size = count(least, "row") if least == most else size
+        ranked = sorted(facts["drawn"].items(), key=lambda one: -one[1])
+        drawn = ", ".join(f"{name} {share:.0%}" for name, share in ranked[:3] if share >= 0.005)
+        how = f"centres drawn to the others: {drawn}" if drawn else "centres hardly drawn to others"
+        groups = count(facts["groups"], "group")
+        lines.append(f"measured by {', '.join(facts['by'])}: {groups} of {size}; {how}")
+    for name, columns in facts.get("seasons", {}).items():
+        if not columns:
+            lines.append(f"time of {name}: foretells no column, and is left out")
+            continue
+        n, shown = facts["columns"], ", ".join(columns[:5])
+        more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+        zone = f" in {facts['zone']}" if facts["zone"] else ""
+        lines.append(f"time of {name}{zone}: for {len(columns)} of {n} columns: {shown}{more}")
+    return lines
+
+
+def warn_of_seasons(detector: "FusedDetector") -> None:
+    """Warn of seasons that count for no column."""
+    facts = usual_facts(detector) or {}
+    names = [name for name, columns in facts.get("seasons", {}).items() if not columns]
+    if names:
+        warnings.warn(
+            f"The time of {' and of '.join(names)} foretells no column on parts of the time that "
+            "were held out, and is left out: numbers are not measured by it. Learn from a longer "
+            "time, if it should count.",
+            IgnoredColumnsWarning,
+            stacklevel=4,
+        )
 
 
 def _usual_card(detector: "FusedDetector") -> dict[str, str]:

@@ -34,8 +34,6 @@ from scipy.special import digamma, polygamma
 
 from ocfuse.arrays import FloatArray, IntArray
 
-#: Share of normal rows whose values are called usual.
-USUAL = 0.95
 #: Median of a chi-squared variable with one degree of freedom.
 MEDIAN_OF_SQUARES = 0.45493642311957283
 #: Spreads that rows are pulled in to, and the share of rows nearest to the median that tell it.
@@ -254,51 +252,6 @@ def sums(x: NDArray[Any], group: IntArray, n_groups: int) -> FloatArray:
     return np.bincount(group, x, n_groups).astype(np.float64)
 
 
-class Usual:
-    """What is usual for whom, and how far numbers are from it.
-
-    Attributes
-    ----------
-    groups_ : GroupLevels
-        Centres and spreads by group.
-    low_, high_ : ndarray of shape (m,)
-        The middle 95 % of the training rows, as they are measured, lie between these.
-    """
-
-    def fit_measured(self, whose: FloatArray, X: FloatArray) -> FloatArray:
-        """Learn from training rows, and return each as it is measured from the others.
-
-        Parameters
-        ----------
-        whose : ndarray of shape (n, n_levels)
-            Codes of the group of every row, from the widest; -1 and NaN are not known.
-        X : ndarray of shape (n, m)
-            Numbers, NaN for gaps.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            What is left of the numbers.
-        """
-        self.groups_ = GroupLevels()
-        centre, spread = self.groups_.fit_held_out(whose, X)
-        measured = (X - centre) / spread * self.groups_.unit_
-        self.low_, self.high_ = _middle(measured)
-        return measured
-
-    def measure(self, whose: FloatArray, X: FloatArray) -> FloatArray:
-        """Return numbers as they are measured from what is usual for their rows."""
-        centre, spread = self.groups_.usual(whose)
-        measured: FloatArray = (X - centre) / spread * self.groups_.unit_
-        return measured
-
-    def ranges(self, whose: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lowest and highest usual value for every row and column."""
-        centre, spread = self.groups_.usual(whose)
-        unit = spread / self.groups_.unit_
-        return centre + self.low_ * unit, centre + self.high_ * unit
-
-
 class GroupLevels:
     """Centres and spreads of numbers by group, on one or several levels.
 
@@ -341,6 +294,8 @@ class GroupLevels:
             Centres and spreads that each row is measured from.
         """
         parents = self._number(codes)
+        if not parents:
+            return self._fit_all(X)
         place = self.places(codes)[-1]
         n_groups, m = len(self.keys_[-1]), X.shape[1]
         self.counts_ = np.bincount(place[place >= 0], minlength=n_groups)
@@ -402,6 +357,24 @@ class GroupLevels:
             parent[is_known] = at
         return parents
 
+    def _fit_all(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Learn from rows that are all one group; of so many none moves the centre."""
+        m = X.shape[1]
+        self.counts_ = np.array([len(X)])
+        self.centre_, self.spread_ = np.zeros((1, m)), np.ones((1, m))
+        self.own_ = np.ones(m)
+        for j in range(m):
+            x = np.sort(X[~np.isnan(X[:, j]), j])
+            if not len(x):
+                continue
+            one = np.zeros(len(x), dtype=np.intp)
+            middle, count = medians(x, one, 1)
+            reach = reach_of_groups(np.abs(x - middle), one, count)
+            near = np.clip(x, middle - reach, middle + reach)
+            self.centre_[0, j], self.spread_[0, j] = near.mean(), near.std() or 1.0
+        self.unit_ = self.spread_[0]
+        return self.usual(np.empty((len(X), 0)))
+
     def _fit_column(
         self, j: int, x: FloatArray, place: IntArray, parents: list[IntArray]
     ) -> "GroupColumn | None":
@@ -435,7 +408,7 @@ class GroupColumn:
     def __init__(self, x: FloatArray, place: IntArray, parents: list[IntArray]) -> None:
         n_groups = len(parents[-1])
         middle, count = medians(x, place, n_groups)
-        reach = _reach(np.abs(x - middle[place]), place, count)
+        reach = reach_of_groups(np.abs(x - middle[place]), place, count)
         self.low, self.high = middle - reach, middle + reach
         near = np.clip(x, self.low[place], self.high[place])
         order = np.lexsort((near, place))  # in which order the rows came changes no bit
@@ -523,7 +496,7 @@ def _variance(spread: Drawn, extra: float = 0.0) -> FloatArray:
     return np.exp(spread.value + np.minimum(0.5 * (spread.variance + extra), 2.0))
 
 
-def _reach(distance: FloatArray, place: IntArray, count: IntArray) -> FloatArray:
+def reach_of_groups(distance: FloatArray, place: IntArray, count: IntArray) -> FloatArray:
     """Return how far from its median a row of each group counts in full."""
     ordered = distance[np.lexsort((distance, place))]
     start = np.cumsum(count) - count
@@ -543,15 +516,3 @@ def _kurtosis(deviation: FloatArray, place: IntArray, squares: FloatArray, n: In
     # of few rows it is too low: for normal ones by 6 / (n + 1)
     of_groups = of_groups + 6.0 / (n[chosen] + 1.0)
     return float(np.clip(np.average(of_groups, weights=n[chosen]), 2.0, 30.0))
-
-
-def _middle(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return between which values the middle of each column lies, without its gaps."""
-    low, high = np.zeros((2, X.shape[1]))
-    for j in range(X.shape[1]):
-        present = X[~np.isnan(X[:, j]), j]
-        if len(present):
-            cut = int((1.0 - USUAL) / 2 * len(present))
-            places = [cut, len(present) - 1 - cut]
-            low[j], high[j] = np.partition(present, sorted(set(places)))[places]
-    return low, high
