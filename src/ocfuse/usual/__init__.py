@@ -13,6 +13,8 @@ from ocfuse.usual.seasons import Calendar, Seasons, check_seasons, to_days
 
 __all__ = ["Calendar", "GroupLevels", "Seasons", "Usual", "check_seasons", "to_days"]
 
+#: Rounds in which groups and seasons learn from what the others leave.
+N_ROUNDS = 2
 #: Share of normal rows whose values are called usual.
 USUAL = 0.95
 
@@ -58,7 +60,7 @@ class Usual:
         left = (X - centre) / spread
         if self.seasons is not None:
             left = self.seasons.fit_measured(when, left)
-            if whose.shape[1] and self.seasons.count:
+            for _ in range(N_ROUNDS if whose.shape[1] and self.seasons.count else 0):
                 # rows of a group may be of some hours only: centres are of what the time leaves
                 theirs, width = self.groups_.usual(whose)
                 middle, factor = self.seasons.usual(when)

@@ -15,7 +15,7 @@ row i, of leverage h, the centre at its time is ``f - h / (1 - h) (y - f)``.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from functools import cached_property
@@ -63,7 +63,9 @@ def to_days(holidays: Any) -> list[int]:
     days = set()
     for one in given:
         try:
+            is_number = isinstance(one, int | float)
             day = np.datetime64(one.strip() if isinstance(one, str) else one, "D")
+            day = np.datetime64("NaT") if is_number else day
         except (ValueError, TypeError):
             day = np.datetime64("NaT")
         if np.isnat(day):
@@ -287,31 +289,36 @@ class Season:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def fit_measured(self, calendar: Calendar, times: FloatArray, Y: FloatArray) -> FloatArray:
-        """Learn from rows, and return each as measured from the others; NaN are gaps."""
+    def fit_centres(
+        self, calendar: Calendar, times: FloatArray, Y: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Learn centres from rows; return what is left of each, and how uncertain that is.
+
+        Each is measured from the centre as the others have it, whose variance is returned in
+        units of that of a row. NaN are gaps.
+        """
         L = calendar.roughness(self.name)
         n, m = len(L), Y.shape[1]
-        self.centre_, self.doubt_, self.spread_ = (
-            np.zeros((n, m)),
-            np.zeros((n, m)),
-            np.ones((n, m)),
-        )
+        self.centre_, self.doubt_ = np.zeros((2, n, m))
+        self.spread_ = np.ones((n, m))
         self.middle_, self.width_ = np.zeros(m), np.ones(m)
         self.moves_, self.widens_ = np.zeros((2, m), dtype=bool)
-        measured = np.array(Y)
-        is_known = np.isfinite(times)
-        part = parts_of_time(times, SEASONS[self.name])
-        present = ~np.isnan(Y) & is_known[:, np.newaxis]
-        patterns, of_column = np.unique(present, axis=1, return_inverse=True)
-        for k, pattern in enumerate(patterns.T):
-            columns, rows = np.flatnonzero(of_column.ravel() == k), np.flatnonzero(pattern)
-            if len(rows) and part.max() > 0:
-                smoother = Smoother(calendar.places(self.name, times[rows]), L)
-                found = self._fit(smoother, part[rows], Y[np.ix_(rows, columns)], columns)
-                measured[np.ix_(rows, columns)] = found
-        blind = ~is_known
-        measured[blind] = (Y[blind] - self.middle_) / self.width_
-        return measured
+        left, doubt = np.array(Y), np.zeros_like(Y)
+        for cells, columns, smoother, part in self._alike(calendar, times, Y):
+            left[cells], doubt[cells] = self._fit_centres(smoother, part, Y[cells], columns)
+        left[np.isnan(times)] -= self.middle_
+        return left, doubt
+
+    def fit_spreads(
+        self, calendar: Calendar, times: FloatArray, left: FloatArray, doubt: FloatArray
+    ) -> FloatArray:
+        """Learn spreads from what is left of rows; return that of each as the others have it."""
+        spread = np.ones_like(left)
+        for cells, columns, smoother, part in self._alike(calendar, times, left):
+            squares = left[cells] ** 2 / (1.0 + doubt[cells])
+            spread[cells] = self._fit_spreads(smoother, part, squares, columns)
+        spread[np.isnan(times)] = self.width_
+        return spread
 
     def usual(self, calendar: Calendar, times: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centre and spread at every time and column."""
@@ -323,18 +330,29 @@ class Season:
         centre, spread = centre.copy(), spread.copy()
         places = calendar.places(self.name, times[known])
         centre[known] = places.values(self.centre_)
-        doubt = places.values(self.doubt_)
-        spread[known] = places.values(self.spread_) * np.sqrt(1.0 + doubt)
+        spread[known] = places.values(self.spread_) * np.sqrt(1.0 + places.values(self.doubt_))
         return centre, spread
 
-    def _fit(
+    def _alike(
+        self, calendar: Calendar, times: FloatArray, Y: FloatArray
+    ) -> Iterator[tuple[Any, IntArray, Smoother, IntArray]]:
+        """Yield the cells of columns with the same gaps, the columns, their rows and parts."""
+        present = ~np.isnan(Y) & np.isfinite(times)[:, np.newaxis]
+        part, L = parts_of_time(times, SEASONS[self.name]), calendar.roughness(self.name)
+        patterns, number = np.unique(present, axis=1, return_inverse=True)
+        for k, pattern in enumerate(patterns.T):
+            columns, rows = np.flatnonzero(number.ravel() == k), np.flatnonzero(pattern)
+            if len(np.unique(part[rows])) > 1:
+                smoother = Smoother(calendar.places(self.name, times[rows]), L)
+                yield np.ix_(rows, columns), columns, smoother, part[rows]
+
+    def _fit_centres(
         self, smoother: Smoother, part: IntArray, Y: FloatArray, columns: IntArray
-    ) -> FloatArray:
-        """Learn columns without gaps; return the rows as measured from the others."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Learn columns without gaps; return what is left of rows, and how uncertain that is."""
         near = pulled_in(smoother.places, Y, len(self.centre_))
-        centre, lever = np.zeros_like(Y), np.zeros_like(Y)
+        centre, doubt = np.zeros_like(Y), np.zeros_like(Y)
         chosen = _choose(smoother, part, near, _gain_of_centres)
-        mean = near.mean(axis=0)
         for smoothness in np.unique(chosen[~np.isnan(chosen)]):
             some = np.flatnonzero(chosen == smoothness)
             A = smoother.inverse(smoothness)
@@ -342,29 +360,26 @@ class Season:
             fitted, h = smoother.places.values(bins), _leverage(A, smoother.places)
             own = h / (1.0 - h)
             centre[:, some] = fitted - own * (near[:, some] - fitted)
-            lever[:, some] = own
+            doubt[:, some] = own
             at = columns[some]
             self.moves_[at] = True
             self.centre_[:, at], self.doubt_[:, at] = bins, np.diag(A)[:, np.newaxis]
-            self.middle_[at] = mean[some]
-        left = Y - centre
-        return left / self._fit_spreads(smoother, part, left, lever, columns)
+            self.middle_[at] = fitted.mean(axis=0)
+            left = np.mean((near[:, some] - fitted) ** 2, axis=0)
+            # a row whose time is not known may be of any
+            self.width_[at] = np.sqrt(1.0 + fitted.var(axis=0) / np.where(left > 0, left, 1.0))
+        return Y - centre, doubt
 
     def _fit_spreads(
-        self,
-        smoother: Smoother,
-        part: IntArray,
-        left: FloatArray,
-        lever: FloatArray,
-        columns: IntArray,
+        self, smoother: Smoother, part: IntArray, squares: FloatArray, columns: IntArray
     ) -> FloatArray:
-        """Learn spreads from what is left of columns; return those of the rows by the others."""
-        squares = pulled_in(smoother.places, left, len(self.centre_)) ** 2 / (1.0 + lever)
+        """Learn spreads from squares of what is left; return those of rows by the others."""
+        squares = pulled_in(smoother.places, np.sqrt(squares), len(self.centre_)) ** 2
         level = squares.mean(axis=0)
         level[level == 0] = 1.0
         squares = squares / level
         chosen = _choose(smoother, part, squares, _gain_of_spreads)
-        spread = np.ones_like(left)
+        spread = np.ones_like(squares)
         for smoothness in np.unique(chosen[~np.isnan(chosen)]):
             some = np.flatnonzero(chosen == smoothness)
             A = smoother.inverse(smoothness)
@@ -372,12 +387,9 @@ class Season:
             fitted, h = smoother.places.values(bins), _leverage(A, smoother.places)
             own = (fitted - h * squares[:, some]) / (1.0 - h)
             spread[:, some] = np.sqrt(np.maximum(own, LEAST_VARIANCE))
-            at = columns[some]
-            self.widens_[at] = True
-            self.spread_[:, at] = np.sqrt(np.maximum(bins, LEAST_VARIANCE))
-        between = np.var(smoother.places.values(self.centre_[:, columns]), axis=0)
-        self.width_[columns] = np.sqrt(1.0 + between / level)
-        return spread * np.sqrt(1.0 + lever)
+            self.widens_[columns[some]] = True
+            self.spread_[:, columns[some]] = np.sqrt(np.maximum(bins, LEAST_VARIANCE))
+        return spread
 
 
 def _choose(smoother: Smoother, part: IntArray, Y: FloatArray, gain: Any) -> FloatArray:
@@ -490,20 +502,23 @@ class Seasons:
             What is left of the numbers.
         """
         require_periods(self.names, times)
-        self.parts_: list[Season] = []
-        for name in self.names:
-            part = Season(name)
-            Y = part.fit_measured(self.calendar, times, Y)
-            self.parts_.append(part)
-        return Y
+        self.parts_ = [Season(name) for name in self.names]
+        doubt, spread = np.zeros_like(Y), np.ones_like(Y)
+        for part in self.parts_:
+            Y, own = part.fit_centres(self.calendar, times, Y)
+            doubt += own
+        for part in self.parts_:
+            spread *= part.fit_spreads(self.calendar, times, Y / spread, doubt)
+        measured: FloatArray = Y / (spread * np.sqrt(1.0 + doubt))
+        return measured
 
     def usual(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centre and spread at every time and column."""
         m = len(self.parts_[0].middle_)
         centre, spread = np.zeros((len(times), m)), np.ones((len(times), m))
-        for part in reversed(self.parts_):
+        for part in self.parts_:
             of_part, width = part.usual(self.calendar, times)
-            centre, spread = of_part + width * centre, width * spread
+            centre, spread = centre + of_part, spread * width
         return centre, spread
 
     @property
