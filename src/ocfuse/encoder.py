@@ -564,14 +564,18 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 changes.append(CellsWarning.Change(name, what, tuple(values), len(rows), first))
         return changes
 
-    def ranges(self, codes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lowest and highest usual number for every row, NaN in other columns."""
-        low, high = np.full((2, *codes.shape), np.nan)
+    def ranges(self, codes: FloatArray) -> list[FloatArray]:
+        """Return what is usual for the numbers of every row, NaN in other columns.
+
+        That is the lowest and the highest usual value, and the centre and the unit by which
+        numbers are measured.
+        """
+        found = [np.full(codes.shape, np.nan) for _ in range(4)]
         if self.usual_ is not None:
-            low[:, self.numeric], high[:, self.numeric] = self.usual_.ranges(
-                codes[:, self.by_], self._times(codes)
-            )
-        return low, high
+            parts = self.usual_.ranges(codes[:, self.by_], self._times(codes))
+            for array, part in zip(found, parts, strict=True):
+                array[:, self.numeric] = part
+        return found
 
     def groups_of(self, X: Any, codes: FloatArray) -> list[str]:
         """Return the group of every row, such as "machine 17"; the wider one if it is new."""

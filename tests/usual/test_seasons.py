@@ -84,7 +84,7 @@ def test_just_before_and_after_midnight_much_the_same_is_usual():
     usual = usual_of("day")
     usual.fit_measured(nobody(times), times, X)
     near = MONDAY + np.array([-600.0, -1.0, 0.0, 600.0])
-    low, high = usual.ranges(nobody(near), near)
+    low, high, *_ = usual.ranges(nobody(near), near)
     assert np.ptp(low) < 0.5
     assert np.ptp(high) < 0.5
 
@@ -161,7 +161,7 @@ def test_holidays_are_like_sundays():
     usual.fit_measured(nobody(times), times, X)
     noon = datetime(2026, 6, 10, 12, tzinfo=timezone.utc).timestamp()
     at = np.array([noon, noon + DAY])
-    low, high = usual.ranges(nobody(at), at)
+    low, high, *_ = usual.ranges(nobody(at), at)
     assert high[0, 0] < 3.5
     assert low[1, 0] > 2.0
     assert usual.seasons.describe(at)[0] == "at 12:00 on a holiday"
@@ -186,7 +186,7 @@ def test_a_time_that_is_not_known_is_judged_by_any_time():
     usual = usual_of("day")
     usual.fit_measured(nobody(times), times, X)
     gap = np.array([np.nan, MONDAY])
-    low, high = usual.ranges(nobody(gap), gap)
+    low, high, *_ = usual.ranges(nobody(gap), gap)
     assert high[0, 0] - low[0, 0] > 1.5 * (high[1, 0] - low[1, 0])
     assert np.isfinite(usual.measure(nobody(gap), gap, X[:2])).all()
 

@@ -354,7 +354,8 @@ def _ranges(detector: "FusedDetector", X: Any) -> RowRanges | None:
     if encoder.usual_ is None:
         return None
     codes = encoder.read(X)
-    return RowRanges(*encoder.ranges(codes), encoder.situations(X, codes))
+    low, high, centre, unit = encoder.ranges(codes)
+    return RowRanges(low, high, centre, unit, encoder.situations(X, codes))
 
 
 def _near(detector: "FusedDetector", x: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:

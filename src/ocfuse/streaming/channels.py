@@ -199,6 +199,10 @@ def row_readings(
             if like is None:
                 like = _Usual(detector, _encoded_again(detector, explanation, row), None)
             middle, spread = like.of(j, np.array([j]))
+            if explanation.ranges is not None:  # of what numbers of this row are measured by
+                unit = float(explanation.ranges.unit[row, j])
+                middle = float(explanation.ranges.centre[row, j]) + unit * middle
+                spread *= unit
             if not math.isnan(middle):
                 found.append(ChannelReading(one.name, one.cell, middle, spread, share))
                 continue
@@ -213,6 +217,8 @@ def _encoded_again(detector: FusedDetector, explanation: Explanation, row: int) 
     for k, j in enumerate(encoder.source_[: len(encoder.scaler_.centre_)].tolist()):
         cell = None if values is None else values[row][j]
         if isinstance(cell, float):
+            if explanation.ranges is not None:
+                cell = (cell - explanation.ranges.centre[row, j]) / explanation.ranges.unit[row, j]
             encoded[k] = (cell - encoder.scaler_.centre_[k]) / encoder.scaler_.scale_[k]
     return encoded
 

@@ -77,11 +77,11 @@ class Usual:
         measured: FloatArray = (X - centre) / spread * self.groups_.unit_
         return measured
 
-    def ranges(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lowest and highest usual value for every row and column."""
+    def ranges(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, ...]:
+        """Return lowest and highest usual value, centre and unit, for every row and column."""
         centre, spread = self.usual(whose, when)
         unit = spread / self.groups_.unit_
-        return centre + self.low_ * unit, centre + self.high_ * unit
+        return centre + self.low_ * unit, centre + self.high_ * unit, centre, unit
 
     def usual(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centre and spread for every row and column."""
