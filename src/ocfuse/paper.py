@@ -434,7 +434,7 @@ class PaperDetector(FusedDetector):
         self._check()
         table = read_table(X, y, None, None)
         _require_both_classes(y, table.y, "y")
-        require_memory(self.plan(table.X, y))
+        require_memory(self.plan(table.X, y if table.y.any() else None))
         _require_room(int((table.y != ANOMALY).sum()))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, X, skip_check_array=True)

@@ -306,7 +306,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         if self.limits:
             raise InvalidInputError("limits is not known yet. Leave it out.")
         table = read_table(X, y, groups, context)
-        require_memory(self.plan(table.X, y, table.groups))
+        require_memory(self.plan(table.X, y if table.y.any() else None, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, X, skip_check_array=True)
         fresh._fit(table)
@@ -758,7 +758,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         return checked
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that gaps and categories are allowed."""
+        """Tell scikit-learn that gaps are allowed; only data frames may hold categories."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = False
