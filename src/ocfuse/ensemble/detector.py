@@ -25,6 +25,7 @@ from ocfuse.ensemble.prune import pruned_pool
 from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
+from ocfuse.frames import native_frame
 from ocfuse.groups import check_groups
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
@@ -308,7 +309,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         table = read_table(X, y, groups, context)
         require_memory(self.plan(table.X, y if table.y.any() else None, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
-        validate_data(fresh, X, skip_check_array=True)
+        validate_data(fresh, native_frame(table.X), skip_check_array=True)
         fresh._fit(table)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
@@ -737,8 +738,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
     def _trace(self, X: Any, context: Any) -> Trace:
         """Return what every step of the chain makes of rows."""
-        codes = self._read(X)
-        return ScoreChain.of(self).trace(check_table(X), codes, context)
+        table = check_table(X)
+        return ScoreChain.of(self).trace(table, self._read(table), context)
 
     def _read(self, X: Any) -> FloatArray:
         """Return the rows as the encoder reads them, and warn of cells unlike training."""
@@ -754,7 +755,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         # The full check takes a tenth of the time of one row; an array has no names to compare.
         is_plain = type(X) is np.ndarray and not hasattr(self, "feature_names_in_")
         if not is_plain or checked.shape[1] != self.n_features_in_:
-            validate_data(self, X, skip_check_array=True, reset=False)
+            validate_data(self, native_frame(checked), skip_check_array=True, reset=False)
         return checked
 
     def __sklearn_tags__(self) -> Tags:
