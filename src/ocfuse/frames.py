@@ -58,6 +58,13 @@ class FrameColumns:
         taken = [array[rows] for array in self._arrays]
         return FrameColumns(self.columns, self.dtypes, taken, self.native)
 
+    def isna(self) -> NDArray[np.bool_]:
+        """Return which cells are gaps."""
+        gaps = np.zeros(self.shape, dtype=bool)
+        for j, array in enumerate(self._arrays):
+            gaps[:, j] = [value is None or value != value for value in array.tolist()]
+        return gaps
+
     def iter_columns(self) -> Iterator[NDArray[Any]]:
         """Yield the values, column by column."""
         yield from self._arrays
