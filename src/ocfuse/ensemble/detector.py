@@ -30,6 +30,7 @@ from ocfuse.groups import check_groups
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
 from ocfuse.system.cache import caching
+from ocfuse.system.log import logged, logger
 from ocfuse.system.packages import slow
 from ocfuse.system.progress import current_progress
 from ocfuse.system.threads import few_threads
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Scores that differ by no more are the same.
 SAME_SCORE = 1e-9
+
+_log = logger(__name__)
 
 
 class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -310,9 +313,16 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         require_memory(self.plan(table.X, y if table.y.any() else None, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, native_frame(table.X), skip_check_array=True)
+        n_anomalies = int((table.y == ANOMALY).sum())
+        _log.info("fit: %d rows, %d labelled anomalies", len(table), n_anomalies)
         fresh._fit(table)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
+        _log.info(
+            "fitted: members %s; %s; rows left out: %d; threshold %.6g for a rate of %.3g",
+            *(", ".join(self.pool_.names_), type(self.fusion_).__name__, len(self.trimmed_rows_)),
+            *(self.offset_, self.threshold_rate_),
+        )
         return self
 
     def fit_predict(
@@ -341,7 +351,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             self.negatives,
             seed,
             self.n_jobs,
-            current_progress(),
+            logged(current_progress(), _log),
             None if self.tune is None else make_search(self.tune),
             encoder,
         )
@@ -477,6 +487,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def _rest_on(self, conformal: ConformalCalibrator) -> "FusedDetector":
         """Set threshold and p-values by scores of normals, and probabilities not set by labels."""
         self.conformal_, self.normal_scores_ = conformal, conformal.scores_
+        _log.info("threshold: rests on %d scores of normal rows", len(conformal.scores_))
         if not isinstance(getattr(self, "calibrator_", None), LabelCalibrator):
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         return self.set_threshold(self.false_alarm_rate)

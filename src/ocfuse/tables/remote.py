@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ocfuse.exceptions import TableError
+from ocfuse.system.log import logger
 from ocfuse.system.packages import needed
 from ocfuse.tables.source import Source
 
@@ -30,6 +31,8 @@ from ocfuse.tables.source import Source
 OF_ARROW = ("s3", "gs", "gcs", "hdfs")
 #: Seconds to wait for an answer of a server.
 PATIENCE = 60
+
+_log = logger(__name__)
 
 
 def scheme(where: Any) -> str:
@@ -162,6 +165,7 @@ def _copy(stream: IO[bytes], target: Path, name: str, size: Any) -> None:
         n_bytes = file.tell()
     if expected is not None and n_bytes != expected:
         raise TableError(f"{name} was cut off after {n_bytes:,} of {expected:,} bytes. Try again.")
+    _log.info("copied %s: %d bytes", name, n_bytes)
 
 
 def _name(url: str) -> str:
