@@ -59,6 +59,7 @@ from ocfuse.exceptions import (
     did_you_mean,
     not_one_of,
 )
+from ocfuse.frames import read_frame
 from ocfuse.system.files import is_unicode
 from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
 from ocfuse.usual.seasons import find_zone, require_periods
@@ -926,10 +927,11 @@ def _row(X: Any, i: int) -> str:
 def check_table(X: Any) -> Any:
     """Refuse what is no table of numbers or categories; return arrays as float64.
 
-    A data frame is returned as it is: its columns are checked when encoded.
+    A data frame is returned as `read_frame` does: its columns are checked when encoded.
     """
     if _is_float_array(X) and X.size and np.isfinite(X).all():
         return X
+    X = read_frame(X)
     names = _column_names(X)
     if names is None:
         return _as_floats(X)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.encoder import FeatureEncoder, read_columns
+from ocfuse.system.packages import needed
+from ocfuse.validation import check_choice
 
 #: Share of normal rows whose values are called usual: of numbers the middle, of categories the
 #: most common.
@@ -480,6 +482,39 @@ class Explanation:
         ]
         return "\n".join(lines)
 
+    def to_shap(self, of: str = "features") -> Any:
+        """Return the explanation as the package shap has it, for its plots.
+
+        ``base_values + values.sum(axis=1)`` is the score, whose higher values are more normal: what
+        makes a row unusual has a negative value. Shares are those of `attributions`, which are no
+        Shapley values: features go over to usual values one after another.
+
+        Parameters
+        ----------
+        of : {"features", "members"}, default="features"
+            Whose shares: what each feature costs the score, or what each member adds to it.
+
+        Returns
+        -------
+        shap.Explanation
+            One row per row explained. Needs the extra `shap`.
+        """
+        shap = needed("shap", "to make its explanations", "shap")
+        if of == "members":
+            return shap.Explanation(
+                values=self.contributions,
+                base_values=self.base,
+                data=self.normalised_scores,
+                feature_names=list(self.member_names),
+            )
+        check_choice(of, "of", ("features", "members"))
+        return shap.Explanation(
+            values=0.0 - self.attributions,  # no -0.0
+            base_values=self.reference_score,
+            data=None if self.values is None else _cells(self.values),
+            feature_names=list(self.feature_names),
+        )
+
     def _repr_html_(self) -> str:
         """Return a table for notebooks: one line per row, its reasons in short."""
         heads = (
@@ -711,3 +746,11 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     above = f"<thead><tr>{head}</tr></thead>" if heads else ""
     return f"<table>{above}<tbody>{body}</tbody></table>"
+
+
+def _cells(values: list[list[Any]]) -> NDArray[Any]:
+    """Return rows as an array of numbers, NaN for gaps, or of objects if there is text."""
+    cells = np.array(values, dtype=object).reshape(len(values), -1)
+    if any(isinstance(cell, str) for cell in cells.ravel()):
+        return cells
+    return np.array([[np.nan if c is None else c for c in row] for row in cells], dtype=np.float64)

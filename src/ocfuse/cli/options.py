@@ -37,8 +37,8 @@ Model = Annotated[Path, typer.Argument(help="Model that `ocfuse fit` wrote.", sh
 Data = Annotated[
     str,
     typer.Argument(
-        help="CSV, TSV, JSON lines, Parquet, Feather, NPY, NPZ file, a folder of them, or - for "
-        "CSV or JSON lines on stdin.",
+        help="CSV, TSV, JSON lines, Parquet, Feather, Excel, NPY, NPZ file, a folder of them, an "
+        "address (https://, s3://), or - for CSV or JSON lines on stdin.",
         show_default=False,
     ),
 ]

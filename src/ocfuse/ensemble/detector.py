@@ -25,10 +25,12 @@ from ocfuse.ensemble.prune import pruned_pool
 from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
+from ocfuse.frames import native_frame
 from ocfuse.groups import check_groups
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
 from ocfuse.system.cache import caching
+from ocfuse.system.log import logged, logger
 from ocfuse.system.packages import slow
 from ocfuse.system.progress import current_progress
 from ocfuse.system.threads import few_threads
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Scores that differ by no more are the same.
 SAME_SCORE = 1e-9
+
+_log = logger(__name__)
 
 
 class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -318,12 +322,19 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         if self.limits:
             raise InvalidInputError("limits is not known yet. Leave it out.")
         table = read_table(X, y, groups, context)
-        require_memory(self.plan(table.X, y, table.groups))
+        require_memory(self.plan(table.X, y if table.y.any() else None, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
-        validate_data(fresh, X, skip_check_array=True)
+        validate_data(fresh, native_frame(table.X), skip_check_array=True)
+        n_anomalies = int((table.y == ANOMALY).sum())
+        _log.info("fit: %d rows, %d labelled anomalies", len(table), n_anomalies)
         fresh._fit(table)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
+        _log.info(
+            "fitted: members %s; %s; rows left out: %d; threshold %.6g for a rate of %.3g",
+            *(", ".join(self.pool_.names_), type(self.fusion_).__name__, len(self.trimmed_rows_)),
+            *(self.offset_, self.threshold_rate_),
+        )
         return self
 
     def fit_predict(
@@ -351,7 +362,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             self.negatives,
             seed,
             self.n_jobs,
-            current_progress(),
+            logged(current_progress(), _log),
             None if self.tune is None else make_search(self.tune),
             encoder,
         )
@@ -489,6 +500,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def _rest_on(self, conformal: ConformalCalibrator) -> "FusedDetector":
         """Set threshold and p-values by scores of normals, and probabilities not set by labels."""
         self.conformal_, self.normal_scores_ = conformal, conformal.scores_
+        _log.info("threshold: rests on %d scores of normal rows", len(conformal.scores_))
         if not isinstance(getattr(self, "calibrator_", None), LabelCalibrator):
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         return self.set_threshold(self.false_alarm_rate)
@@ -750,8 +762,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
     def _trace(self, X: Any, context: Any) -> Trace:
         """Return what every step of the chain makes of rows."""
-        codes = self._read(X)
-        return ScoreChain.of(self).trace(check_table(X), codes, context)
+        table = check_table(X)
+        return ScoreChain.of(self).trace(table, self._read(table), context)
 
     def _read(self, X: Any) -> FloatArray:
         """Return the rows as the encoder reads them, and warn of cells unlike training."""
@@ -767,11 +779,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         # The full check takes a tenth of the time of one row; an array has no names to compare.
         is_plain = type(X) is np.ndarray and not hasattr(self, "feature_names_in_")
         if not is_plain or checked.shape[1] != self.n_features_in_:
-            validate_data(self, X, skip_check_array=True, reset=False)
+            validate_data(self, native_frame(checked), skip_check_array=True, reset=False)
         return checked
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that gaps and categories are allowed."""
+        """Tell scikit-learn that gaps are allowed; only data frames may hold categories."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = False

@@ -52,7 +52,7 @@ from ocfuse.scores import make_normaliser
 from ocfuse.system.progress import Progress, silent
 from ocfuse.tuning.search import Search
 from ocfuse.tuning.splits import keep_columns, keep_members
-from ocfuse.validation import ANOMALY, NORMAL, UNKNOWN, check_context, check_training_labels
+from ocfuse.validation import ANOMALY, NORMAL, UNKNOWN, check_context, labels_to_learn_from
 
 #: Passes of leaving out far rows: the farthest may hide others.
 MOST_PASSES = 3
@@ -88,7 +88,7 @@ def read_table(X: Any, y: Any, groups: Any, context: Any) -> Table:
     """Return the rows to learn from, or refuse them; see `FusedDetector.fit`."""
     rows = check_table(X)
     n = len(rows)
-    labels = check_training_labels(y, n)
+    labels = labels_to_learn_from(y, n)
     table = Table(
         rows,
         labels,

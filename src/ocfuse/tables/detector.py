@@ -33,12 +33,15 @@ from ocfuse.persistence import save
 from ocfuse.report import Report
 from ocfuse.report.words import count
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
+from ocfuse.system.log import logger
 from ocfuse.tables import cells
 from ocfuse.tables.cells import PlainReader, PlainRows
 from ocfuse.tables.dataframes import Frame, Series, as_frame, free_name, pandas
 from ocfuse.tables.judged import JudgedEvent, beside_judged, low_rows
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.schema import Schema
+
+_log = logger(__name__)
 
 #: What a model knows: rows that stand alone, or runs, in which a row depends on those before it.
 ROWS: Final = "rows"
@@ -199,6 +202,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         else:
             detector.fit(features, with_unknown(labels), schema.groups_of(table))
         _warn_if_few(detector)
+        _log.info("columns: %s", ", ".join(f"{c.name} ({c.kind})" for c in schema.columns))
         self.schema_, self.detector_ = schema, detector
         self.card_ = make_card(features, labels, detector) | verdicts_of(judged)
         return self
