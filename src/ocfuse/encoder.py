@@ -62,7 +62,7 @@ from ocfuse.exceptions import (
 from ocfuse.frames import read_frame
 from ocfuse.system.files import is_unicode
 from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
-from ocfuse.usual.seasons import find_zone, require_periods
+from ocfuse.usual.seasons import find_zone, require_periods, require_week_for
 
 #: Standardised values are kept within this: beyond it blends between rows lose their digits.
 FARTHEST = 1e6
@@ -684,11 +684,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 f"season={self.season!r} needs the times of rows. Name their column, for instance "
                 "time='when'."
             )
-        if to_days(self.holidays) and "week" not in seasons:
-            raise InvalidInputError(
-                "holidays are days of the week of their own. Give them with season='week', or "
-                "leave them out."
-            )
+        require_week_for(to_days(self.holidays), seasons)
         if self.zone:
             find_zone(self.zone)
 

@@ -144,8 +144,13 @@ def readings_of(
     context: FloatArray | None = None,
     slow_mean: FloatArray | None = None,
     count: int = 3,
+    *,
+    times: FloatArray | None = None,
 ) -> list[list[ChannelReading]]:
-    """Return the channels behind the scores of explained samples; see `channel_readings`."""
+    """Return the channels behind the scores of explained samples; see `channel_readings`.
+
+    With seasons it takes the times of the samples.
+    """
     n, where = len(view.watched), None if context is None else detector.context_scale_
     scaled = None if where is None or context is None else where.transform(context)
     found = []
@@ -157,7 +162,10 @@ def readings_of(
         shares = _shares(costs.sum(axis=0), _are_missing(row, view))
         found.append(
             [
-                _reading(int(j), row, costs, shares, usual, view, place, slow_mean)
+                _reading(
+                    *(int(j), row, costs, shares, usual, view, place, slow_mean),
+                    when=None if times is None else times[i : i + 1],
+                )
                 for j in np.argsort(-shares, kind="stable")[:count]
                 if shares[j] >= LEAST_SHARE
             ]
@@ -279,6 +287,7 @@ def _reading(
     view: StreamView,
     place: FloatArray | None,
     slow_mean: FloatArray | None,
+    when: FloatArray | None,
 ) -> ChannelReading:
     """Return the level of a channel, or of its other features what costs most, if that is usual."""
     n = len(view.watched)
@@ -298,6 +307,10 @@ def _reading(
             value, middle, kind = value + slow_mean[j], middle + slow_mean[j], "level"
     if view.course is not None and place is not None:  # in their own units
         mean, unit = (table[0, j] for table in view.course.usual(place[:, 0]))
+        shift = float(mean) if kind == "level" else 0.0
+        value, middle, spread = shift + unit * value, shift + unit * middle, unit * spread
+    if view.usual is not None:  # likewise
+        mean, unit = (table[0, j] for table in view.usual.units(*view.when(1, when)))
         shift = float(mean) if kind == "level" else 0.0
         value, middle, spread = shift + unit * value, shift + unit * middle, unit * spread
     return ChannelReading(

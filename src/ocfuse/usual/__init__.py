@@ -79,9 +79,13 @@ class Usual:
 
     def ranges(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, ...]:
         """Return lowest and highest usual value, centre and unit, for every row and column."""
-        centre, spread = self.usual(whose, when)
-        unit = spread / self.groups_.unit_
+        centre, unit = self.units(whose, when)
         return centre + self.low_ * unit, centre + self.high_ * unit, centre, unit
+
+    def units(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return where numbers are measured from and in which unit, for every row and column."""
+        centre, spread = self.usual(whose, when)
+        return centre, spread / self.groups_.unit_
 
     def usual(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centre and spread for every row and column."""
