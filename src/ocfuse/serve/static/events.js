@@ -1,14 +1,12 @@
 // The table of events: acknowledge, comment, older ones, CSV.
 
 import { ask, post } from "./connection.js";
-import { byId, counted, make, moment, number, plain, sameSource, setText, sourceName, span } from "./words.js";
+import { byId, counted, KINDS, make, moment, number, plain, sameSource, setText, sourceName, span } from "./words.js";
 
 const MOST_EVENTS = 1000;  // that the page keeps; older ones can be fetched again
 const PAGE = 100;
 const WHO = "ocfuse-who";
 const STATES = { open: "▲ open", ended: "ended", interrupted: "interrupted" };
-export const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate" };
-
 const VERDICTS = { real: "Real", "false alarm": "False alarm", unknown: "Unknown" };
 
 export class Events {
@@ -91,8 +89,9 @@ export class Events {
     const kind = KINDS[event.kind] === undefined ? event.kind : KINDS[event.kind];
     setText(row.state, [kind, STATES[event.state] || event.state].filter(Boolean).join(", "));
     setText(row.began, moment(event.begin));
-    setText(row.lasted, span(event.end - event.begin));
-    setText(row.lowest, number(event.lowest));
+    // of what has no samples nobody knows the end so far
+    setText(row.lasted, event.state === "open" && event.kind !== "anomaly" ? "goes on" : span(event.end - event.begin));
+    setText(row.lowest, event.lowest === null ? "" : number(event.lowest));
     row.state.dataset.kind = event.kind === "anomaly" ? "anomaly" : "other";
     this.showWhat(row, event);
     const known = event.acknowledged;
