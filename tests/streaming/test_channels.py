@@ -73,6 +73,40 @@ def test_a_channel_that_is_missing_is_not_named_behind_a_score():
     assert "x0" not in [one.name for one in stream.readings()]
 
 
+def test_channels_that_read_as_usual_are_not_named_beside_others():
+    stream, n_several = fitted(), 0
+    for seed in range(8):
+        live = normal(60, seed)
+        live[40:, seed % 3] += 4
+        stream.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DriftWarning)
+            _, log = stream.follow(live)
+        for row in range(20, 60, 4):
+            found = stream.readings(log, row)
+            n_several += len(found) > 1
+            assert len(found) == 1 or all(one.stands_out for one in found)
+            for one in found:
+                assert one.stands_out == (abs(one.value - one.usual) > one.spread)
+    assert n_several
+
+
+def test_where_no_channel_stands_out_those_that_are_missing_are_named():
+    stream = fitted()
+    live = normal(300, 5)
+    live[60:, 0] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriftWarning)
+        _, log = stream.follow(live)
+    named = [stream.readings(log, row) for row in range(100, 300)]
+    plain = [found for found in named if not any(one.spread is not None for one in found)]
+    assert plain
+    for found in plain:
+        assert [one.name for one in found] == ["x0"]
+        assert str(found[0]).startswith("x0 missing (usual ")
+        assert found[0].as_dict()["value"] == "missing"
+
+
 def test_with_a_course_values_are_told_in_their_own_units():
     n = 60
     progress = np.tile(np.linspace(0, 1, n), 8)
