@@ -173,8 +173,9 @@ class FrameWatch:
 
     An event is raised by `min_frames` frames in a row below the threshold of the detector,
     and ends with the first score that is not below `leave`, or when more than 10 frames in a
-    row are missing; alarms within `hold` frames of each other are one event. Frames that were dropped for want of time are not missing: those in a row
-    are those that are scored. A few frames are kept, however long one watches.
+    row are missing; alarms within `hold` frames of each other are one event. Frames that were
+    dropped for want of time are not missing: those in a row are those that are scored. A few
+    frames are kept, however long one watches.
 
     Parameters
     ----------
