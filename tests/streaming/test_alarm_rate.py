@@ -204,6 +204,9 @@ def test_a_plan_is_that_of_the_rows_that_are_taken():
     assert many.fit_seconds > few.fit_seconds
     assert quick(max_rows=400).plan((400, 6), runs=24).fit_seconds == few.fit_seconds
     assert quick().plan(np.zeros((300, 3)), runs=np.arange(300) // 50).fit_seconds > 0
+    counting = quick(max_rows=4000, alarm_rate=AlarmRate()).plan((40_000, 6), runs=24)
+    assert 3 * many.fit_seconds < counting.fit_seconds < 10 * many.fit_seconds
+    assert counting.fit_bytes == many.fit_bytes
 
 
 def test_fresh_runs_set_the_rate_anew(model):

@@ -139,8 +139,7 @@ def channel_readings(
     -------
     list of ChannelReading
         Channels with a twentieth or more of what the score costs that are farther from what is
-        usual than its spread. If there is none: those that are missing, or else the one that costs
-        most.
+        usual than its spread, or missing; if there is none, the one that costs most.
     """
     return readings_of(
         detector.explain(features, context), detector, view, features, context, slow_mean, count
@@ -165,18 +164,15 @@ def readings_of(
         encoded = _encoded_again(detector, explanation, i)
         usual = _Usual(detector, encoded, None if scaled is None else scaled[i])
         place = None if context is None else context[i : i + 1]
-        missing = _are_missing(row, view)
-        shares = _shares(costs.sum(axis=0), missing)
+        missing, shares = _are_missing(row, view), _shares(costs.sum(axis=0))
         read = [
-            _reading(int(j), row, costs, shares, usual, view, place, slow_mean)
+            _missing(int(j), shares, usual, view, place, slow_mean)
+            if missing[j]
+            else _reading(int(j), row, costs, shares, usual, view, place, slow_mean)
             for j in np.argsort(-shares, kind="stable")[: READ * count]
             if shares[j] >= LEAST_SHARE
         ]
-        named = [one for one in read if one.stands_out]
-        if not named:
-            lost = np.flatnonzero(missing)[:count]
-            named = [_missing(int(j), usual, view, place, slow_mean) for j in lost] or read[:1]
-        found.append(named[:count])
+        found.append([one for one in read if one.stands_out][:count] or read[:1])
     return found
 
 
@@ -273,8 +269,8 @@ def _are_missing(row: FloatArray, view: StreamView) -> BoolArray:
     return np.asarray((row == view.fill).reshape(-1, n).all(axis=0))
 
 
-def _shares(costs: FloatArray, missing: BoolArray) -> FloatArray:
-    paid = np.where(missing, 0.0, np.maximum(costs, 0.0))
+def _shares(costs: FloatArray) -> FloatArray:
+    paid = np.maximum(costs, 0.0)
     total = paid.sum()
     return np.asarray(paid / total if total > 0 else paid)
 
@@ -308,6 +304,7 @@ def _reading(
 
 def _missing(
     channel: int,
+    shares: FloatArray,
     usual: _Usual,
     view: StreamView,
     place: FloatArray | None,
@@ -320,7 +317,7 @@ def _missing(
     told = _in_own_units(level, channel, view, place, slow_mean)
     _, usually, wobble = _texts(float(told.usual), float(told.usual), float(told.spread or 0.0))
     words = f"{usually} +- {wobble}"
-    return ChannelReading(told.name, "missing", words, None, 0.0)
+    return ChannelReading(told.name, "missing", words, None, float(shares[channel]))
 
 
 def _features_of(channel: int, view: StreamView) -> tuple[IntArray, int]:
