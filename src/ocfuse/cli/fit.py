@@ -45,17 +45,18 @@ from ocfuse.cli.options import (
     Season,
     Seed,
     Single,
+    Size,
     Stream,
     Threads,
     Time,
     Topic,
+    Video,
     Windows,
     Workers,
     check_engine,
     check_flags,
     check_model,
     check_rate,
-    help_or_value,
     limits_of,
     names_in,
     refuse_overwriting,
@@ -246,16 +247,7 @@ def fit_command(
     false_alarms_per_run: Annotated[
         float | None, typer.Option(min=0.0, help="The same per run; needs no times.")
     ] = None,
-    video: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A folder of pictures of good parts; or recordings of normal runs: a folder with "
-            "one video, bag, array or folder of pictures per run, or with trial_<id>/rgb folders; "
-            "or one run; may be repeated.",
-            callback=help_or_value,
-            is_eager=True,
-        ),
-    ] = None,
+    video: Video = None,
     single: Single = None,
     topic: Topic = None,
     progress: Annotated[
@@ -265,9 +257,7 @@ def fit_command(
             "tell it: states.parquet of a trial, or numbers in run.progress beside run.mp4."
         ),
     ] = True,
-    size: Annotated[
-        int, typer.Option(min=32, max=512, help="Pixels that pictures are squeezed to.")
-    ] = 128,
+    size: Size = 128,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
