@@ -26,6 +26,8 @@ from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.streaming.alarm_rate import (
     HOLDS,
+    MOST_HELD_OUT,
+    N_FITS,
     AlarmRate,
     HeldOutRuns,
     held_out_runs,
@@ -244,7 +246,15 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         n_features = c * (len(Windows(self.windows).names(["x"])) if len(self.windows) else 1)
         taken = len(choose(np.arange(n), self.max_rows))
         detector = FusedDetector(random_state=0) if self.detector is None else self.detector
-        return detector.plan((taken, n_features), groups=max(n_runs, self.n_blocks))
+        groups = max(n_runs, self.n_blocks)
+        plan = detector.plan((taken, n_features), groups=groups)
+        if self.alarm_rate is None:
+            return plan
+        part = taken - taken // N_FITS
+        held_out = detector.plan((part, n_features), groups=groups - groups // N_FITS)
+        scored = min(n, MOST_HELD_OUT) * held_out.score_seconds / 1000.0
+        seconds = plan.fit_seconds + N_FITS * held_out.fit_seconds + scored
+        return replace(plan, fit_seconds=seconds)
 
     def fit(
         self,
