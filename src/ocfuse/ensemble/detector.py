@@ -104,13 +104,19 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     by : str, int or sequence of them, default=None
         Columns of X, by name or position, that say whose a row is, such as "machine", or from
         the widest to the narrowest ``["plant", "machine"]``: numbers are measured from what is
-        usual for each of their values. They are no features. (`groups` in `fit` is another
-        thing: rows that are held out together.)
+        usual for each of their values. They are no features. `groups` in `fit` is another
+        thing: rows that are held out together.
     time : str or int, default=None
         Column of X that says when a row is: dates, or seconds since 1970. It is no feature.
     season : str or sequence of str, default=()
-        Numbers are measured from what is usual by the time of "day", "week", "month" or "year";
-        needs `time`.
+        Numbers are measured from what is usual by the local time of "day", "week", "month" or
+        "year", in the columns where that foretells held-out rows; needs `time`.
+    holidays : sequence of str or date, default=()
+        Days, such as "2026-12-25", that are like Sundays until they show otherwise; needs
+        ``season="week"``.
+    zone : str, default=None
+        Time zone of the seasons, such as "Europe/Berlin". None is that of the times; times
+        without a zone are local.
     direction : dict, default=None
         For columns of which only one side is bad, that side: ``{"errors": "high"}`` or "low".
     limits : dict, default=None
@@ -180,6 +186,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     by: Any = None
     time: Any = None
     season: Any = ()
+    holidays: Any = ()
+    zone: str | None = None
     direction: Any = None
     limits: Any = None
 
@@ -198,6 +206,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         by: Any = None,
         time: Any = None,
         season: Any = (),
+        holidays: Any = (),
+        zone: str | None = None,
         direction: Any = None,
         limits: Any = None,
     ) -> None:
@@ -213,6 +223,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.by = by
         self.time = time
         self.season = season
+        self.holidays = holidays
+        self.zone = zone
         self.direction = direction
         self.limits = limits
 
@@ -337,9 +349,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
     def _make_encoder(self) -> FeatureEncoder:
         """Return the encoder that the parameters describe, not fitted."""
-        return make_encoder(
-            self.encoder, by=self.by, time=self.time, season=self.season, direction=self.direction
-        )
+        settings = ("by", "time", "season", "holidays", "zone", "direction")
+        return make_encoder(self.encoder, **{name: getattr(self, name) for name in settings})
 
     def _fit(self, table: Table) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -366,6 +377,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.encoder_, self.pool_ = learned.encoder, learned.pool
         self.pruned_change_ = 0.0
         warn_of_ignored(self.encoder_.ignored(table.X))
+        if self.encoder_.usual_ is not None:
+            slow("ocfuse.ensemble.report").warn_of_seasons(self)
         self.normaliser_, self.fusion_ = learned.normaliser, learned.fusion
         self.training_, self.training_rows_ = learned.training, distinct.rows[learned.rows]
         self.training_context_, self.context_scale_ = learned.context, learned.scale
@@ -472,7 +485,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         codes = self._read(X)  # once: what is odd about the rows is reported once, too
         scores = ScoreChain.of(self).score(codes, context)
         runs = None if groups is None else check_groups(groups, len(scores)).counted
-        label = find_copies(self.encoder_.encode(codes))
+        label = find_copies(*self.encoder_.comparable(codes))
         if runs is None:
             once = np.unique(label, return_index=True)[1]
             warn_of_copies(len(scores) - len(once), len(scores))

@@ -212,8 +212,8 @@ class Learned:
         chosen = np.flatnonzero(kept)
         rows = table if kept.all() else table.take(chosen)
         settled = self.recipe.encoder or FeatureEncoder().settle(rows.X)
-        self.encoder = copy(settled).learn(rows.X)
-        encoded = self.encoder.transform(rows.X)
+        self.encoder = copy(settled)
+        encoded = self.encoder.learn_encoded(rows.X)
         if before is not None:  # a column may still have gaps if it had some before
             self.encoder.complete_ = before.complete_
         order = canonical_order(encoded, *rows.keys())
