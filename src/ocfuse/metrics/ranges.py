@@ -388,7 +388,8 @@ def _stretches(flags: NDArray[np.bool_], run: IntArray) -> IntArray:
     key = np.where(flags, run + 1, 0)
     edges = np.flatnonzero(np.diff(np.r_[0, key, 0]))
     found = np.column_stack([edges[:-1], edges[1:]]) if len(edges) else np.empty((0, 2), np.intp)
-    return found[key[found[:, 0]] > 0].astype(np.intp)
+    chosen: IntArray = found[key[found[:, 0]] > 0].astype(np.intp)
+    return chosen
 
 
 def _widened(events: IntArray, run: IntArray, by: int) -> IntArray:
