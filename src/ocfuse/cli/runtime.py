@@ -39,6 +39,10 @@ COMMANDS = {
         "Serve models: scores, explanations and streams over HTTP, and a live page.",
     ),
     "inspect": ("ocfuse.cli.inspect", "Show what a model is and what it learned from."),
+    "export": (
+        "ocfuse.cli.export",
+        "Write a model as an ONNX file, which other languages, devices and pages run.",
+    ),
     "compare": (
         "ocfuse.cli.compare",
         "Compare the default detector, its members, all rules and all fusions on your own data.",
