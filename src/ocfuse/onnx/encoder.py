@@ -36,7 +36,7 @@ def encoded(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> Encoded:
     Rows with infinity, and with gaps that are refused, have no score.
     """
     is_number = ~encoder.categorical_ & ~encoder.ignored_
-    numbers = [cells.columns[j] for j in np.flatnonzero(is_number)]
+    numbers = [cells.columns[j] for j in np.flatnonzero(is_number).tolist()]
     complete = encoder.complete_
     parts, gaps, lost, infinite = [], [], [], None
     if numbers:
@@ -48,7 +48,10 @@ def encoded(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> Encoded:
         gaps.append(missing)
         lost.append(missing & complete[is_number])
     chosen = zip(
-        np.flatnonzero(encoder.categorical_), encoder.codes_, encoder.patterns_, strict=True
+        np.flatnonzero(encoder.categorical_).tolist(),
+        encoder.codes_,
+        encoder.patterns_,
+        strict=True,
     )
     for j, codes, patterns in chosen:
         place = _place(graph, cells.columns[j], cells.is_text[j], codes)
@@ -57,7 +60,7 @@ def encoded(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> Encoded:
         is_gap = place.equals(len(codes))
         gaps.append(is_gap)
         lost.append(is_gap & np.full(patterns.shape[1], bool(complete[j])))
-    for j in np.flatnonzero(encoder.empty_):
+    for j in np.flatnonzero(encoder.empty_).tolist():
         is_there = ~cells.columns[j].is_nan()
         parts.append(graph.where(is_there, float(encoder.novelty_), 0.0))
         lost.append(is_there & np.zeros(1, dtype=bool))

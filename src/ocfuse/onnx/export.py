@@ -121,13 +121,10 @@ def _checked(detector: Any) -> FusedDetector:
         )
     require_fitted(inner, "pool_")
     encoder, chain = inner.encoder_, ScoreChain.of(inner)
-    given = [
-        name
-        for name in REFUSED
-        if any(is_given(getattr(each, name, None)) for each in (inner, encoder, detector))
-        and name != "time"
-    ]
-    given += ["time"] if encoder.time_ is not None and "time" not in given else []
+    of_table = [name for name in REFUSED if name != "time"]  # the times of a table are only shown
+    asked = [(inner, REFUSED), (encoder, REFUSED), (detector, of_table)]
+    found = {name for each, names in asked for name in names if is_given(getattr(each, name, None))}
+    given = [name for name in REFUSED if name in found]
     if given:
         raise InvalidInputError(
             f"A detector with {', '.join(given)} cannot be exported to ONNX: what is usual for "

@@ -59,7 +59,8 @@ def require_fusion(normaliser: Any, fusion: BaseFusion) -> None:
 def normalised(graph: Graph, normaliser: Any, S: Tensor) -> Tensor:
     """Return member scores (q, d) on one scale."""
     if not isinstance(normaliser, TailProbability):
-        return (S - normaliser.shift_) / normaliser.scale_
+        scaled: Tensor = (S - normaliser.shift_) / normaliser.scale_
+        return scaled
     columns = [
         _tail(graph, tail, S.take(np.array([j], dtype=np.int64)))
         for j, tail in enumerate(normaliser.tails_)
@@ -98,12 +99,13 @@ def p_values(graph: Graph, conformal: ConformalCalibrator, score: Tensor) -> Ten
 
 def _local(graph: Graph, fusion: LocalScaleFusion, Z: Tensor, x: Tensor) -> Tensor:
     """Return scores on the local scale."""
-    standard = (Z - fusion.centre_) / fusion.spread_
+    standard: Tensor = (Z - fusion.centre_) / fusion.spread_
     scale = fusion.scale_
     if not scale.k:
         return standard
     mean, sd = _mean_and_sd(graph, scale, x)
-    return (standard - mean) / sd
+    standard = (standard - mean) / sd
+    return standard
 
 
 def _mean_and_sd(graph: Graph, scale: LocalScale, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -131,7 +133,8 @@ def _trust(graph: Graph, fusion: TrustFusion, Z: Tensor, x: Tensor) -> Tensor:
 
 
 def _competence(graph: Graph, fusion: CompetenceFusion, Z: Tensor, x: Tensor) -> Tensor:
-    return (_local(graph, fusion, Z, x) * fusion.trust_).sum()
+    parts: Tensor = _local(graph, fusion, Z, x) * fusion.trust_
+    return parts.sum()
 
 
 def _local_lp(graph: Graph, fusion: LocalLpFusion, Z: Tensor, x: Tensor) -> Tensor:

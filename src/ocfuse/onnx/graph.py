@@ -176,13 +176,13 @@ class Tensor:
     def __neg__(self) -> "Tensor":
         return self.graph.add("Neg", self)
 
-    def __lt__(self, other: Operand) -> "Tensor":
+    def __lt__(self, other: Operand) -> "Tensor":  # type: ignore[misc]
         return self.graph.add("Less", self, other)
 
     def __le__(self, other: Operand) -> "Tensor":
         return self.graph.add("LessOrEqual", self, other)
 
-    def __gt__(self, other: Operand) -> "Tensor":
+    def __gt__(self, other: Operand) -> "Tensor":  # type: ignore[misc]
         return self.graph.add("Greater", self, other)
 
     def __and__(self, other: Operand) -> "Tensor":

@@ -131,7 +131,7 @@ def _score(rows: Rows, member: BaseDetector) -> Tensor:
 
 def _whitened(rows: Rows, whitening: Whitening) -> Tensor:
     centred, directions = rows.x - whitening.centre, whitening.directions
-    scaled = centred @ (directions.T * whitening.factors)
+    scaled: Tensor = centred @ (directions.T * whitening.factors)
     if len(directions) == directions.shape[1]:
         return scaled
     inside = centred @ directions.T
@@ -194,7 +194,8 @@ def _falling(size: int) -> FloatArray:
 def _gmm(rows: Rows, member: GMM) -> Tensor:
     mixture, subspace = member.mixture_, member.subspace_
     inside, m = rows.x - member.reference_.centre, len(member.reference_.centre)
-    constant, density = -m * math.log(member.unit_), None
+    constant = -m * math.log(member.unit_)
+    density: Tensor | None = None
     r = subspace.directions.shape[1]
     if r:
         rest = inside - (inside @ subspace.directions) @ subspace.directions.T
@@ -204,7 +205,7 @@ def _gmm(rows: Rows, member: GMM) -> Tensor:
     white = (inside @ (mixture.factors / member.unit_) - mixture.shifts).reshape(-1, *mixture.shape)
     logs = white.square().sum(axis=2) * -0.5 + mixture.constants
     top = logs.largest(keep=True)
-    total = (logs - top).exp().sum().log() + top.without_axis(1)
+    total: Tensor = (logs - top).exp().sum().log() + top.without_axis(1)
     return (total if density is None else total + density) + constant
 
 

@@ -112,12 +112,13 @@ def count_not_above(graph: Graph, ordered: FloatArray, x: Tensor, *, below: bool
     filled[:, 1 : n + 1] = ordered  # place 0 is never looked at
     start = np.arange(m, dtype=np.int64) * 2**height
     values = graph.constant(filled.ravel())
-    place = x.to(np.int64) * 0 + start
+    place: Tensor = x.to(np.int64) * 0 + start
     for step in 2 ** np.arange(height)[::-1]:
         further = place + int(step)
         value = values.take(further, axis=0)
         place = graph.where(value < x if below else value <= x, further, place)
-    return place - start
+    count: Tensor = place - start
+    return count
 
 
 def interpolated(graph: Graph, x: Tensor, knots: FloatArray, levels: FloatArray) -> Tensor:
