@@ -38,6 +38,10 @@ COMMANDS = {
         "ocfuse.cli.serve",
         "Serve models: scores, explanations and streams over HTTP, and a live page.",
     ),
+    "mcp": (
+        "ocfuse.cli.mcp",
+        "Let an assistant inspect, plan, fit, score, explain, compare and report on files.",
+    ),
     "inspect": ("ocfuse.cli.inspect", "Show what a model is and what it learned from."),
     "export": (
         "ocfuse.cli.export",
