@@ -33,6 +33,7 @@ MOST_FEATURES, MOST_MEMBERS = 8, 5
 Answer: TypeAlias = dict[str, Any]
 #: Flags and their values; None and False are left out, a sequence repeats its flag.
 Flags: TypeAlias = dict[str, Any]
+Tool: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]
 
 Data = Annotated[
     str,
@@ -154,16 +155,16 @@ def make_server(folders: Iterable[str | os.PathLike[str]]) -> Any:
         log_level="WARNING",
     )
     tools = Tools(within)
-    for tool in (tools.inspect, tools.plan, tools.fit, tools.score, tools.explain):
-        server.add_tool(_told(tool), name=tool.__name__)
-    for tool in (tools.compare, tools.report):
+    every: list[Tool] = [
+        *(tools.inspect, tools.plan, tools.fit, tools.score),
+        *(tools.explain, tools.compare, tools.report),
+    ]
+    for tool in every:
         server.add_tool(_told(tool), name=tool.__name__)
     return server
 
 
-def _told(
-    tool: Callable[..., Coroutine[Any, Any, Answer]],
-) -> Callable[..., Coroutine[Any, Any, Answer]]:
+def _told(tool: Tool) -> Tool:
     """Return a tool whose errors are told as they are; others would be hidden."""
     failed = needed("mcp.server.mcpserver.exceptions", "to serve assistants", "mcp").ToolError
 
