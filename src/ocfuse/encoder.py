@@ -395,13 +395,14 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         self._learn(X)
         return self
 
-    def learn_encoded(self, X: Any) -> FloatArray:
+    def learn_encoded(self, X: Any, together: NDArray[np.intp] | None = None) -> FloatArray:
         """Learn the encoding from rows of a table that was settled, and encode them.
 
         Where numbers are measured from what is usual, each row is measured from the others, so
-        that it is as far out as a fresh one.
+        that it is as far out as a fresh one; rows with the same number in `together`, such as
+        those of one run, are held out together.
         """
-        cells = self._learn(X)
+        cells = self._learn(X, together)
         return self.transform(X) if self.usual_ is None else self.encode(self.read(X), cells)
 
     def comparable(self, codes: FloatArray) -> list[FloatArray]:
@@ -419,7 +420,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             views.append(plain.encode(codes))
         return views
 
-    def _learn(self, X: Any) -> FloatArray:
+    def _learn(self, X: Any, together: NDArray[np.intp] | None = None) -> FloatArray:
         """Learn the encoding; return the numbers of the rows as they are measured."""
         X = check_table(X)
         names = _column_names(X)
@@ -446,8 +447,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         positions, empty = np.flatnonzero(self.categorical_), np.flatnonzero(self.empty_)
         cells = codes[:, numeric]
         if self.by_ or is_given(self.season):
-            self.usual_ = Usual(self._seasons(codes))
-            cells = self.usual_.fit_measured(codes[:, self.by_], self._times(codes), cells)
+            self.usual_ = Usual(self._seasons(by_parts=together is not None))
+            theirs, when = codes[:, self.by_], self._times(codes)
+            cells = self.usual_.fit_measured(theirs, when, cells, together)
         self.scaler_ = NumberScaler(self.scale).fit(cells)
         self.patterns_ = [
             _patterns(codes[:, j], len(known))
@@ -603,14 +605,14 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         """Return the times of rows; NaN if they have none."""
         return np.full(len(codes), np.nan) if self.time_ is None else codes[:, self.time_]
 
-    def _seasons(self, codes: FloatArray) -> Seasons | None:
+    def _seasons(self, by_parts: bool) -> Seasons | None:
         """Return the seasons to be learned, if there are any."""
         names = check_seasons(self.season)
         if not names:
             return None
         # times that are dates without a zone are local already
         zone = self.zone or self.zone_ if self.zone_ or self.is_number_ else ""
-        return Seasons(names, Calendar(zone, to_days(self.holidays)))
+        return Seasons(names, Calendar(zone, to_days(self.holidays)), by_parts)
 
     def ignored(self, X: Any) -> list[str]:
         """Return the columns that are not learned from with the reasons, to show."""
