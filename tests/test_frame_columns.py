@@ -14,7 +14,7 @@ from ocfuse import FeatureEncoder, FusedDetector
 from ocfuse.detectors import GMM, KNN
 from ocfuse.encoder import check_table, take_rows
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.frames import FrameColumns, read_frame
+from ocfuse.frame_columns import FrameColumns, read_frame
 from ocfuse.paper import PaperDetector
 from ocfuse.tables import TableDetector
 
