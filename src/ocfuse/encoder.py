@@ -62,7 +62,7 @@ from ocfuse.exceptions import (
 from ocfuse.frame_columns import read_frame
 from ocfuse.system.files import is_unicode
 from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
-from ocfuse.usual.seasons import find_zone, require_periods
+from ocfuse.usual.seasons import find_zone, require_periods, require_week_for
 
 #: Standardised values are kept within this: beyond it blends between rows lose their digits.
 FARTHEST = 1e6
@@ -565,14 +565,18 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 changes.append(CellsWarning.Change(name, what, tuple(values), len(rows), first))
         return changes
 
-    def ranges(self, codes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lowest and highest usual number for every row, NaN in other columns."""
-        low, high = np.full((2, *codes.shape), np.nan)
+    def ranges(self, codes: FloatArray) -> list[FloatArray]:
+        """Return what is usual for the numbers of every row, NaN in other columns.
+
+        That is the lowest and the highest usual value, and the centre and the unit by which
+        numbers are measured.
+        """
+        found = [np.full(codes.shape, np.nan) for _ in range(4)]
         if self.usual_ is not None:
-            low[:, self.numeric], high[:, self.numeric] = self.usual_.ranges(
-                codes[:, self.by_], self._times(codes)
-            )
-        return low, high
+            parts = self.usual_.ranges(codes[:, self.by_], self._times(codes))
+            for array, part in zip(found, parts, strict=True):
+                array[:, self.numeric] = part
+        return found
 
     def groups_of(self, X: Any, codes: FloatArray) -> list[str]:
         """Return the group of every row, such as "machine 17"; the wider one if it is new."""
@@ -680,11 +684,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 f"season={self.season!r} needs the times of rows. Name their column, for instance "
                 "time='when'."
             )
-        if to_days(self.holidays) and "week" not in seasons:
-            raise InvalidInputError(
-                "holidays are days of the week of their own. Give them with season='week', or "
-                "leave them out."
-            )
+        require_week_for(to_days(self.holidays), seasons)
         if self.zone:
             find_zone(self.zone)
 

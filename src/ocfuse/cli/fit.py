@@ -46,10 +46,12 @@ from ocfuse.cli.options import (
     Season,
     Seed,
     Single,
+    Size,
     Stream,
     Threads,
     Time,
     Topic,
+    Video,
     Windows,
     Workers,
     Zone,
@@ -57,7 +59,6 @@ from ocfuse.cli.options import (
     check_flags,
     check_model,
     check_rate,
-    help_or_value,
     holidays_in,
     limits_of,
     names_in,
@@ -251,16 +252,7 @@ def fit_command(
     false_alarms_per_run: Annotated[
         float | None, typer.Option(min=0.0, help="The same per run; needs no times.")
     ] = None,
-    video: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A folder of pictures of good parts; or recordings of normal runs: a folder with "
-            "one video, bag, array or folder of pictures per run, or with trial_<id>/rgb folders; "
-            "or one run; may be repeated.",
-            callback=help_or_value,
-            is_eager=True,
-        ),
-    ] = None,
+    video: Video = None,
     single: Single = None,
     topic: Topic = None,
     progress: Annotated[
@@ -270,9 +262,7 @@ def fit_command(
             "tell it: states.parquet of a trial, or numbers in run.progress beside run.mp4."
         ),
     ] = True,
-    size: Annotated[
-        int, typer.Option(min=32, max=512, help="Pixels that pictures are squeezed to.")
-    ] = 128,
+    size: Size = 128,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -386,15 +376,15 @@ def fit_command(
     _check("--holidays", to_days, expected["holidays"])
     _check("--zone", find_zone, zone)
     if stream:
+        seasons = {name: expected.pop(name) for name in ("season", "holidays", "zone")}
         if any(expected.values()):
             raise typer.BadParameter(
-                "--season, --high, --low, --above and --below are not known with --stream. Leave "
-                "them out."
+                "--high, --low, --above and --below are not known with --stream. Leave them out."
             )
         from ocfuse.streaming import StreamTable  # noqa: PLC0415
 
         parts = make_stream(detector, windows, drift, course and context is not None, rates, rows)
-        model: TableDetector = StreamTable(parts, **roles, context=context)
+        model: TableDetector = StreamTable(parts, **roles, **seasons, context=context)
     else:
         model = tables.TableDetector(
             detector, **roles, **expected, categories=names_in(category), numbers=names_in(number)
@@ -474,7 +464,7 @@ def make_stream(
     asked = [AlarmRate(rate, per) for per, rate in rates.items() if rate is not None]
     if len(asked) > 1:
         raise typer.BadParameter("give one of --false-alarms-per-hour, -per-day and -per-run")
-    size = {} if rows is None else {"max_rows": rows}
+    size: dict[str, Any] = {} if rows is None else {"max_rows": rows}
     alarm_rate = asked[0] if asked else AlarmRate()
     return StreamDetector(
         detector, windows=lengths, drift=drift, course=course, alarm_rate=alarm_rate, **size

@@ -2,7 +2,6 @@
 
 import hashlib
 import platform
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -16,7 +15,7 @@ from ocfuse.detectors.base import core_rows
 from ocfuse.encoder import check_table
 from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
 from ocfuse.ensemble.score import ScoreChain, Trace
-from ocfuse.exceptions import IgnoredColumnsWarning, InvalidInputError
+from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, RowRanges, attribute_features, values_of
 from ocfuse.report.data import Embedding, GroupAlarms, ReportData, count_by_group
 from ocfuse.report.timeline import to_times
@@ -65,7 +64,7 @@ def report_data(
             times, is_date = None, False
             remarks.append("No row has a time that can be read: scores over time are not drawn.")
     trace = detector._trace(X, context) if trace is None else trace
-    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_)
+    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_, events or ())
     why = explanation(detector, trace.take(rows))
     if feature_names is not None:
         names = [str(name) for name in feature_names]
@@ -99,13 +98,22 @@ def report_data(
     )
 
 
-def _rows_to_explain(scores: FloatArray, offset: float, n_features: int) -> IntArray:
-    """Return the rows that raise an alarm, the lowest first, within what may be spent."""
+def _rows_to_explain(
+    scores: FloatArray, offset: float, n_features: int, events: Sequence[IntArray]
+) -> IntArray:
+    """Return the rows that raise an alarm, the lowest first, within what may be spent.
+
+    The lowest row of each event is one of them, of as many events as half of the rows are.
+    """
     affordable = max(MOST_SCORED // (2 * n_features), FEWEST_EXPLAINED)
     n_alarms = int(np.sum(scores < offset))
     count = min(max(n_alarms, FEWEST_EXPLAINED), 200, affordable)
-    lowest: IntArray = np.argsort(scores, kind="stable")[:count]
-    return lowest
+    order: IntArray = np.argsort(scores, kind="stable")
+    of_events = np.array([rows[np.argmin(scores[rows])] for rows in events if len(rows)], dtype=int)
+    of_events = of_events[np.argsort(scores[of_events], kind="stable")][: count // 2]
+    others = order[~np.isin(order, of_events)][: count - len(of_events)]
+    chosen = np.concatenate([of_events, others])
+    return np.asarray(chosen[np.argsort(scores[chosen], kind="stable")])
 
 
 def _ids(ids: Any, table: Any, n: int) -> list[str]:
@@ -291,15 +299,8 @@ def usual_facts(detector: "FusedDetector") -> dict[str, Any] | None:
                 for j, own in zip(encoder.numeric, levels.own_, strict=True)
             },
         }
-    seasons = encoder.usual_.seasons
-    if seasons is not None:
-        known["zone"] = seasons.calendar.zone
-        known["holidays"] = len(seasons.calendar.holidays)
-        known["seasons"] = {
-            name: [names[j] for j in encoder.numeric[seasons.counts(name)]]
-            for name in seasons.names
-        }
-        known["columns"] = len(encoder.numeric)
+    if encoder.usual_.seasons is not None:
+        known |= encoder.usual_.seasons.facts([names[j] for j in encoder.numeric])
     return known
 
 
@@ -308,7 +309,7 @@ def usual_words(facts: dict[str, Any] | None) -> list[str]:
     if facts is None:
         return []
     lines = []
-    if facts["by"]:
+    if facts.get("by"):
         least, middle, most = facts["rows"]
         size = f"{least:,} to {most:,} rows, mostly {middle:,}"
         size = count(least, "row") if least == most else size
@@ -328,20 +329,6 @@ def usual_words(facts: dict[str, Any] | None) -> list[str]:
     return lines
 
 
-def warn_of_seasons(detector: "FusedDetector") -> None:
-    """Warn of seasons that count for no column."""
-    facts = usual_facts(detector) or {}
-    names = [name for name, columns in facts.get("seasons", {}).items() if not columns]
-    if names:
-        warnings.warn(
-            f"The time of {' and of '.join(names)} foretells no column on parts of the time that "
-            "were held out, and is left out: numbers are not measured by it. Learn from a longer "
-            "time, if it should count.",
-            IgnoredColumnsWarning,
-            stacklevel=4,
-        )
-
-
 def _usual_card(detector: "FusedDetector") -> dict[str, str]:
     """Return lines of the card on what numbers are measured from."""
     lines = usual_words(usual_facts(detector))
@@ -354,7 +341,8 @@ def _ranges(detector: "FusedDetector", X: Any) -> RowRanges | None:
     if encoder.usual_ is None:
         return None
     codes = encoder.read(X)
-    return RowRanges(*encoder.ranges(codes), encoder.situations(X, codes))
+    low, high, centre, unit = encoder.ranges(codes)
+    return RowRanges(low, high, centre, unit, encoder.situations(X, codes))
 
 
 def _near(detector: "FusedDetector", x: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -1,8 +1,8 @@
 """What is usual for whom and when, and how far numbers are from it.
 
-`ocfuse.usual.groups` has centres and spreads by group, `ocfuse.usual.seasons` those by the time of
-day, week, month and year. `Usual` joins them: a number is measured from what is usual for its
-group, and what is left of all groups from what is usual at its time.
+A number is measured from what is usual for its group (`ocfuse.usual.groups`), and what is left of
+all groups from what is usual at its time (`ocfuse.usual.seasons`). It must not know of tables,
+detectors and scores: it sees codes of groups, seconds and numbers.
 """
 
 import numpy as np
@@ -77,11 +77,15 @@ class Usual:
         measured: FloatArray = (X - centre) / spread * self.groups_.unit_
         return measured
 
-    def ranges(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lowest and highest usual value for every row and column."""
+    def ranges(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, ...]:
+        """Return lowest and highest usual value, centre and unit, for every row and column."""
+        centre, unit = self.units(whose, when)
+        return centre + self.low_ * unit, centre + self.high_ * unit, centre, unit
+
+    def units(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return where numbers are measured from and in which unit, for every row and column."""
         centre, spread = self.usual(whose, when)
-        unit = spread / self.groups_.unit_
-        return centre + self.low_ * unit, centre + self.high_ * unit
+        return centre, spread / self.groups_.unit_
 
     def usual(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centre and spread for every row and column."""
