@@ -21,6 +21,7 @@ from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.plan import Plan
 from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
 from ocfuse.explain import Explanation
+from ocfuse.frame_columns import native_frame, read_frame
 from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
@@ -289,10 +290,11 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             The fitted detector, ready for a new stream.
         """
         self._check_parameters()
-        samples = check_samples(X)
+        frame = read_frame(X)
+        samples = check_samples(native_frame(frame))
         n = len(samples)
         slices, times = run_slices(runs, n), check_times(time, n)
-        names = getattr(X, "columns", [f"x{j}" for j in range(samples.shape[1])])
+        names = getattr(frame, "columns", [f"x{j}" for j in range(samples.shape[1])])
         data = StreamTraining(
             samples=samples,
             names=[str(name) for name in names],
