@@ -10,7 +10,7 @@ import numpy as np
 
 from ocfuse.encoder import FeatureEncoder, is_given
 from ocfuse.ensemble import FusedDetector
-from ocfuse.ensemble.score import ScoreChain
+from ocfuse.ensemble.score import ContextScale, ScoreChain
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.onnx.encoder import Cells, encoded
 from ocfuse.onnx.fusion import fused, normalised, p_values, require_fusion
@@ -54,7 +54,8 @@ def export(detector: Any, path: str | os.PathLike[str], *, single: bool = False)
     hold text, one input of shape (rows, 1) for every column, by its name: numbers, NaN for a gap,
     or text, "" for a gap. It gives ``score`` (higher is more normal), ``label`` (+1 normal, -1
     anomaly), ``p_value``, each of one entry per row, and ``threshold``. A row with infinity, or
-    with gaps that are refused, has no score: NaN, and the label -1.
+    with gaps that are refused, has no score: NaN, and the label -1. A detector that was fitted with
+    context takes it as a further input, ``context``.
 
     Parameters
     ----------
@@ -93,12 +94,16 @@ def to_onnx(detector: Any, *, single: bool = False) -> bytes:
     columns = columns_of(inner)
     cells = _inputs(graph, columns, encoder, np.float32 if single else np.float64)
     read = encoded(graph, encoder, cells)
-    S = member_scores(graph, inner.pool_, read.rows)
+    x, has_no_score = read.rows, read.has_no_score
+    S = member_scores(graph, inner.pool_, x)
     Z = normalised(graph, inner.normaliser_, S)
-    score = fused(graph, inner.fusion_, Z, read.rows)
+    if inner.context_scale_ is not None:
+        x, is_odd = _with_context(graph, inner.context_scale_, x)
+        has_no_score = is_odd if has_no_score is None else has_no_score | is_odd
+    score = fused(graph, inner.fusion_, Z, x)
     p_value = p_values(graph, inner.conformal_, score)
-    if read.has_no_score is not None:
-        without = read.has_no_score.without_axis(1)
+    if has_no_score is not None:
+        without = has_no_score.without_axis(1)
         score, p_value = graph.where(without, np.nan, score), graph.where(without, np.nan, p_value)
     is_normal = graph.add("GreaterOrEqual", score, float(inner.offset_))
     label = graph.where(is_normal, int(NORMAL), int(ANOMALY))
@@ -140,11 +145,6 @@ def _checked(detector: Any) -> FusedDetector:
             f"The detector does more than export to ONNX knows: {', '.join(odd)}. Fit one without "
             "these settings, or serve the model with ocfuse serve."
         )
-    if chain.context_scale is not None:
-        raise InvalidInputError(
-            "A detector that was fitted with context cannot be exported to ONNX. Fit it without "
-            "context, or serve the model with ocfuse serve."
-        )
     require_members(inner.pool_)
     require_fusion(inner.normaliser_, inner.fusion_)
     return inner
@@ -184,6 +184,13 @@ def _inputs(graph: Graph, columns: list[Column], encoder: FeatureEncoder, kind: 
     nothing = graph.constant(0.0)  # of columns that are not learned from, never asked for
     n, texts = len(encoder.categorical_), {c.place for c in columns if c.is_text}
     return Cells([found.get(j, nothing) for j in range(n)], [j in texts for j in range(n)])
+
+
+def _with_context(graph: Graph, scale: ContextScale, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return rows with their context as further columns, and where that is no number."""
+    context = graph.input("context", np.float64, ["rows", len(scale.centre)])
+    scaled = (context - scale.centre) * scale.factor
+    return graph.concat([x, scaled], axis=1), (context.is_nan() | context.is_infinite()).any()
 
 
 def _facts(detector: Any, inner: FusedDetector, columns: list[Column]) -> dict[str, str]:
