@@ -34,6 +34,7 @@ myst_heading_anchors = 3
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # the docstrings name the types
 autosummary_generate = True
+autosummary_ignore_module_all = False  # a package makes public what its __all__ says
 templates_path = ["templates"]
 exclude_patterns = ["gallery/**.ipynb", "gallery/**.md5", "gallery/**.json", "sg_execution_times.rst"]
 
