@@ -1,15 +1,18 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 
 from ocfuse import __version__
 
+ROOT = Path(__file__).parents[1]
 #: What the site has beside its pages.
-EXTRA = Path(__file__).parents[1] / "build" / "docs-extra"
+EXTRA = ROOT / "build" / "docs-extra"
 EXTRA.mkdir(parents=True, exist_ok=True)
 #: Methods that scikit-learn gives every estimator, and documents.
 INHERITED = ("get_metadata_routing", "get_params", "set_output", "set_params")
@@ -63,12 +66,26 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ocfuse"
+html_context = {
+    "github_user": "ocfuse",
+    "github_repo": "ocfuse",
+    "github_version": "main",
+    "doc_path": "docs",
+}
 html_theme_options = {
     "navbar_align": "left",
-    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "navbar_end": ["version", "theme-switcher", "navbar-icon-links"],
+    "use_edit_page_button": True,
+    "icon_links": [
+        {
+            "name": "Source",
+            "url": "https://github.com/ocfuse/ocfuse",
+            "icon": "fa-brands fa-github",
+        }
+    ],
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": ["page-toc", "edit-this-page"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
@@ -100,19 +117,29 @@ def _skip(app, what, name, found, skip, options):
     return True if is_routing or name in INHERITED else None
 
 
-def _make_live_report(app):
-    """Write the report of the demo, which the first page shows."""
-    folder = EXTRA / "live"
-    if not (folder / "report.html").exists():
-        command = [sys.executable, "-m", "ocfuse", "demo", "--out", str(folder)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        for path in folder.iterdir():
-            if path.name != "report.html":
-                path.unlink()
+def _offer_edit(app, page, template, context, doctree):
+    # pages that were made when the site was built are edited where they come from
+    if page.startswith(("generated/", "gallery/")):
+        context["theme_use_edit_page_button"] = False
+
+
+def _make_live(app):
+    """Write the report of the demo and a recording of the live page, which the first page shows."""
+    live = EXTRA / "live"
+    if not (live / "report.html").exists():
+        with TemporaryDirectory() as folder:
+            demo = ["ocfuse", "demo", "--out", folder]
+            subprocess.run([sys.executable, "-m", *demo], check=True, stdout=subprocess.DEVNULL)
+            live.mkdir(exist_ok=True)
+            shutil.copy(Path(folder) / "report.html", live)
+    if not (live / "line.html").exists():
+        record = [sys.executable, "-m", "benchmarks.serve.record", str(live)]
+        subprocess.run(record, check=True, cwd=ROOT)
 
 
 def setup(app):
-    app.connect("builder-inited", _make_live_report)
+    app.connect("builder-inited", _make_live)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("html-page-context", _offer_edit)
     # formulas that every browser draws by itself, without a script from the network
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))

@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("families", "labels", "dirty", "questions")
+PARTS = ("families", "labels", "dirty", "questions", "pools")
 
 if __name__ == "__main__":
     main("accuracy", PARTS, parallel=True)
