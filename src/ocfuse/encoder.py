@@ -59,10 +59,10 @@ from ocfuse.exceptions import (
     did_you_mean,
     not_one_of,
 )
-from ocfuse.frames import read_frame
+from ocfuse.frame_columns import read_frame
 from ocfuse.system.files import is_unicode
 from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
-from ocfuse.usual.seasons import find_zone, require_periods
+from ocfuse.usual.seasons import find_zone, require_periods, require_week_for
 
 #: Standardised values are kept within this: beyond it blends between rows lose their digits.
 FARTHEST = 1e6
@@ -395,13 +395,14 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         self._learn(X)
         return self
 
-    def learn_encoded(self, X: Any) -> FloatArray:
+    def learn_encoded(self, X: Any, together: NDArray[np.intp] | None = None) -> FloatArray:
         """Learn the encoding from rows of a table that was settled, and encode them.
 
         Where numbers are measured from what is usual, each row is measured from the others, so
-        that it is as far out as a fresh one.
+        that it is as far out as a fresh one; rows with the same number in `together`, such as
+        those of one run, are held out together.
         """
-        cells = self._learn(X)
+        cells = self._learn(X, together)
         return self.transform(X) if self.usual_ is None else self.encode(self.read(X), cells)
 
     def comparable(self, codes: FloatArray) -> list[FloatArray]:
@@ -419,7 +420,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             views.append(plain.encode(codes))
         return views
 
-    def _learn(self, X: Any) -> FloatArray:
+    def _learn(self, X: Any, together: NDArray[np.intp] | None = None) -> FloatArray:
         """Learn the encoding; return the numbers of the rows as they are measured."""
         X = check_table(X)
         names = _column_names(X)
@@ -446,8 +447,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         positions, empty = np.flatnonzero(self.categorical_), np.flatnonzero(self.empty_)
         cells = codes[:, numeric]
         if self.by_ or is_given(self.season):
-            self.usual_ = Usual(self._seasons(codes))
-            cells = self.usual_.fit_measured(codes[:, self.by_], self._times(codes), cells)
+            self.usual_ = Usual(self._seasons(by_parts=together is not None))
+            theirs, when = codes[:, self.by_], self._times(codes)
+            cells = self.usual_.fit_measured(theirs, when, cells, together)
         self.scaler_ = NumberScaler(self.scale).fit(cells)
         self.patterns_ = [
             _patterns(codes[:, j], len(known))
@@ -565,14 +567,18 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 changes.append(CellsWarning.Change(name, what, tuple(values), len(rows), first))
         return changes
 
-    def ranges(self, codes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lowest and highest usual number for every row, NaN in other columns."""
-        low, high = np.full((2, *codes.shape), np.nan)
+    def ranges(self, codes: FloatArray) -> list[FloatArray]:
+        """Return what is usual for the numbers of every row, NaN in other columns.
+
+        That is the lowest and the highest usual value, and the centre and the unit by which
+        numbers are measured.
+        """
+        found = [np.full(codes.shape, np.nan) for _ in range(4)]
         if self.usual_ is not None:
-            low[:, self.numeric], high[:, self.numeric] = self.usual_.ranges(
-                codes[:, self.by_], self._times(codes)
-            )
-        return low, high
+            parts = self.usual_.ranges(codes[:, self.by_], self._times(codes))
+            for array, part in zip(found, parts, strict=True):
+                array[:, self.numeric] = part
+        return found
 
     def groups_of(self, X: Any, codes: FloatArray) -> list[str]:
         """Return the group of every row, such as "machine 17"; the wider one if it is new."""
@@ -599,14 +605,14 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         """Return the times of rows; NaN if they have none."""
         return np.full(len(codes), np.nan) if self.time_ is None else codes[:, self.time_]
 
-    def _seasons(self, codes: FloatArray) -> Seasons | None:
+    def _seasons(self, by_parts: bool) -> Seasons | None:
         """Return the seasons to be learned, if there are any."""
         names = check_seasons(self.season)
         if not names:
             return None
         # times that are dates without a zone are local already
         zone = self.zone or self.zone_ if self.zone_ or self.is_number_ else ""
-        return Seasons(names, Calendar(zone, to_days(self.holidays)))
+        return Seasons(names, Calendar(zone, to_days(self.holidays)), by_parts)
 
     def ignored(self, X: Any) -> list[str]:
         """Return the columns that are not learned from with the reasons, to show."""
@@ -680,11 +686,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 f"season={self.season!r} needs the times of rows. Name their column, for instance "
                 "time='when'."
             )
-        if to_days(self.holidays) and "week" not in seasons:
-            raise InvalidInputError(
-                "holidays are days of the week of their own. Give them with season='week', or "
-                "leave them out."
-            )
+        require_week_for(to_days(self.holidays), seasons)
         if self.zone:
             find_zone(self.zone)
 

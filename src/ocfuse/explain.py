@@ -129,12 +129,16 @@ class RowRanges:
     ----------
     low, high : ndarray of shape (q, m)
         The middle 95 % of numbers of rows like it lie between these.
+    centre, unit : ndarray of shape (q, m)
+        Where numbers are measured from, and in which unit.
     whose : list of str
         For each row, whom and when this is usual for, such as "for machine 17 at 06:00".
     """
 
     low: FloatArray
     high: FloatArray
+    centre: FloatArray
+    unit: FloatArray
     whose: list[str]
 
     def of(self, row: int, j: int) -> OwnRange | None:

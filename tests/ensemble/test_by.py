@@ -8,6 +8,7 @@ import pytest
 
 from ocfuse import FeatureEncoder, FusedDetector, load
 from ocfuse.exceptions import CellsWarning, CopiedRowsWarning, InvalidInputError, InvalidTypeError
+from ocfuse.streaming.channels import row_readings
 
 N_MACHINES = 40
 
@@ -151,7 +152,7 @@ def test_an_explanation_says_what_is_usual_for_the_machine(detector):
 def test_the_usual_range_holds_most_fresh_rows_of_each_machine(detector):
     rows, _ = rows_of_machines(100, 4)
     encoder = detector.encoder_
-    low, high = encoder.ranges(encoder.read(rows))
+    low, high, _, _ = encoder.ranges(encoder.read(rows))
     inside = (rows["flow"] >= low[:, 0]) & (rows["flow"] <= high[:, 0])
     assert 0.93 <= inside.mean() <= 0.97
     assert np.isnan(low[:, 2]).all()
@@ -226,3 +227,14 @@ def test_a_table_of_groups_alone_is_refused():
     rows, _ = rows_of_machines(5, 1)
     with pytest.raises(InvalidInputError, match="no column to learn from"):
         FusedDetector("light", by="machine").fit(rows[["machine"]])
+
+
+def test_channels_behind_a_row_read_what_is_usual_for_its_machine(detector):
+    rows, spread = rows_of_machines(20, 1)
+    row = rows.iloc[[60]].copy()
+    row["flow"] += 30.0 * spread[60, 0]
+    (reading,) = row_readings(detector.explain(row), detector, 0, 1)
+    theirs = rows[rows["machine"] == "m3"]["flow"]
+    assert reading.value == row["flow"].iloc[0]
+    assert abs(reading.usual - theirs.median()) < 2.0 * theirs.std()
+    assert 0.3 * theirs.std() < reading.spread < 2.0 * theirs.std()

@@ -376,15 +376,15 @@ def fit_command(
     _check("--holidays", to_days, expected["holidays"])
     _check("--zone", find_zone, zone)
     if stream:
+        seasons = {name: expected.pop(name) for name in ("season", "holidays", "zone")}
         if any(expected.values()):
             raise typer.BadParameter(
-                "--season, --high, --low, --above and --below are not known with --stream. Leave "
-                "them out."
+                "--high, --low, --above and --below are not known with --stream. Leave them out."
             )
         from ocfuse.streaming import StreamTable  # noqa: PLC0415
 
         parts = make_stream(detector, windows, drift, course and context is not None, rates, rows)
-        model: TableDetector = StreamTable(parts, **roles, context=context)
+        model: TableDetector = StreamTable(parts, **roles, **seasons, context=context)
     else:
         model = tables.TableDetector(
             detector, **roles, **expected, categories=names_in(category), numbers=names_in(number)
@@ -464,7 +464,7 @@ def make_stream(
     asked = [AlarmRate(rate, per) for per, rate in rates.items() if rate is not None]
     if len(asked) > 1:
         raise typer.BadParameter("give one of --false-alarms-per-hour, -per-day and -per-run")
-    size = {} if rows is None else {"max_rows": rows}
+    size: dict[str, Any] = {} if rows is None else {"max_rows": rows}
     alarm_rate = asked[0] if asked else AlarmRate()
     return StreamDetector(
         detector, windows=lengths, drift=drift, course=course, alarm_rate=alarm_rate, **size

@@ -25,7 +25,7 @@ from ocfuse.ensemble.prune import pruned_pool
 from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
-from ocfuse.frames import native_frame
+from ocfuse.frame_columns import native_frame
 from ocfuse.groups import check_groups
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
@@ -35,6 +35,7 @@ from ocfuse.system.packages import slow
 from ocfuse.system.progress import current_progress
 from ocfuse.system.threads import few_threads
 from ocfuse.tuning.search import Search, make_search
+from ocfuse.usual.seasons import warn_of_seasons
 from ocfuse.validation import ANOMALY, NORMAL, check_training_labels, require_fitted
 
 if TYPE_CHECKING:
@@ -378,7 +379,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.pruned_change_ = 0.0
         warn_of_ignored(self.encoder_.ignored(table.X))
         if self.encoder_.usual_ is not None:
-            slow("ocfuse.ensemble.report").warn_of_seasons(self)
+            warn_of_seasons(self.encoder_.usual_.seasons)
         self.normaliser_, self.fusion_ = learned.normaliser, learned.fusion
         self.training_, self.training_rows_ = learned.training, distinct.rows[learned.rows]
         self.training_context_, self.context_scale_ = learned.context, learned.scale

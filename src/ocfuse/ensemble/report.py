@@ -2,7 +2,6 @@
 
 import hashlib
 import platform
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -16,7 +15,7 @@ from ocfuse.detectors.base import core_rows
 from ocfuse.encoder import check_table
 from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
 from ocfuse.ensemble.score import ScoreChain, Trace
-from ocfuse.exceptions import IgnoredColumnsWarning, InvalidInputError
+from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, RowRanges, attribute_features, values_of
 from ocfuse.report.data import Embedding, GroupAlarms, ReportData, count_by_group
 from ocfuse.report.timeline import to_times
@@ -300,15 +299,8 @@ def usual_facts(detector: "FusedDetector") -> dict[str, Any] | None:
                 for j, own in zip(encoder.numeric, levels.own_, strict=True)
             },
         }
-    seasons = encoder.usual_.seasons
-    if seasons is not None:
-        known["zone"] = seasons.calendar.zone
-        known["holidays"] = len(seasons.calendar.holidays)
-        known["seasons"] = {
-            name: [names[j] for j in encoder.numeric[seasons.counts(name)]]
-            for name in seasons.names
-        }
-        known["columns"] = len(encoder.numeric)
+    if encoder.usual_.seasons is not None:
+        known |= encoder.usual_.seasons.facts([names[j] for j in encoder.numeric])
     return known
 
 
@@ -317,7 +309,7 @@ def usual_words(facts: dict[str, Any] | None) -> list[str]:
     if facts is None:
         return []
     lines = []
-    if facts["by"]:
+    if facts.get("by"):
         least, middle, most = facts["rows"]
         size = f"{least:,} to {most:,} rows, mostly {middle:,}"
         size = count(least, "row") if least == most else size
@@ -337,20 +329,6 @@ def usual_words(facts: dict[str, Any] | None) -> list[str]:
     return lines
 
 
-def warn_of_seasons(detector: "FusedDetector") -> None:
-    """Warn of seasons that count for no column."""
-    facts = usual_facts(detector) or {}
-    names = [name for name, columns in facts.get("seasons", {}).items() if not columns]
-    if names:
-        warnings.warn(
-            f"The time of {' and of '.join(names)} foretells no column on parts of the time that "
-            "were held out, and is left out: numbers are not measured by it. Learn from a longer "
-            "time, if it should count.",
-            IgnoredColumnsWarning,
-            stacklevel=4,
-        )
-
-
 def _usual_card(detector: "FusedDetector") -> dict[str, str]:
     """Return lines of the card on what numbers are measured from."""
     lines = usual_words(usual_facts(detector))
@@ -363,7 +341,8 @@ def _ranges(detector: "FusedDetector", X: Any) -> RowRanges | None:
     if encoder.usual_ is None:
         return None
     codes = encoder.read(X)
-    return RowRanges(*encoder.ranges(codes), encoder.situations(X, codes))
+    low, high, centre, unit = encoder.ranges(codes)
+    return RowRanges(low, high, centre, unit, encoder.situations(X, codes))
 
 
 def _near(detector: "FusedDetector", x: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -154,8 +154,13 @@ def readings_of(
     context: FloatArray | None = None,
     slow_mean: FloatArray | None = None,
     count: int = 3,
+    *,
+    times: FloatArray | None = None,
 ) -> list[list[ChannelReading]]:
-    """Return the channels behind the scores of explained samples; see `channel_readings`."""
+    """Return the channels behind the scores of explained samples; see `channel_readings`.
+
+    With seasons it takes the times of the samples.
+    """
     n, where = len(view.watched), None if context is None else detector.context_scale_
     scaled = None if where is None or context is None else where.transform(context)
     found = []
@@ -164,11 +169,12 @@ def readings_of(
         encoded = _encoded_again(detector, explanation, i)
         usual = _Usual(detector, encoded, None if scaled is None else scaled[i])
         place = None if context is None else context[i : i + 1]
+        when = None if times is None else times[i : i + 1]
         missing, shares = _are_missing(row, view), _shares(costs.sum(axis=0))
         read = [
-            _missing(int(j), shares, usual, view, place, slow_mean)
+            _missing(int(j), shares, usual, view, place, slow_mean, when)
             if missing[j]
-            else _reading(int(j), row, costs, shares, usual, view, place, slow_mean)
+            else _reading(int(j), row, costs, shares, usual, view, place, slow_mean, when)
             for j in np.argsort(-shares, kind="stable")[: READ * count]
             if shares[j] >= LEAST_SHARE
         ]
@@ -210,6 +216,10 @@ def row_readings(
             if like is None:
                 like = _Usual(detector, _encoded_again(detector, explanation, row), None)
             middle, spread = like.of(j, np.array([j]))
+            if explanation.ranges is not None:  # of what numbers of this row are measured by
+                unit = float(explanation.ranges.unit[row, j])
+                middle = float(explanation.ranges.centre[row, j]) + unit * middle
+                spread *= unit
             if not math.isnan(middle):
                 found.append(ChannelReading(one.name, one.cell, middle, spread, share))
                 continue
@@ -224,6 +234,8 @@ def _encoded_again(detector: FusedDetector, explanation: Explanation, row: int) 
     for k, j in enumerate(encoder.source_[: len(encoder.scaler_.centre_)].tolist()):
         cell = None if values is None else values[row][j]
         if isinstance(cell, float):
+            if explanation.ranges is not None:
+                cell = (cell - explanation.ranges.centre[row, j]) / explanation.ranges.unit[row, j]
             encoded[k] = (cell - encoder.scaler_.centre_[k]) / encoder.scaler_.scale_[k]
     return encoded
 
@@ -284,6 +296,7 @@ def _reading(
     view: StreamView,
     place: FloatArray | None,
     slow_mean: FloatArray | None,
+    when: FloatArray | None,
 ) -> ChannelReading:
     """Return the level of a channel, or of its other features what costs most, if that is usual."""
     own, first = _features_of(channel, view)
@@ -298,7 +311,7 @@ def _reading(
         ChannelReading(
             *(view.watched[channel], value, middle, spread, float(shares[channel]), kind)
         ),
-        *(channel, view, place, slow_mean),
+        *(channel, view, place, slow_mean, when),
     )
 
 
@@ -309,12 +322,13 @@ def _missing(
     view: StreamView,
     place: FloatArray | None,
     slow_mean: FloatArray | None,
+    when: FloatArray | None,
 ) -> ChannelReading:
     """Return a channel that has no value, with the level that would be usual."""
     own, first = _features_of(channel, view)
     middle, spread = usual.of(int(own[first]), own)
     level = ChannelReading(view.watched[channel], middle, middle, spread, 0.0)
-    told = _in_own_units(level, channel, view, place, slow_mean)
+    told = _in_own_units(level, channel, view, place, slow_mean, when)
     _, usually, wobble = _texts(float(told.usual), float(told.usual), float(told.spread or 0.0))
     words = f"{usually} +- {wobble}"
     return ChannelReading(told.name, "missing", words, None, float(shares[channel]))
@@ -334,6 +348,7 @@ def _in_own_units(
     view: StreamView,
     place: FloatArray | None,
     slow_mean: FloatArray | None,
+    when: FloatArray | None,
 ) -> ChannelReading:
     """Return what a channel reads as it comes: not from its slow mean, nor from its course."""
     value, middle, spread = float(reading.value), float(reading.usual), float(reading.spread or 0.0)
@@ -344,6 +359,10 @@ def _in_own_units(
             value, middle, kind = value + slow_mean[j], middle + slow_mean[j], "level"
     if view.course is not None and place is not None:  # in their own units
         mean, unit = (table[0, j] for table in view.course.usual(place[:, 0]))
+        shift = float(mean) if kind == "level" else 0.0
+        value, middle, spread = shift + unit * value, shift + unit * middle, unit * spread
+    if view.usual is not None:  # likewise
+        mean, unit = (table[0, j] for table in view.usual.units(*view.when(1, when)))
         shift = float(mean) if kind == "level" else 0.0
         value, middle, spread = shift + unit * value, shift + unit * middle, unit * spread
     return ChannelReading(

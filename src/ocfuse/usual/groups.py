@@ -66,15 +66,17 @@ class Statistics:
             found = (self.squares + self.pseudo) / (self.count - 1.0 + (self.pseudo > 0))
         return np.where((self.count > 1) & (found > 0), found, np.nan)
 
-    def without(self, x: FloatArray) -> "Statistics":
-        """Return what is left without one row, whose value is pulled in already."""
-        n = self.count
+    def without(self, part: "Statistics") -> "Statistics":
+        """Return what is left without some of the rows."""
+        n, gone = self.count, part.count
+        left = n - gone
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.where(n > 1, (n * self.mean - x) / (n - 1.0), np.nan)
-            squares = self.squares - (x - self.mean) ** 2 * n / (n - 1.0)
+            mean = np.where(left > 0, (n * self.mean - gone * part.mean) / left, np.nan)
+            between = (part.mean - self.mean) ** 2 * n * gone / left
+        squares = np.where(left > 0, self.squares - part.squares - between, 0.0)
         # what rounding leaves of no variance is none
         squares = np.where(squares > 1e-12 * self.squares, squares, 0.0)
-        return Statistics(n - 1.0, mean, squares, self.pseudo)
+        return Statistics(left, mean, squares, self.pseudo)
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,9 @@ class GroupLevels:
         self.fit_held_out(codes, X)
         return self
 
-    def fit_held_out(self, codes: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def fit_held_out(
+        self, codes: FloatArray, X: FloatArray, together: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Learn from rows, and return centre and spread of each as learned from the others.
 
         Parameters
@@ -287,6 +291,8 @@ class GroupLevels:
             Code of the group of every row, from the widest; -1 and NaN are not known.
         X : ndarray of shape (n, m)
             Numbers, NaN for gaps.
+        together : ndarray of shape (n,), default=None
+            Rows with the same number, such as those of one run, are held out together.
 
         Returns
         -------
@@ -307,7 +313,8 @@ class GroupLevels:
         for j, column in enumerate(fitted):
             if column is not None:
                 rows = np.flatnonzero((place >= 0) & ~np.isnan(X[:, j]))
-                found = column.held_out(X[rows, j], place[rows])
+                run = rows if together is None else together[rows]
+                found = column.held_out(X[rows, j], place[rows], run)
                 centre[rows, j], spread[rows, j] = found
         return centre, spread
 
@@ -449,11 +456,24 @@ class GroupColumn:
             found.append(np.sqrt(within + centre.variance + centres.extra[level]))
         return np.concatenate([drawn.value for drawn in centres.drawn]), np.concatenate(found)
 
-    def held_out(self, x: FloatArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return centre and spread of the rows that this was learned from, without each."""
+    def held_out(
+        self, x: FloatArray, place: IntArray, run: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return centre and spread of the rows that this was learned from, without their runs."""
         own = self.own_rows
         whole = Statistics(own.count[place], own.mean[place], own.squares[place], own.pseudo[place])
-        left = whole.without(np.clip(x, self.low[place], self.high[place]))
+        near = np.clip(x, self.low[place], self.high[place])
+        _, part = np.unique(place * (run.max() + 1) + run, return_inverse=True)
+        n_parts = int(part.max()) + 1
+        count = np.bincount(part, minlength=n_parts).astype(np.float64)
+        # from the mean of the group: sums of large numbers would lose their digits
+        apart = near - whole.mean
+        mean = sums(apart, part, n_parts) / count
+        squares = sums((apart - mean[part]) ** 2, part, n_parts)
+        gone = Statistics(
+            count[part], whole.mean + mean[part], squares[part], np.zeros_like(squares[part])
+        )
+        left = whole.without(gone)
         value, variance = self._of_spreads(left)
         spread = self.spreads.without(place, value, variance)
         centre = self.centres.without(place, left.mean, self._of_centres(left, spread))

@@ -15,6 +15,7 @@ row i, of leverage h, the centre at its time is ``f - h / (1 - h) (y - f)``.
 """
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone, tzinfo
@@ -26,7 +27,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ocfuse.arrays import BoolArray, FloatArray, IntArray
-from ocfuse.exceptions import InvalidInputError, not_one_of
+from ocfuse.exceptions import IgnoredColumnsWarning, InvalidInputError, not_one_of
 from ocfuse.usual.groups import medians, reach_of_groups
 
 #: Seasons with their length in seconds.
@@ -74,6 +75,15 @@ def to_days(holidays: Any) -> list[int]:
             ) from None
         days.add(int(day.astype(np.int64)))
     return sorted(days)
+
+
+def require_week_for(holidays: Sequence[int], names: Sequence[str]) -> None:
+    """Refuse holidays without the season that they are for."""
+    if holidays and "week" not in names:
+        raise InvalidInputError(
+            "holidays are days of the week of their own. Give them with season='week', or "
+            "leave them out."
+        )
 
 
 def find_zone(name: str) -> tzinfo:
@@ -274,6 +284,14 @@ class Smoother:
 class Season:
     """Centres and spreads on one ring, by column.
 
+    Parameters
+    ----------
+    name : str
+        The season.
+    by_parts : bool, default=False
+        Whether training rows are measured from other parts of the time, and not from all other
+        rows: those of a stream are like their neighbours.
+
     Attributes
     ----------
     centre_, spread_ : ndarray of shape (n_bins, m)
@@ -286,8 +304,9 @@ class Season:
         Whether centres, and spreads, depend on the time.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, by_parts: bool = False) -> None:
         self.name = name
+        self.by_parts = by_parts
 
     def fit_centres(
         self, calendar: Calendar, times: FloatArray, Y: FloatArray
@@ -361,6 +380,8 @@ class Season:
             own = h / (1.0 - h)
             centre[:, some] = fitted - own * (near[:, some] - fitted)
             doubt[:, some] = own
+            if self.by_parts:
+                centre[:, some] = by_other_parts(smoother, part, near[:, some], smoothness)
             at = columns[some]
             self.moves_[at] = True
             self.centre_[:, at], self.doubt_[:, at] = bins, np.diag(A)[:, np.newaxis]
@@ -386,6 +407,8 @@ class Season:
             bins = A @ smoother.sums(squares[:, some])
             fitted, h = smoother.places.values(bins), _leverage(A, smoother.places)
             own = (fitted - h * squares[:, some]) / (1.0 - h)
+            if self.by_parts:
+                own = by_other_parts(smoother, part, squares[:, some], smoothness)
             spread[:, some] = np.sqrt(np.maximum(own, LEAST_VARIANCE))
             self.widens_[columns[some]] = True
             self.spread_[:, columns[some]] = np.sqrt(np.maximum(bins, LEAST_VARIANCE))
@@ -410,6 +433,19 @@ def _choose(smoother: Smoother, part: IntArray, Y: FloatArray, gain: Any) -> Flo
     each = np.take_along_axis(gains, best[np.newaxis, np.newaxis], axis=1)[:, 0]
     sure = total.max(axis=0) > np.maximum(LEAST_GAIN, np.sqrt((each**2).sum(axis=0)))
     return np.where(sure, np.array(SMOOTHNESS)[best], np.nan)
+
+
+def by_other_parts(
+    smoother: Smoother, part: IntArray, Y: FloatArray, smoothness: float
+) -> FloatArray:
+    """Return what is usual at the times of rows, as the other parts of the time have it."""
+    found = np.empty_like(Y)
+    for one in np.unique(part):
+        out = part == one
+        learned = Smoother(smoother.places.take(~out), smoother.roughness)
+        bins = np.linalg.solve(learned.system(smoothness), learned.sums(Y[~out]))
+        found[out] = smoother.places.take(out).values(np.asarray(bins, dtype=np.float64))
+    return found
 
 
 def _gain_of_centres(
@@ -475,6 +511,8 @@ class Seasons:
         Seasons, the shortest first.
     calendar : Calendar
         Local days and clocks.
+    by_parts : bool, default=False
+        See `Season`.
 
     Attributes
     ----------
@@ -482,9 +520,10 @@ class Seasons:
         What was learned of each.
     """
 
-    def __init__(self, names: Sequence[str], calendar: Calendar) -> None:
+    def __init__(self, names: Sequence[str], calendar: Calendar, by_parts: bool = False) -> None:
         self.names = list(names)
         self.calendar = calendar
+        self.by_parts = by_parts
 
     def fit_measured(self, times: FloatArray, Y: FloatArray) -> FloatArray:
         """Learn from rows, and return each as measured from the others.
@@ -502,7 +541,7 @@ class Seasons:
             What is left of the numbers.
         """
         require_periods(self.names, times)
-        self.parts_ = [Season(name) for name in self.names]
+        self.parts_ = [Season(name, self.by_parts) for name in self.names]
         doubt, spread = np.zeros_like(Y), np.ones_like(Y)
         for part in self.parts_:
             Y, own = part.fit_centres(self.calendar, times, Y)
@@ -525,6 +564,18 @@ class Seasons:
     def count(self) -> int:
         """Number of seasons that count for some column."""
         return sum(bool(self.counts(name).any()) for name in self.names)
+
+    def facts(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return for which of the named columns seasons count."""
+        return {
+            "zone": self.calendar.zone,
+            "holidays": len(self.calendar.holidays),
+            "seasons": {
+                season: [names[j] for j in np.flatnonzero(self.counts(season)).tolist()]
+                for season in self.names
+            },
+            "columns": len(names),
+        }
 
     def counts(self, name: str) -> BoolArray:
         """Return for which columns a season counts."""
@@ -555,6 +606,21 @@ def require_periods(names: Sequence[str], times: FloatArray) -> None:
                 f"{_in_words(span)}. Leave it out, or learn from a longer time; times that are "
                 "numbers count as seconds."
             )
+
+
+def warn_of_seasons(seasons: Seasons | None) -> None:
+    """Warn of seasons that count for no column."""
+    if seasons is None:
+        return
+    names = [name for name in seasons.names if not seasons.counts(name).any()]
+    if names:
+        warnings.warn(
+            f"The time of {' and of '.join(names)} foretells no column on parts of the time that "
+            "were held out, and is left out: numbers are not measured by it. Learn from a longer "
+            "time, if it should count.",
+            IgnoredColumnsWarning,
+            stacklevel=4,
+        )
 
 
 def _in_words(seconds: float) -> str:
