@@ -25,7 +25,7 @@ from ocfuse.ensemble.prune import pruned_pool
 from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
-from ocfuse.frames import native_frame
+from ocfuse.frame_columns import native_frame
 from ocfuse.groups import check_groups
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out

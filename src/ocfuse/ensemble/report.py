@@ -64,7 +64,7 @@ def report_data(
             times, is_date = None, False
             remarks.append("No row has a time that can be read: scores over time are not drawn.")
     trace = detector._trace(X, context) if trace is None else trace
-    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_)
+    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_, events or ())
     why = explanation(detector, trace.take(rows))
     if feature_names is not None:
         names = [str(name) for name in feature_names]
@@ -98,13 +98,22 @@ def report_data(
     )
 
 
-def _rows_to_explain(scores: FloatArray, offset: float, n_features: int) -> IntArray:
-    """Return the rows that raise an alarm, the lowest first, within what may be spent."""
+def _rows_to_explain(
+    scores: FloatArray, offset: float, n_features: int, events: Sequence[IntArray]
+) -> IntArray:
+    """Return the rows that raise an alarm, the lowest first, within what may be spent.
+
+    The lowest row of each event is one of them, of as many events as half of the rows are.
+    """
     affordable = max(MOST_SCORED // (2 * n_features), FEWEST_EXPLAINED)
     n_alarms = int(np.sum(scores < offset))
     count = min(max(n_alarms, FEWEST_EXPLAINED), 200, affordable)
-    lowest: IntArray = np.argsort(scores, kind="stable")[:count]
-    return lowest
+    order: IntArray = np.argsort(scores, kind="stable")
+    of_events = np.array([rows[np.argmin(scores[rows])] for rows in events if len(rows)], dtype=int)
+    of_events = of_events[np.argsort(scores[of_events], kind="stable")][: count // 2]
+    others = order[~np.isin(order, of_events)][: count - len(of_events)]
+    chosen = np.concatenate([of_events, others])
+    return np.asarray(chosen[np.argsort(scores[chosen], kind="stable")])
 
 
 def _ids(ids: Any, table: Any, n: int) -> list[str]:
