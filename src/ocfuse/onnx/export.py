@@ -38,7 +38,7 @@ REFUSED = ("by", "time", "season", "direction", "limits")
 
 
 @dataclass(frozen=True)
-class Column:
+class InputColumn:
     """A column that a model is given: its name, its place among those of training, its kind."""
 
     name: str
@@ -154,7 +154,7 @@ def _says_something(value: Any) -> bool:
     return bool(np.asarray(value).any()) if isinstance(value, np.ndarray) else is_given(value)
 
 
-def columns_of(detector: Any) -> list[Column]:
+def columns_of(detector: Any) -> list[InputColumn]:
     """Return the columns that the file is given: those learned from, and those that were empty."""
     inner = detector.detector_ if isinstance(detector, TableDetector) else detector
     encoder = inner.encoder_
@@ -164,11 +164,12 @@ def columns_of(detector: Any) -> list[Column]:
     is_text = encoder.categorical_ & encoder.is_frame_
     is_wanted = ~encoder.ignored_ | encoder.empty_
     return [
-        Column(str(names[j]), int(j), roles[j], bool(is_text[j])) for j in np.flatnonzero(is_wanted)
+        InputColumn(str(names[j]), int(j), roles[j], bool(is_text[j]))
+        for j in np.flatnonzero(is_wanted)
     ]
 
 
-def _inputs(graph: Graph, columns: list[Column], encoder: FeatureEncoder, kind: Any) -> Cells:
+def _inputs(graph: Graph, columns: list[InputColumn], encoder: FeatureEncoder, kind: Any) -> Cells:
     """Declare the inputs, and return the cells of every column of training."""
     found: dict[int, Tensor] = {}
     if any(column.is_text for column in columns):
@@ -193,7 +194,7 @@ def _with_context(graph: Graph, scale: ContextScale, x: Tensor) -> tuple[Tensor,
     return graph.concat([x, scaled], axis=1), (context.is_nan() | context.is_infinite()).any()
 
 
-def _facts(detector: Any, inner: FusedDetector, columns: list[Column]) -> dict[str, str]:
+def _facts(detector: Any, inner: FusedDetector, columns: list[InputColumn]) -> dict[str, str]:
     """Return what the file says of itself."""
     has_text = any(column.is_text for column in columns)
     card = getattr(detector, "card_", {})
