@@ -92,7 +92,7 @@ def to_onnx(detector: Any, *, single: bool = False) -> bytes:
     inner = _checked(detector)
     graph, encoder = Graph(), inner.encoder_
     columns = columns_of(inner)
-    cells = _inputs(graph, columns, encoder, np.float32 if single else np.float64)
+    cells = _inputs(graph, columns, np.float32 if single else np.float64)
     read = encoded(graph, encoder, cells)
     x, has_no_score = read.rows, read.has_no_score
     S = member_scores(graph, inner.pool_, x)
@@ -169,22 +169,19 @@ def columns_of(detector: Any) -> list[InputColumn]:
     ]
 
 
-def _inputs(graph: Graph, columns: list[InputColumn], encoder: FeatureEncoder, kind: Any) -> Cells:
+def _inputs(graph: Graph, columns: list[InputColumn], kind: Any) -> Cells:
     """Declare the inputs, and return the cells of every column of training."""
-    found: dict[int, Tensor] = {}
-    if any(column.is_text for column in columns):
-        for column in columns:
-            own = str if column.is_text else kind
-            cell = graph.input(column.name, own, ["rows", 1])
-            found[column.place] = cell.to(np.float64) if own is np.float32 else cell
-    else:
+    places = [column.place for column in columns]
+    texts = {column.place for column in columns if column.is_text}
+    if not texts:
         X = graph.input("X", kind, ["rows", len(columns)])
-        X = X if kind is np.float64 else X.to(np.float64)
-        for i, column in enumerate(columns):
-            found[column.place] = X.take(np.array([i], dtype=np.int64))
-    nothing = graph.constant(0.0)  # of columns that are not learned from, never asked for
-    n, texts = len(encoder.categorical_), {c.place for c in columns if c.is_text}
-    return Cells([found.get(j, nothing) for j in range(n)], [j in texts for j in range(n)])
+        return Cells(table=X if kind is np.float64 else X.to(np.float64), places=places)
+    found: dict[int, Tensor] = {}
+    for column in columns:
+        own = str if column.is_text else kind
+        cell = graph.input(column.name, own, ["rows", 1])
+        found[column.place] = cell.to(np.float64) if own is np.float32 else cell
+    return Cells(columns=found, texts=texts)
 
 
 def _with_context(graph: Graph, scale: ContextScale, x: Tensor) -> tuple[Tensor, Tensor]:
