@@ -29,14 +29,15 @@ Columns are taken by position, whatever their names are; whether a column holds
 numbers or categories is settled in training.
 
 Columns named in `by` and `time` are no features: they say for whom and when a row is, and
-what is usual there is what its numbers are measured from.
+what is usual there is what its numbers are measured from. Numbers of which one side is harmless
+(`direction`) then become what is to be expected if they are on that side (`ocfuse.sides`).
 """
 
 import math
 import numbers
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
@@ -59,6 +60,7 @@ from ocfuse.exceptions import (
     did_you_mean,
     not_one_of,
 )
+from ocfuse.sides import DIRECTIONS, Sides
 from ocfuse.system.files import is_unicode
 from ocfuse.usual import Usual
 
@@ -206,7 +208,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     season : str or sequence of str, default=()
         What is usual is learned by the time of "day", "week", "month" or "year".
     direction : dict, default=None
-        Side on which a deviation counts, for columns of which only one does: "high" or "low".
+        Side on which a deviation counts, for columns of numbers of which only one does:
+        ``{"errors": "high", "pressure": "low"}``, by name or position.
     numbers : sequence of str or int, default=()
         Columns that hold numbers, though they look like ids or counters of rows, or booleans.
 
@@ -229,6 +232,10 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         Code of every value of the columns named in `by`.
     usual_ : Usual or None
         What is usual for whom; None without `by`.
+    direction_ : list of str
+        Side of each column, "high" or "low"; empty where both count.
+    sides_ : Sides or None
+        What is to be expected of them; None without `direction`.
     reasons_ : list of str
         Why columns are not learned from; empty for the others.
     codes_ : list of dict
@@ -260,6 +267,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     zone_: str = ""
     by_codes_: Sequence[dict[str, int]] = ()
     usual_: Usual | None = None
+    numbers_: Sequence[int] = ()
+    direction_: Sequence[str] = ()
+    sides_: Sides | None = None
 
     def __init__(
         self,
@@ -312,6 +322,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             if j in self.numbers_:
                 _refuse_text(is_text, str(names[j]))
                 continue
+            if self.direction_[j]:
+                _refuse_side(is_text or is_truth, str(names[j]))
+                continue
             self.categorical_[j] = is_text or is_truth or j in forced
             if j not in forced and not is_truth:
                 self.reasons_[j] = _reason(str(names[j]), values, is_text)
@@ -339,8 +352,23 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         self.categorical_ = np.zeros(m, dtype=bool)
         self.reasons_ = [""] * m
         self.by_, self.numbers_ = named["by"], named["numbers"]
+        self.direction_ = self._settled_sides(names, m, taken)
         self.time_ = next(iter(named["time"]), None)
         return named["categories"]
+
+    def _settled_sides(self, names: list[Any] | None, m: int, taken: dict[int, str]) -> list[str]:
+        """Return the side of each column; a column named for something else has none."""
+        sides = [""] * m
+        given = {} if self.direction is None else self.direction
+        for column, j in zip(given, _positions(given, names, m, "direction"), strict=True):
+            role = taken.get(j, "numbers")
+            if role != "numbers":
+                raise InvalidInputError(
+                    f"Column {_name(names, j)!r} is named in direction and in {role}. Only numbers "
+                    "have a side: name it in one of them."
+                )
+            sides[j] = given[column]
+        return sides
 
     @property
     def _is_feature(self) -> BoolArray:
@@ -381,12 +409,12 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         that differ would be equal no more.
         """
         if self.usual_ is None:
-            return self.encode(codes)
+            return self.two_sided(codes)
         plain = copy(self)
         plain.usual_ = None
         numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
         plain.scaler_ = NumberScaler(self.scale).fit(codes[:, numeric])
-        return np.hstack([plain.encode(codes), codes[:, self.by_]])
+        return np.hstack([plain.two_sided(codes), codes[:, self.by_]])
 
     def _learn(self, X: Any) -> FloatArray:
         """Learn the encoding; return the numbers of the rows as they are measured."""
@@ -431,6 +459,12 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         n_donors = 1000  # training rows that gaps are filled from, at most
         some = order[np.unique(np.linspace(0, len(codes) - 1, n_donors).astype(np.intp))]
         self.donors_ = np.unique(self._encoded(np.where(self.empty_, 0.0, codes[some])), axis=0)
+        self.sides_ = None
+        sign = self._sign
+        if sign.any():
+            some = order[:: max(len(order) // Sides.max_rows, 1)]
+            rows = np.where(self.empty_, 0.0, codes[some])
+            self.sides_ = Sides(sign).fit(self._encoded(rows, cells[some]))
         return cells
 
     def transform(self, X: Any) -> FloatArray:
@@ -476,8 +510,23 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             _refuse(np.isinf(X).any(axis=0), names, "hold infinity: {}. Leave such rows out.")
         return X  # type: ignore[no-any-return]
 
+    @property
+    def _sign(self) -> NDArray[np.int64]:
+        """Which side of each encoded column counts: 1 high, -1 low, 0 both."""
+        turned = [{"high": 1, "low": -1}.get(side, 0) for side in self.direction_]
+        signs = np.array(turned or [0] * len(self.categorical_), dtype=np.int64)
+        return np.where(self.empty_[self.source_], 0, signs[self.source_])
+
     def encode(self, codes: FloatArray, cells: FloatArray | None = None) -> FloatArray:
         """Encode what `read` returned; `cells` are its numbers if these were measured."""
+        return self.one_sided(self.two_sided(codes, cells))
+
+    def one_sided(self, Z: FloatArray) -> FloatArray:
+        """Return encoded rows with what is to be expected for values on the harmless side."""
+        return Z if self.sides_ is None else self.sides_.transform(Z)
+
+    def two_sided(self, codes: FloatArray, cells: FloatArray | None = None) -> FloatArray:
+        """Encode what `read` returned as if both sides of all columns counted."""
         Z = self._encoded(codes, cells)
         lost = np.isnan(Z)
         if not lost.any():
@@ -485,7 +534,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         # a row without any value has nothing to be judged by
         is_blank = np.isnan(codes[:, ~self.ignored_]).all(axis=1, keepdims=True)
         far = lost & (is_blank | (self.gaps == "alarm")) & self.new_gaps(codes)[:, self.source_]
-        Z[far] = FARTHEST
+        Z = np.where(far, np.where(self._sign < 0, -FARTHEST, FARTHEST), Z)
         lost &= ~far
         for i in np.flatnonzero(lost.any(axis=1)):
             Z[i, lost[i]] = self._most_normal(Z[i], lost[i])
@@ -594,9 +643,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             given = getattr(self, name)
             if given not in known:
                 raise InvalidInputError(not_one_of(name, given, known))
-        for name in ("season", "direction"):
-            if is_given(getattr(self, name)):
-                raise InvalidInputError(f"{name} is not known yet. Leave it out.")
+        if is_given(self.season):
+            raise InvalidInputError("season is not known yet. Leave it out.")
+        _check_direction(self.direction)
 
     def _to_floats(self, X: Any, names: list[Any] | None) -> FloatArray:
         """Return numbers, codes of categories, and 0 or 1 for columns that are not learned from."""
@@ -693,6 +742,29 @@ def _require_repeats(name: str, values: NDArray[Any]) -> None:
         raise InvalidInputError(
             f"by={name!r} has another value in every row: nothing is usual for a single row. Name "
             "a column whose values come twice or more, such as the machine, or leave it out."
+        )
+
+
+def _check_direction(direction: Any) -> None:
+    """Refuse what does not name a side for columns."""
+    if direction is None:
+        return
+    if not isinstance(direction, Mapping):
+        raise InvalidTypeError(
+            "direction must be a dict from columns to 'high' or 'low', such as {'errors': 'high'}. "
+            f"Got {direction!r}."
+        )
+    for column, side in direction.items():
+        if side not in DIRECTIONS:
+            raise InvalidInputError(not_one_of(f"direction[{column!r}]", side, DIRECTIONS))
+
+
+def _refuse_side(is_text: bool, name: str) -> None:
+    if is_text:
+        raise InvalidInputError(
+            f"direction names {name!r}, which holds text or true and false: only numbers have a "
+            "high and a low side. Leave it out, or convert the column to numbers; 'numbers' takes "
+            "true for 1."
         )
 
 

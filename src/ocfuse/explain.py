@@ -131,6 +131,8 @@ class UsualValues:
         Rows with each category; None for numbers.
     learned : ndarray of shape (m,)
         Which columns a detector learns from; nothing is known of the others.
+    sides : list of str or None
+        The side of each column on which deviations count, "high" or "low"; empty for both.
     """
 
     n_rows: int
@@ -141,6 +143,7 @@ class UsualValues:
     gaps: IntArray
     levels: list[dict[str, int] | None]
     learned: NDArray[np.bool_]
+    sides: list[str] | None = None
 
     @classmethod
     def of(cls, X: Any, encoder: FeatureEncoder) -> "UsualValues":
@@ -168,7 +171,8 @@ class UsualValues:
                 places = [0, cut, last - cut, last]
                 ordered = np.partition(present, sorted(set(places)))
                 least[j], low[j], high[j], most[j] = ordered[places]
-        return cls(n, low, high, least, most, gaps, levels, learned)
+        sides = list(encoder.direction_) if any(encoder.direction_) else None
+        return cls(n, low, high, least, most, gaps, levels, learned, sides)
 
     def judge(self, j: int, cell: Any) -> Judgement | None:
         """Judge a value of column j, as `values_of` has it, by those of normal rows.
@@ -183,20 +187,29 @@ class UsualValues:
         if n_gaps == self.n_rows:
             is_new = cell is not None
             return Judgement("missing", NEVER if is_new else "", is_new, is_new, {})
+        side = "" if self.sides is None else self.sides[j]
         low, high, _ = range_texts(self.low[j], self.high[j], self.low[j] if cell is None else cell)
         usual = low if low == high else f"{low} to {high}"
-        facts = {"low": float(self.low[j]), "high": float(self.high[j])}
+        usual = {"high": f"up to {high}", "low": f"{low} or more"}.get(side, usual)
+        facts: dict[str, Any] = {
+            "low": None if side == "high" else float(self.low[j]),
+            "high": None if side == "low" else float(self.high[j]),
+        }
         if cell is None:
             share = n_gaps / self.n_rows
             remark = f"missing in {share_text(share)} of training rows" if n_gaps else NEVER
             is_rare = share < 1.0 - USUAL
             return Judgement(usual, remark, is_rare, not n_gaps, facts | {"share": share})
         remark = ""
-        if cell > self.most[j]:
+        if cell > self.most[j] and side != "low":
             remark = "above all training rows"
-        elif cell < self.least[j]:
+        elif cell < self.least[j] and side != "high":
             remark = "below all training rows"
-        return Judgement(usual, remark, not self.low[j] <= cell <= self.high[j], False, facts)
+        is_high, is_low = (
+            side != "low" and cell > self.high[j],
+            side != "high" and cell < self.low[j],
+        )
+        return Judgement(usual, remark, bool(is_high or is_low), False, facts)
 
     def is_new(self, j: int, cell: Any) -> bool:
         """Return whether no training row had the category or the gap, or a value in its column."""

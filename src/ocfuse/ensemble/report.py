@@ -251,7 +251,9 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         nearest_rows=detector.training_rows_[nearest],
         nearest_distances=np.array([distances for _, distances, _ in near]),
         feature_names=names,
-        attributions=_attributions(detector, E, C, np.array([reference for *_, reference in near])),
+        attributions=_attributions(
+            detector, trace, np.array([reference for *_, reference in near])
+        ),
         values=values_of(trace.X, detector.encoder_),
         usual=detector.usual_,
         trust_reasons=detector.fusion_.reasons(),
@@ -310,18 +312,24 @@ def _reference(detector: "FusedDetector", x: FloatArray, alike: FloatArray) -> F
     return reference
 
 
-def _attributions(
-    detector: "FusedDetector", E: FloatArray, C: FloatArray | None, reference: FloatArray
-) -> FloatArray:
-    """Share every score among the features; the context of a row stays as it is."""
-    source, n_columns = detector.encoder_.source_, E.shape[1]
+def _attributions(detector: "FusedDetector", trace: Trace, reference: FloatArray) -> FloatArray:
+    """Share every score among the features; the context of a row stays as it is.
+
+    A value on the harmless side of its column stays as well: it costs nothing.
+    """
+    encoder, C = detector.encoder_, trace.context
+    E, source, n_columns = trace.encoded, encoder.source_, trace.encoded.shape[1]
     chain = ScoreChain.of(detector)
+    if encoder.sides_ is not None:
+        given = encoder.two_sided(encoder.read(trace.X))
+        reference = encoder.sides_.no_worse(given, E, reference)
+        E = given
     if C is not None:
         E, reference = np.hstack([E, C]), np.hstack([reference, C])
         source = np.append(source, np.full(C.shape[1], -1))
 
     def score(rows: FloatArray) -> FloatArray:
         theirs = None if C is None else rows[:, n_columns:]
-        return chain.score_encoded(rows[:, :n_columns], theirs)
+        return chain.score_encoded(encoder.one_sided(rows[:, :n_columns]), theirs)
 
     return attribute_features(score, E, reference, source, detector.n_features_in_)

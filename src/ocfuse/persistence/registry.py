@@ -94,6 +94,7 @@ CLASSES: dict[str, str] = {
     "Search": "ocfuse.tuning.search.Search",
     "SensorLimits": "ocfuse.streaming.sensors.SensorLimits",
     "Shuffle": "ocfuse.negatives.generators.Shuffle",
+    "Sides": "ocfuse.sides.Sides",
     "SingleBest": "ocfuse.fusion.rules.SingleBest",
     "SlowMean": "ocfuse.streaming.clock.SlowMean",
     "SmoothTail": "ocfuse.scores.distribution.SmoothTail",

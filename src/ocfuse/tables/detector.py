@@ -248,6 +248,8 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             numbers=self.numbers,
             by=given["by"],
             gives_times=is_given(given["season"]),
+            direction=given["direction"],
+            limits=given["limits"],
         )
         asked = {"categories": self.categories, "numbers": self.numbers}
         if any(map(is_given, asked.values())):
