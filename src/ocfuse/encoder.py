@@ -334,7 +334,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         """Settle which columns are for whom, when, and numbers; return the named categories."""
         m = X.shape[1]
         named = {
-            role: _positions(getattr(self, role), names, m, role)
+            role: positions_of(getattr(self, role), names, m, role)
             for role in ("categories", "numbers", "by", "time")
         }
         if len(named["time"]) > 1:
@@ -360,7 +360,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         """Return the side of each column; a column named for something else has none."""
         sides = [""] * m
         given = {} if self.direction is None else self.direction
-        for column, j in zip(given, _positions(given, names, m, "direction"), strict=True):
+        for column, j in zip(given, positions_of(given, names, m, "direction"), strict=True):
             role = taken.get(j, "numbers")
             if role != "numbers":
                 raise InvalidInputError(
@@ -704,7 +704,7 @@ def is_given(value: Any) -> bool:
     return value is not None and not is_empty
 
 
-def _positions(given: Any, names: list[Any] | None, m: int, what: str) -> list[int]:
+def positions_of(given: Any, names: list[Any] | None, m: int, what: str) -> list[int]:
     """Return the positions of columns that were named or numbered."""
     known = {} if names is None else {name: j for j, name in enumerate(names)}
     found: list[int] = []
@@ -872,6 +872,26 @@ def _name(names: list[Any] | None, j: int) -> str:
 def _row(X: Any, i: int) -> str:
     index = X.index if hasattr(X, "iloc") else None
     return f"row {i if index is None else index[i]}"
+
+
+def read_numbers(X: Any, places: Sequence[int], what: str) -> FloatArray:
+    """Return some columns of a table as numbers, NaN for gaps; `what` has named them.
+
+    The table is what `check_table` takes; its other columns are not looked at.
+    """
+    if not hasattr(X, "columns"):
+        return _as_floats(X)[:, places] if not _is_float_array(X) else X[:, places]
+    names, found = list(X.columns), []
+    for j in places:
+        cells = np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[names[j]])
+        kind = _kind(cells)
+        if kind != "numbers":
+            raise InvalidInputError(
+                f"{what} names {str(names[j])!r}, which holds {kind}, not numbers. Convert it to "
+                "numbers, or leave it out."
+            )
+        found.append(_numbers(cells).astype(np.float64))
+    return np.array(found).T.reshape(len(X), len(places))
 
 
 def check_table(X: Any) -> Any:

@@ -344,6 +344,9 @@ class Explanation:
     trust_reasons : list of str
         Why each member is trusted more or less than others, in words; empty texts if the
         fusion gives no reasons. The same for all rows.
+    rules : list of str
+        Limits that each row breaks, such as "temp above 90"; empty texts for none, or no list
+        if there are no limits.
     """
 
     score: FloatArray
@@ -363,11 +366,17 @@ class Explanation:
     values: list[list[Any]] | None = None
     usual: UsualValues | None = None
     trust_reasons: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:
-        """Which rows raise an alarm."""
-        return self.score < self.offset
+        """Which rows raise an alarm, by their score or by a limit."""
+        is_broken = np.array([bool(self.rule(i)) for i in range(len(self))], dtype=bool)
+        return np.asarray((self.score < self.offset) | is_broken)
+
+    def rule(self, row: int = 0) -> str:
+        """Return which limits a row breaks, empty for none."""
+        return self.rules[row] if self.rules else ""
 
     @property
     def reference_score(self) -> FloatArray:
@@ -410,8 +419,17 @@ class Explanation:
         -------
         str
             Such as "TSH 530, usually 0.4 to 6.1". Values that are usual by themselves are
-            not called unusual, only named as unusual together.
+            not called unusual, only named as unusual together. A limit that is broken is named
+            first; where the score alone would raise no alarm, nothing else is.
         """
+        rule = self.rule(row)
+        if rule:
+            others = f"; {self._reason(row)}" if self.score[row] < self.offset else ""
+            return f"limit broken: {rule}{others}"
+        return self._reason(row)
+
+    def _reason(self, row: int) -> str:
+        """Say in one line what is behind the score."""
         found = self._named(row, 3, 0.9)
         alone = [f"{one.name} {one.words}" for one in found if one.is_unusual]
         together = ", ".join(f"{one.name} {one.value}" for one in found if not one.is_unusual)
@@ -445,6 +463,7 @@ class Explanation:
         lines = [
             f"{state}: score {self.score[row]:.{decimals}f}, threshold {self.offset:.{decimals}f}, "
             f"p-value {self.p_value[row]:.3g}",
+            *([f"limit broken, whatever the score: {self.rule(row)}"] if self.rule(row) else []),
             *self._feature_lines(row, n_features),
             *self._member_lines(row, n_members),
             f"nearest normal training rows: {near}",
@@ -480,7 +499,7 @@ class Explanation:
             "<b>anomaly</b>" if self.is_anomaly[row] else "normal",
             f"{self.score[row]:.3f}",
             f"{self.p_value[row]:.3g}",
-            escape("; ".join(features)),
+            escape("; ".join([*filter(None, [self.rule(row)]), *features])),
             escape(", ".join(trusted)),
         ]
 

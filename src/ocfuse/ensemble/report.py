@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -10,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.detectors.base import core_rows
 from ocfuse.encoder import check_table
 from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
 from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, attribute_features, values_of
+from ocfuse.limits import Limits
 from ocfuse.report.data import Embedding, ReportData
 from ocfuse.report.timeline import to_times
+from ocfuse.report.words import count
 from ocfuse.stats.ranks import rank_correlation
 from ocfuse.system.packages import slow
 from ocfuse.validation import check_training_labels
@@ -63,7 +66,11 @@ def report_data(
             times, is_date = None, False
             remarks.append("No row has a time that can be read: scores over time are not drawn.")
     trace = detector._trace(X, context) if trace is None else trace
-    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_)
+    rules = detector.broken_limits(trace.X)
+    is_broken = rules != ""
+    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_, is_broken)
+    if detector.limits_ is not None:
+        remarks.append(_about_limits(detector.limits_, rules[is_broken].tolist()))
     why = explanation(detector, trace.take(rows))
     if feature_names is not None:
         names = [str(name) for name in feature_names]
@@ -96,13 +103,30 @@ def report_data(
     )
 
 
-def _rows_to_explain(scores: FloatArray, offset: float, n_features: int) -> IntArray:
-    """Return the rows that raise an alarm, the lowest first, within what may be spent."""
+def _about_limits(limits: Limits, broken: list[str]) -> str:
+    """Say how many rows break limits, and that these are counted apart."""
+    counts = Counter(rule for rules in broken for rule in rules.split("; "))
+    shown = ", ".join(f"{rule}: {n:,}" for rule, n in counts.items())
+    return (
+        f"Limits: {limits}. {count(len(broken), 'row')} of this report break them"
+        f"{f' ({shown})' * bool(broken)}. They raise alarms whatever their scores are, and are "
+        "counted here and nowhere else: alarms and rates on this page are those of the score."
+    )
+
+
+def _rows_to_explain(
+    scores: FloatArray, offset: float, n_features: int, is_broken: BoolArray
+) -> IntArray:
+    """Return the rows that raise an alarm, the lowest first, within what may be spent.
+
+    Those that break limits are counted in, behind the others.
+    """
     affordable = max(MOST_SCORED // (2 * n_features), FEWEST_EXPLAINED)
     n_alarms = int(np.sum(scores < offset))
-    count = min(max(n_alarms, FEWEST_EXPLAINED), 200, affordable)
-    lowest: IntArray = np.argsort(scores, kind="stable")[:count]
-    return lowest
+    most = min(max(n_alarms, FEWEST_EXPLAINED), 200, affordable)
+    lowest: IntArray = np.argsort(scores, kind="stable")[:most]
+    others = np.setdiff1d(np.flatnonzero(is_broken), lowest)
+    return np.append(lowest, others[: max(min(200, affordable) - most, 0)])
 
 
 def _ids(ids: Any, table: Any, n: int) -> list[str]:
@@ -162,6 +186,7 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
             for place, line in enumerate(in_words(trusted_members(detector)), start=1)
         },
         "Threshold": f"{detector.offset_:.6g}",
+        **({} if detector.limits_ is None else {"Limits": str(detector.limits_)}),
         "False-alarm rate asked for in training": f"{detector.false_alarm_rate:g}",
         "Probabilities from": "labels" if probabilities == "LabelCalibrator" else "normal rows",
         "SHA-256 of the rows of this report, as the members see them": _checksum(E),
@@ -257,6 +282,7 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         values=values_of(trace.X, detector.encoder_),
         usual=detector.usual_,
         trust_reasons=detector.fusion_.reasons(),
+        rules=[] if detector.limits_ is None else detector.broken_limits(trace.X).tolist(),
     )
 
 
