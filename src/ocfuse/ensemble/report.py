@@ -321,13 +321,16 @@ def _lowest(values: FloatArray) -> IntArray:
 def _reference(detector: "FusedDetector", x: FloatArray, alike: FloatArray) -> FloatArray:
     """Return the row with every feature that no row like it has brought to the nearest that has.
 
-    A number is brought into their range. A category that none of them has becomes that
-    of most of them, of the most alike if there are several.
+    A number is brought into their range, and so is what goes with a category that is
+    described by it. Any other category that none of them has becomes that of most of them, of the
+    most alike if there are several.
     """
     reference = np.clip(x, alike.min(axis=0), alike.max(axis=0))
     source, categorical = detector.encoder_.source_, detector.encoder_.categorical_
     width = np.bincount(source, minlength=len(categorical))
-    for j in np.flatnonzero(categorical | (width > 1)).tolist():
+    is_block = categorical | (width > 1)
+    is_block[np.flatnonzero(detector.encoder_.profiled_)] = False
+    for j in np.flatnonzero(is_block).tolist():
         columns = source == j
         theirs = alike[:, columns]
         if (theirs == x[columns]).all(axis=1).any():

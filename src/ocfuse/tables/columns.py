@@ -260,7 +260,9 @@ def _times(name: str, found: list[str], formats: list[str], has_gaps: bool) -> C
 
 def _category(name: str, counts: Counter[str], n_gaps: int) -> Column:
     n = len(counts)
-    reason = f"text with {n} different values" if n > 1 else f"always {next(iter(counts))!r}"
+    reason = f"text with {n:,} different values" if n > 1 else f"always {next(iter(counts))!r}"
+    rare = rules.about_rare(counts)
+    reason += f"; {rare}" if rare else ""
     if n_gaps:
         reason += f", {n_gaps} of {counts.total() + n_gaps} cells empty"
     is_constant = n == 1 and not n_gaps
