@@ -691,7 +691,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 raise InvalidInputError(not_one_of(name, given, known))
         if is_given(self.season):
             raise InvalidInputError("season is not known yet. Leave it out.")
-        _check_direction(self.direction)
+        check_direction(self.direction)
 
     def _to_floats(self, X: Any, names: list[Any] | None) -> FloatArray:
         """Return numbers, codes of categories, and 0 or 1 for columns that are not learned from."""
@@ -791,7 +791,7 @@ def _require_repeats(name: str, values: NDArray[Any]) -> None:
         )
 
 
-def _check_direction(direction: Any) -> None:
+def check_direction(direction: Any) -> None:
     """Refuse what does not name a side for columns."""
     if direction is None:
         return

@@ -371,14 +371,12 @@ def fit_command(
         "limits": limits_of(above, below),
     }
     if stream:
-        if any(expected.values()):
-            raise typer.BadParameter(
-                "--season, --high, --low, --above and --below are not known with --stream. Leave "
-                "them out."
-            )
+        if expected["season"]:
+            raise typer.BadParameter("--season is not known with --stream. Leave it out.")
         from ocfuse.streaming import StreamTable  # noqa: PLC0415
 
         parts = make_stream(detector, windows, drift, course and context is not None, rates, rows)
+        parts.set_params(direction=expected["direction"], limits=expected["limits"])
         model: TableDetector = StreamTable(parts, **roles, context=context)
     else:
         model = tables.TableDetector(

@@ -370,7 +370,7 @@ def _words(record: Row) -> str:
             f"{last['row']}  lowest score {worst['score']:.4g} in row {worst['row']}  "
             f"severity {record['severity']:.1f}"
         )
-    if kind in SENSOR_KINDS:
+    if kind in (*SENSOR_KINDS, "limit"):
         return f"{record['text']}  {_named(record)}"
     if kind == "blind":
         odd = ", ".join(oddities(record["counts"])) or "windows are not full yet"
