@@ -71,8 +71,8 @@ def test_gaps_break_no_limit_and_arrays_and_polars_do_as_pandas(detector):
 
 def test_training_rows_that_break_a_limit_are_counted(tmp_path):
     rows = table()
+    rows.loc[[7, 9], "temp"] = 3.6
     with pytest.warns(SuspectInputWarning, match="2 of 200 training rows break a limit"):
-        rows.loc[[7, 9], "temp"] = 3.6
         found = FusedDetector("light", random_state=0, limits=LIMITS).fit_predict(rows)
     assert (found[[7, 9]] == -1).all()
     y = np.zeros(200)
