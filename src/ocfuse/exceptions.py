@@ -131,6 +131,10 @@ class FewSamplesWarning(OcfuseWarning):
     """Tell that there are too few rows for what was asked, and what holds instead."""
 
 
+class LabelsWarning(OcfuseWarning):
+    """Tell that labels were not learned from, as they do not say normal or anomaly."""
+
+
 class MemberWarning(OcfuseWarning):
     """Name the member of an ensemble that was left out, and say why."""
 

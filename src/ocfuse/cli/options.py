@@ -37,8 +37,8 @@ Model = Annotated[Path, typer.Argument(help="Model that `ocfuse fit` wrote.", sh
 Data = Annotated[
     str,
     typer.Argument(
-        help="CSV, TSV, JSON lines, Parquet, Feather, NPY, NPZ file, a folder of them, or - for "
-        "CSV or JSON lines on stdin.",
+        help="CSV, TSV, JSON lines, Parquet, Feather, Excel, NPY, NPZ file, a folder of them, an "
+        "address (https://, s3://), or - for CSV or JSON lines on stdin.",
         show_default=False,
     ),
 ]
@@ -97,6 +97,20 @@ Season = Annotated[
     list[str] | None,
     typer.Option(
         help="Measure numbers from what is usual by the time of day, week, month or year: day,week."
+    ),
+]
+Holidays = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --season week, days that are like Sundays: 2026-12-25,2026-12-26, or a file "
+        "with one in each line."
+    ),
+]
+Zone = Annotated[
+    str | None,
+    typer.Option(
+        help="With --season, the time zone of its days, such as Europe/Berlin; by default that of "
+        "the times."
     ),
 ]
 High = Annotated[
@@ -372,6 +386,22 @@ def split_names(given: str | None) -> list[str] | None:
 def names_in(given: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names that a flag gives, each time one or several with commas."""
     return tuple(name for some in given or () for name in split_names(some) or () if name)
+
+
+def holidays_in(given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the days that ``--holidays`` gives, by dates or by files with one in each line."""
+    days: list[str] = []
+    for one in given or ():
+        path = Path(one)
+        if path.is_file():
+            try:
+                lines = path.read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError) as error:
+                raise typer.BadParameter(f"{path} cannot be read as text: {error}.") from None
+            days += [line.split("#")[0].split(",")[0].strip() for line in lines]
+        else:
+            days += names_in([one])
+    return tuple(day for day in days if day)
 
 
 def sides_of(high: Sequence[str] | None, low: Sequence[str] | None) -> dict[str, str] | None:

@@ -24,7 +24,7 @@ from ocfuse.fusion.base import BaseFusion
 from ocfuse.groups import check_groups
 from ocfuse.system.memory import available_bytes
 from ocfuse.tuning.search import make_search
-from ocfuse.validation import ANOMALY, check_training_labels
+from ocfuse.validation import ANOMALY, labels_to_learn_from
 
 #: A fit that needs less is never refused.
 SMALL = 2**28
@@ -331,7 +331,7 @@ def _priced(amounts: Amounts, what: str) -> float:
 def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None, encoder: Any = None) -> Job:
     """Return what a fit learns from; see `FusedDetector.plan`."""
     n, m = shape_of(X, encoder)
-    n_anomalies = int(np.sum(check_training_labels(y, n) == ANOMALY))
+    n_anomalies = int(np.sum(labels_to_learn_from(y, n) == ANOMALY))
     n_groups = None
     if isinstance(groups, Integral):
         n_groups = int(groups)

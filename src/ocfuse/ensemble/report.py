@@ -17,9 +17,9 @@ from ocfuse.encoder import check_table
 from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
 from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.explain import Explanation, attribute_features, values_of
+from ocfuse.explain import Explanation, RowRanges, attribute_features, values_of
 from ocfuse.limits import Limits
-from ocfuse.report.data import Embedding, ReportData
+from ocfuse.report.data import Embedding, GroupAlarms, ReportData, count_by_group
 from ocfuse.report.timeline import to_times
 from ocfuse.report.words import count
 from ocfuse.stats.ranks import rank_correlation
@@ -96,6 +96,7 @@ def report_data(
         times=times,
         is_date=is_date,
         events=events,
+        by_group=_by_group(detector, trace),
         offset=detector.offset_,
         wanted_rate=detector.false_alarm_rate,
         calibrator=detector.conformal_,
@@ -185,6 +186,7 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
             f"Trusted most, {place}": line
             for place, line in enumerate(in_words(trusted_members(detector)), start=1)
         },
+        **_usual_card(detector),
         "Threshold": f"{detector.offset_:.6g}",
         **({} if detector.limits_ is None else {"Limits": str(detector.limits_)}),
         "False-alarm rate asked for in training": f"{detector.false_alarm_rate:g}",
@@ -283,7 +285,82 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         usual=detector.usual_,
         trust_reasons=detector.fusion_.reasons(),
         rules=[] if detector.limits_ is None else detector.broken_limits(trace.X).tolist(),
+        ranges=_ranges(detector, trace.X),
     )
+
+
+def _by_group(detector: "FusedDetector", trace: Trace) -> list[GroupAlarms]:
+    """Count alarms by group, if numbers are measured from what is usual for it."""
+    encoder = detector.encoder_
+    if not len(encoder.by_):
+        return []
+    names = encoder.groups_of(trace.X, encoder.read(trace.X))
+    return count_by_group(names, trace.score < detector.offset_)
+
+
+def usual_facts(detector: "FusedDetector") -> dict[str, Any] | None:
+    """Return for whom numbers are measured from what is usual; None if they are not."""
+    encoder = detector.encoder_
+    if encoder.usual_ is None:
+        return None
+    names = [*getattr(detector, "feature_names_in_", ())]
+    names = names or [f"x{j}" for j in range(detector.n_features_in_)]
+    known: dict[str, Any] = {"by": [names[j] for j in encoder.by_]}
+    if encoder.by_:
+        levels = encoder.usual_.groups_
+        known |= {
+            "groups": len(levels.counts_),
+            "rows": [int(n) for n in np.quantile(levels.counts_, [0, 0.5, 1], method="lower")],
+            # how far centres are drawn to those of the wider group
+            "drawn": {
+                names[j]: round(1.0 - float(own), 4)
+                for j, own in zip(encoder.numeric, levels.own_, strict=True)
+            },
+        }
+    if encoder.usual_.seasons is not None:
+        known |= encoder.usual_.seasons.facts([names[j] for j in encoder.numeric])
+    return known
+
+
+def usual_words(facts: dict[str, Any] | None) -> list[str]:
+    """Return the same in words."""
+    if facts is None:
+        return []
+    lines = []
+    if facts.get("by"):
+        least, middle, most = facts["rows"]
+        size = f"{least:,} to {most:,} rows, mostly {middle:,}"
+        size = count(least, "row") if least == most else size
+        ranked = sorted(facts["drawn"].items(), key=lambda one: -one[1])
+        drawn = ", ".join(f"{name} {share:.0%}" for name, share in ranked[:3] if share >= 0.005)
+        how = f"centres drawn to the others: {drawn}" if drawn else "centres hardly drawn to others"
+        groups = count(facts["groups"], "group")
+        lines.append(f"measured by {', '.join(facts['by'])}: {groups} of {size}; {how}")
+    for name, columns in facts.get("seasons", {}).items():
+        if not columns:
+            lines.append(f"time of {name}: foretells no column, and is left out")
+            continue
+        n, shown = facts["columns"], ", ".join(columns[:5])
+        more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+        zone = f" in {facts['zone']}" if facts["zone"] else ""
+        lines.append(f"time of {name}{zone}: for {len(columns)} of {n} columns: {shown}{more}")
+    return lines
+
+
+def _usual_card(detector: "FusedDetector") -> dict[str, str]:
+    """Return lines of the card on what numbers are measured from."""
+    lines = usual_words(usual_facts(detector))
+    return {"Numbers": "; ".join(lines)} if lines else {}
+
+
+def _ranges(detector: "FusedDetector", X: Any) -> RowRanges | None:
+    """Return what is usual for each row, if that depends on its group or time."""
+    encoder = detector.encoder_
+    if encoder.usual_ is None:
+        return None
+    codes = encoder.read(X)
+    low, high, centre, unit = encoder.ranges(codes)
+    return RowRanges(low, high, centre, unit, encoder.situations(X, codes))
 
 
 def _near(detector: "FusedDetector", x: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -144,8 +144,13 @@ def readings_of(
     context: FloatArray | None = None,
     slow_mean: FloatArray | None = None,
     count: int = 3,
+    *,
+    times: FloatArray | None = None,
 ) -> list[list[ChannelReading]]:
-    """Return the channels behind the scores of explained samples; see `channel_readings`."""
+    """Return the channels behind the scores of explained samples; see `channel_readings`.
+
+    With seasons it takes the times of the samples.
+    """
     n, where = len(view.watched), None if context is None else detector.context_scale_
     scaled = None if where is None or context is None else where.transform(context)
     found = []
@@ -157,7 +162,10 @@ def readings_of(
         shares = _shares(costs.sum(axis=0), _are_missing(row, view))
         found.append(
             [
-                _reading(int(j), row, costs, shares, usual, view, place, slow_mean)
+                _reading(
+                    *(int(j), row, costs, shares, usual, view, place, slow_mean),
+                    when=None if times is None else times[i : i + 1],
+                )
                 for j in np.argsort(-shares, kind="stable")[:count]
                 if shares[j] >= LEAST_SHARE
             ]
@@ -199,6 +207,10 @@ def row_readings(
             if like is None:
                 like = _Usual(detector, _encoded_again(detector, explanation, row), None)
             middle, spread = like.of(j, np.array([j]))
+            if explanation.ranges is not None:  # of what numbers of this row are measured by
+                unit = float(explanation.ranges.unit[row, j])
+                middle = float(explanation.ranges.centre[row, j]) + unit * middle
+                spread *= unit
             if not math.isnan(middle):
                 found.append(ChannelReading(one.name, one.cell, middle, spread, share))
                 continue
@@ -213,6 +225,8 @@ def _encoded_again(detector: FusedDetector, explanation: Explanation, row: int) 
     for k, j in enumerate(encoder.source_[: len(encoder.scaler_.centre_)].tolist()):
         cell = None if values is None else values[row][j]
         if isinstance(cell, float):
+            if explanation.ranges is not None:
+                cell = (cell - explanation.ranges.centre[row, j]) / explanation.ranges.unit[row, j]
             encoded[k] = (cell - encoder.scaler_.centre_[k]) / encoder.scaler_.scale_[k]
     return encoded
 
@@ -273,6 +287,7 @@ def _reading(
     view: StreamView,
     place: FloatArray | None,
     slow_mean: FloatArray | None,
+    when: FloatArray | None,
 ) -> ChannelReading:
     """Return the level of a channel, or of its other features what costs most, if that is usual."""
     n = len(view.watched)
@@ -292,6 +307,10 @@ def _reading(
             value, middle, kind = value + slow_mean[j], middle + slow_mean[j], "level"
     if view.course is not None and place is not None:  # in their own units
         mean, unit = (table[0, j] for table in view.course.usual(place[:, 0]))
+        shift = float(mean) if kind == "level" else 0.0
+        value, middle, spread = shift + unit * value, shift + unit * middle, unit * spread
+    if view.usual is not None:  # likewise
+        mean, unit = (table[0, j] for table in view.usual.units(*view.when(1, when)))
         shift = float(mean) if kind == "level" else 0.0
         value, middle, spread = shift + unit * value, shift + unit * middle, unit * spread
     return ChannelReading(

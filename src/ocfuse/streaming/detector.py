@@ -60,6 +60,8 @@ from ocfuse.streaming.sensors import ChannelMonitor, SensorEvent, SensorLimits
 from ocfuse.streaming.view import StreamView, typical
 from ocfuse.streaming.windows import KINDS, LARGEST, Windows, check_samples, run_slices
 from ocfuse.tables.judged import spread
+from ocfuse.usual import check_seasons, to_days
+from ocfuse.usual.seasons import find_zone
 from ocfuse.validation import (
     ANOMALY,
     NORMAL,
@@ -116,6 +118,15 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Most samples that the detector learns from: of more, one is taken at random out of
         every 2, 3, ... neighbours, as their windows are nearly alike. The time of a fit grows
         with it; that of a score hardly does.
+    season : str or sequence of str, default=()
+        Measure channels from what is usual by the local time of "day", "week", "month" or "year",
+        where that foretells held-out times; `fit` then needs times that are dates, or seconds
+        since 1970.
+    holidays : sequence of str or date, default=()
+        Days that are like Sundays until they show otherwise; needs ``season="week"``.
+    zone : str, optional
+        Time zone of the seasons, for times in UTC. None is that of the times, if `fit` gets a
+        column of pandas that has one; other times are taken as they are.
     direction : dict, optional
         For channels of which only one side is bad, that side, by name or position:
         ``{"current": "high"}``. It holds for the level and for the slope of windows; how much such
@@ -181,6 +192,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     feature_names_: list[str]
     state_: StreamState
     # also of models that were written without them
+    season: Any = ()
+    holidays: Any = ()
+    zone: str | None = None
     event_rule_: EventRule = EventRule()
     held_out_: HeldOutRuns | None = None
     alarm_rate_: AlarmRate | None = None
@@ -201,6 +215,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         max_gap: float = 5.0,
         course: Course | None = None,
         max_rows: int | None = 4000,
+        season: Any = (),
+        holidays: Any = (),
+        zone: str | None = None,
         alarm_rate: AlarmRate | None = None,
         direction: Any = None,
         limits: Any = None,
@@ -213,6 +230,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.max_gap = max_gap
         self.course = course
         self.max_rows = max_rows
+        self.season = season
+        self.holidays = holidays
+        self.zone = zone
         self.alarm_rate = alarm_rate
         self.direction = direction
         self.limits = limits
@@ -289,6 +309,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             context=None if context is None else check_context(context, n),
             usual_step=usual_step(times, slices),
             is_dated=time is not None and np.asarray(time).dtype.kind in "MO",
+            zone=str(getattr(getattr(time, "dtype", None), "tz", None) or ""),
         )
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         fresh._fit(data, None if y is None else check_training_labels(y, n), judged)
@@ -396,7 +417,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     def _judged_rows(self, run: JudgedRun) -> tuple[FloatArray, BoolArray]:
         """Return features of a run from its beginning, and which samples have a score."""
-        samples = self.view_.measured(run.samples, run.context)
+        samples = self.view_.measured(run.samples, run.context, run.times)
         rows, _ = self._run_rows(samples, [slice(0, len(samples))], run.times)
         return rows, self.view_.fill_in(rows) & ~unknown_context(run.context, len(rows))
 
@@ -712,12 +733,14 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         state, log = self.state_, ChunkLog(len(samples))
         if not state.is_context_told:
             state.is_context_told = self._warn_of_context(situation, 4)
-        rows = self.view_.rows(state, self.view_.measured(samples, situation), times, log)
+        rows = self.view_.rows(state, self.view_.measured(samples, situation, times), times, log)
         if situation is not None:
             rows[unknown_context(situation, len(rows))] = np.nan
         scores = self._scores(rows, situation, self.view_.fill_in(rows, state, log))
         state.note(scores, rows, situation)
+        state.time = np.nan if times is None or not len(times) else float(times[-1])
         log.parts = [(0, rows, situation, state.slow.mean)]
+        log.times = [(0, times)]
         self._monitor(samples, times, log)
         if log.drifted:
             names = [name for names in log.drifted.values() for name in names]
@@ -812,12 +835,16 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             made, sample = ChunkLog(1), 0
             if state.features is not None:
                 made.parts = [(0, state.features, state.context, state.slow.mean)]
+                made.times = [(0, np.array([state.time]))]
         found = made.made_of(sample)
         if found is None:
             return [], {}
         row, place, slow_mean = found
         why = self.detector_.explain(row, place)
-        (readings,) = readings_of(why, self.detector_, self.view_, row, place, slow_mean, count)
+        when = made.time_of(sample)
+        (readings,) = readings_of(
+            why, self.detector_, self.view_, row, place, slow_mean, count, times=when
+        )
         order = np.argsort(why.contributions[0], kind="stable").tolist()
         return readings, {why.member_names[d]: float(why.contributions[0, d]) for d in order}
 
@@ -877,7 +904,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         situation = self._check_context(context, len(samples))
         self._warn_of_context(situation, 4)
         slices = run_slices(runs, len(samples))
-        rows, _ = self._run_rows(self.view_.measured(samples, situation), slices, times)
+        rows, _ = self._run_rows(self.view_.measured(samples, situation, times), slices, times)
         rows[unknown_context(situation, len(rows))] = np.nan
         rows[~self.view_.fill_in(rows)] = np.nan
         return rows, situation
@@ -936,6 +963,10 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidTypeError(
                 f"windows must be a sequence of lengths, such as (10, 30). Got {self.windows!r}."
             )
+        check_seasons(self.season)
+        to_days(self.holidays)
+        if self.zone:
+            find_zone(self.zone)
         check_choice(self.drift, "drift", ("keep", "drop", "follow"))
         for name in ("half_life", "max_rows"):
             if getattr(self, name) is not None:

@@ -21,19 +21,19 @@ that rows of all groups are, as far as can be known, equally far out. A row whos
 known is judged by the wider group: its spread includes the variation between groups.
 
 **Rows that this was learned from** are nearer to their centre than fresh ones. `fit_held_out` of
-`GroupLevels` measures each of them from what the other rows of its group say, in closed form, so that what is
-learned from measured rows holds for fresh ones.
+`GroupLevels` measures each of them from what the other rows of its group say, in closed form, so
+that what is learned from measured rows holds for fresh ones.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
 from ocfuse.arrays import FloatArray, IntArray
 
-#: Share of normal rows whose values are called usual.
-USUAL = 0.95
 #: Median of a chi-squared variable with one degree of freedom.
 MEDIAN_OF_SQUARES = 0.45493642311957283
 #: Spreads that rows are pulled in to, and the share of rows nearest to the median that tell it.
@@ -66,15 +66,17 @@ class Statistics:
             found = (self.squares + self.pseudo) / (self.count - 1.0 + (self.pseudo > 0))
         return np.where((self.count > 1) & (found > 0), found, np.nan)
 
-    def without(self, x: FloatArray) -> "Statistics":
-        """Return what is left without one row, whose value is pulled in already."""
-        n = self.count
+    def without(self, part: "Statistics") -> "Statistics":
+        """Return what is left without some of the rows."""
+        n, gone = self.count, part.count
+        left = n - gone
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.where(n > 1, (n * self.mean - x) / (n - 1.0), np.nan)
-            squares = self.squares - (x - self.mean) ** 2 * n / (n - 1.0)
+            mean = np.where(left > 0, (n * self.mean - gone * part.mean) / left, np.nan)
+            between = (part.mean - self.mean) ** 2 * n * gone / left
+        squares = np.where(left > 0, self.squares - part.squares - between, 0.0)
         # what rounding leaves of no variance is none
         squares = np.where(squares > 1e-12 * self.squares, squares, 0.0)
-        return Statistics(n - 1.0, mean, squares, self.pseudo)
+        return Statistics(left, mean, squares, self.pseudo)
 
 
 @dataclass(frozen=True)
@@ -132,15 +134,10 @@ class Shrinkage:
             weight.insert(0, total)
         self.said, self.variance, self.weight = said, variance, weight
         self.drawn = [Drawn(said[0], variance[0])]
-        for level in range(depth):
-            wider = self.drawn[level]
-            at = self.parents[level]
-            self.drawn.append(
-                self.draw(
-                    *(level, said[level + 1], variance[level + 1]),
-                    Drawn(wider.value[at], wider.variance[at]),
-                )
-            )
+        for level, at in enumerate(self.parents):
+            all_of = self.drawn[level]
+            around = Drawn(all_of.value[at], all_of.variance[at])
+            self.drawn.append(self.draw(level, said[level + 1], variance[level + 1], around))
         return self
 
     def draw(self, level: int, value: FloatArray, variance: FloatArray, wider: Drawn) -> Drawn:
@@ -233,9 +230,9 @@ def joined(
     reach = FARTHEST_ROW / np.sqrt(w)
     near = middle[at] + np.clip(x - middle[at], -reach, reach)
     order = np.lexsort((x, at))
-    total = np.bincount(at[order], w[order], n_wider)
+    total = sums(w[order], at[order], n_wider)
     # about the median: sums of large numbers would lose their digits
-    shift = np.bincount(at[order], (w * (near - middle[at]))[order], n_wider)
+    shift = sums((w * (near - middle[at]))[order], at[order], n_wider)
     with np.errstate(invalid="ignore", divide="ignore"):
         return middle + shift / total, total
 
@@ -252,49 +249,9 @@ def medians(x: FloatArray, group: IntArray, n_groups: int) -> tuple[FloatArray, 
     return found, count
 
 
-class Usual:
-    """What is usual for whom, and how far numbers are from it.
-
-    Attributes
-    ----------
-    groups_ : GroupLevels
-        Centres and spreads by group.
-    low_, high_ : ndarray of shape (m,)
-        The middle 95 % of the training rows, as they are measured, lie between these.
-    """
-
-    def fit_measured(self, whose: FloatArray, X: FloatArray) -> FloatArray:
-        """Learn from training rows, and return each as it is measured from the others.
-
-        Parameters
-        ----------
-        whose : ndarray of shape (n, n_levels)
-            Codes of the group of every row, from the widest; -1 and NaN are not known.
-        X : ndarray of shape (n, m)
-            Numbers, NaN for gaps.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            What is left of the numbers.
-        """
-        self.groups_ = GroupLevels()
-        centre, spread = self.groups_.fit_held_out(whose, X)
-        measured = (X - centre) / spread * self.groups_.unit_
-        self.low_, self.high_ = _middle(measured)
-        return measured
-
-    def measure(self, whose: FloatArray, X: FloatArray) -> FloatArray:
-        """Return numbers as they are measured from what is usual for their rows."""
-        centre, spread = self.groups_.usual(whose)
-        measured: FloatArray = (X - centre) / spread * self.groups_.unit_
-        return measured
-
-    def ranges(self, whose: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lowest and highest usual value for every row and column."""
-        centre, spread = self.groups_.usual(whose)
-        unit = spread / self.groups_.unit_
-        return centre + self.low_ * unit, centre + self.high_ * unit
+def sums(x: NDArray[Any], group: IntArray, n_groups: int) -> FloatArray:
+    """Return the sum of the values of each group."""
+    return np.bincount(group, x, n_groups).astype(np.float64)
 
 
 class GroupLevels:
@@ -323,7 +280,9 @@ class GroupLevels:
         self.fit_held_out(codes, X)
         return self
 
-    def fit_held_out(self, codes: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def fit_held_out(
+        self, codes: FloatArray, X: FloatArray, together: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Learn from rows, and return centre and spread of each as learned from the others.
 
         Parameters
@@ -332,25 +291,30 @@ class GroupLevels:
             Code of the group of every row, from the widest; -1 and NaN are not known.
         X : ndarray of shape (n, m)
             Numbers, NaN for gaps.
+        together : ndarray of shape (n,), default=None
+            Rows with the same number, such as those of one run, are held out together.
 
         Returns
         -------
-        centre, spread : ndarray of shape (n, m)
-            What each row is measured from.
+        tuple of ndarray of shape (n, m)
+            Centres and spreads that each row is measured from.
         """
-        self._number(codes)
+        parents = self._number(codes)
+        if not parents:
+            return self._fit_all(X)
         place = self.places(codes)[-1]
         n_groups, m = len(self.keys_[-1]), X.shape[1]
         self.counts_ = np.bincount(place[place >= 0], minlength=n_groups)
         n_nodes = 1 + sum(map(len, self.keys_))
         self.centre_, self.spread_ = np.zeros((n_nodes, m)), np.ones((n_nodes, m))
         self.unit_, self.own_ = np.ones((2, m))
-        fitted = [self._fit_column(j, X[:, j], place) for j in range(m)]
+        fitted = [self._fit_column(j, X[:, j], place, parents) for j in range(m)]
         centre, spread = self.usual(codes)
         for j, column in enumerate(fitted):
             if column is not None:
                 rows = np.flatnonzero((place >= 0) & ~np.isnan(X[:, j]))
-                found = column.held_out(X[rows, j], place[rows])
+                run = rows if together is None else together[rows]
+                found = column.held_out(X[rows, j], place[rows], run)
                 centre[rows, j], spread[rows, j] = found
         return centre, spread
 
@@ -381,11 +345,11 @@ class GroupLevels:
         node = self.nodes(codes)
         return self.centre_[node], self.spread_[node]
 
-    def _number(self, codes: FloatArray) -> None:
-        """Number the groups of every level."""
+    def _number(self, codes: FloatArray) -> list[IntArray]:
+        """Give the groups of every level numbers; return the wider group of each."""
         self.keys_: list[IntArray] = []
         self.widths_: list[int] = []
-        self._parents: list[IntArray] = []
+        parents: list[IntArray] = []
         parent = np.zeros(len(codes), dtype=np.intp)
         for level in range(codes.shape[1]):
             code = _whole(codes[:, level])
@@ -395,11 +359,32 @@ class GroupLevels:
             keys, at = np.unique(wanted[is_known], return_inverse=True)
             self.keys_.append(keys)
             self.widths_.append(width)
-            self._parents.append(keys // width)
+            parents.append(keys // width)
             parent = np.full(len(codes), -1)
             parent[is_known] = at
+        return parents
 
-    def _fit_column(self, j: int, x: FloatArray, place: IntArray) -> "GroupColumn | None":
+    def _fit_all(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Learn from rows that are all one group; of so many none moves the centre."""
+        m = X.shape[1]
+        self.counts_ = np.array([len(X)])
+        self.centre_, self.spread_ = np.zeros((1, m)), np.ones((1, m))
+        self.own_ = np.ones(m)
+        for j in range(m):
+            x = np.sort(X[~np.isnan(X[:, j]), j])
+            if not len(x):
+                continue
+            one = np.zeros(len(x), dtype=np.intp)
+            middle, count = medians(x, one, 1)
+            reach = reach_of_groups(np.abs(x - middle), one, count)
+            near = np.clip(x, middle - reach, middle + reach)
+            self.centre_[0, j], self.spread_[0, j] = near.mean(), near.std() or 1.0
+        self.unit_ = self.spread_[0]
+        return self.usual(np.empty((len(X), 0)))
+
+    def _fit_column(
+        self, j: int, x: FloatArray, place: IntArray, parents: list[IntArray]
+    ) -> "GroupColumn | None":
         """Learn centres and spreads of one column; None if no row of a group has a value."""
         present = ~np.isnan(x)
         rows = present & (place >= 0)
@@ -408,7 +393,7 @@ class GroupLevels:
             self.centre_[:, j] = np.median(there) if len(there) else 0.0
             self.spread_[:, j] = self.unit_[j] = (there.std() if len(there) else 1.0) or 1.0
             return None
-        column = GroupColumn(x[rows], place[rows], self._parents)
+        column = GroupColumn(x[rows], place[rows], parents)
         self.centre_[:, j], self.spread_[:, j] = column.usual()
         self.unit_[j], self.own_[j] = column.unit, column.own
         return column
@@ -430,21 +415,22 @@ class GroupColumn:
     def __init__(self, x: FloatArray, place: IntArray, parents: list[IntArray]) -> None:
         n_groups = len(parents[-1])
         middle, count = medians(x, place, n_groups)
-        reach = _reach(np.abs(x - middle[place]), place, count)
+        reach = reach_of_groups(np.abs(x - middle[place]), place, count)
         self.low, self.high = middle - reach, middle + reach
         near = np.clip(x, self.low[place], self.high[place])
         order = np.lexsort((near, place))  # in which order the rows came changes no bit
         near, at = near[order], place[order]
         n = np.maximum(count, 1)
-        mean = middle + np.bincount(at, near - middle[at], n_groups) / n
+        mean = middle + sums(near - middle[at], at, n_groups) / n
         deviation = near - mean[at]
-        squares = np.bincount(at, deviation**2, n_groups)
-        squares[squares <= 1e-26 * np.bincount(at, near**2, n_groups)] = 0.0  # rounding
+        squares = sums(deviation**2, at, n_groups)
+        squares[squares <= 1e-26 * sums(near**2, at, n_groups)] = 0.0  # rounding
         self.kurtosis = _kurtosis(deviation, at, squares, n)
         unit = np.sqrt(np.median((squares / n)[at])) or np.sqrt(squares.sum() / len(x))
         # constant in every group: a change counts as one of a column that hardly varies
-        self.unit = float(unit or 1e-3 * np.nanmax(np.abs(mean)) or 1.0)
-        is_flat = np.bincount(at, near == middle[at], n_groups) > 0.5 * count
+        means = mean[count > 0]
+        self.unit = float(unit or 1e-3 * (np.ptp(means) or np.abs(means[0])) or 1.0)
+        is_flat = sums(near == middle[at], at, n_groups) > 0.5 * count
         pseudo = np.where(is_flat, self.unit**2, 0.0)
         self.own_rows = Statistics(count.astype(float), mean, squares, pseudo)
         # where groups are too small, those of all together
@@ -470,11 +456,24 @@ class GroupColumn:
             found.append(np.sqrt(within + centre.variance + centres.extra[level]))
         return np.concatenate([drawn.value for drawn in centres.drawn]), np.concatenate(found)
 
-    def held_out(self, x: FloatArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return centre and spread of the rows that this was learned from, without each."""
+    def held_out(
+        self, x: FloatArray, place: IntArray, run: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return centre and spread of the rows that this was learned from, without their runs."""
         own = self.own_rows
         whole = Statistics(own.count[place], own.mean[place], own.squares[place], own.pseudo[place])
-        left = whole.without(np.clip(x, self.low[place], self.high[place]))
+        near = np.clip(x, self.low[place], self.high[place])
+        _, part = np.unique(place * (run.max() + 1) + run, return_inverse=True)
+        n_parts = int(part.max()) + 1
+        count = np.bincount(part, minlength=n_parts).astype(np.float64)
+        # from the mean of the group: sums of large numbers would lose their digits
+        apart = near - whole.mean
+        mean = sums(apart, part, n_parts) / count
+        squares = sums((apart - mean[part]) ** 2, part, n_parts)
+        gone = Statistics(
+            count[part], whole.mean + mean[part], squares[part], np.zeros_like(squares[part])
+        )
+        left = whole.without(gone)
         value, variance = self._of_spreads(left)
         spread = self.spreads.without(place, value, variance)
         centre = self.centres.without(place, left.mean, self._of_centres(left, spread))
@@ -492,7 +491,8 @@ class GroupColumn:
         They are those of chi-squared variables, of fewer degrees of freedom the heavier the tails.
         """
         if self.of_all is not None:  # no group says anything of its own
-            return np.full((2, len(rows.count)), [[np.log(self.of_all)], [1e-3]])
+            n = len(rows.count)
+            return np.full(n, np.log(self.of_all)), np.full(n, 1e-3)
         is_said = (rows.count >= FEWEST_SPREAD) & (rows.variance > 0)
         half = np.where(is_said, (rows.count - 1.0) / (self.kurtosis - 1.0), 1.0)
         bias = digamma(half) - np.log(half)
@@ -516,7 +516,7 @@ def _variance(spread: Drawn, extra: float = 0.0) -> FloatArray:
     return np.exp(spread.value + np.minimum(0.5 * (spread.variance + extra), 2.0))
 
 
-def _reach(distance: FloatArray, place: IntArray, count: IntArray) -> FloatArray:
+def reach_of_groups(distance: FloatArray, place: IntArray, count: IntArray) -> FloatArray:
     """Return how far from its median a row of each group counts in full."""
     ordered = distance[np.lexsort((distance, place))]
     start = np.cumsum(count) - count
@@ -528,7 +528,7 @@ def _reach(distance: FloatArray, place: IntArray, count: IntArray) -> FloatArray
 def _kurtosis(deviation: FloatArray, place: IntArray, squares: FloatArray, n: IntArray) -> float:
     """Return the kurtosis within groups, of at least 4 rows, between 2 and 30."""
     variance = squares / n
-    fourth = np.bincount(place, deviation**4, len(n)) / n
+    fourth = sums(deviation**4, place, len(n)) / n
     chosen = (variance > 0) & (n >= 4)
     if not chosen.any():
         return 3.0
@@ -536,15 +536,3 @@ def _kurtosis(deviation: FloatArray, place: IntArray, squares: FloatArray, n: In
     # of few rows it is too low: for normal ones by 6 / (n + 1)
     of_groups = of_groups + 6.0 / (n[chosen] + 1.0)
     return float(np.clip(np.average(of_groups, weights=n[chosen]), 2.0, 30.0))
-
-
-def _middle(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return between which values the middle of each column lies, without its gaps."""
-    low, high = np.zeros((2, X.shape[1]))
-    for j in range(X.shape[1]):
-        present = X[~np.isnan(X[:, j]), j]
-        if len(present):
-            cut = int((1.0 - USUAL) / 2 * len(present))
-            places = [cut, len(present) - 1 - cut]
-            low[j], high[j] = np.partition(present, sorted(set(places)))[places]
-    return low, high
