@@ -97,6 +97,7 @@ def test_classes_are_not_learned_from_and_that_is_said(y):
     [
         ([0, 0, 0, 0, 0, 1], "1 - 2 \\* y"),  # most likely anomalies
         ([1, 1, 1, 1, 1, 0], "1 - 2 \\* y"),
+        ([1, 0, 1, 0, 1, 0, 1], "1 - 2 \\* y"),
         ([2, 2, 2, 2, 2, 7], "np.where\\(y == the_normal_value"),
         ([0, 0, 0, 0, 0, 7, 8], "np.where"),  # kinds of anomalies
         ([1, -1, 2, 2, 1, -1], "np.where"),

@@ -62,7 +62,7 @@ from ocfuse.exceptions import (
     did_you_mean,
     not_one_of,
 )
-from ocfuse.frames import read_frame
+from ocfuse.frame_columns import read_frame
 from ocfuse.sides import DIRECTIONS, Sides
 from ocfuse.system.files import is_unicode
 from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days

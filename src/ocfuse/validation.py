@@ -200,9 +200,9 @@ def labels_to_learn_from(y: Any, n: int) -> Int64Array:
     """Return what `check_training_labels` does, or warn that y holds classes and leave it out.
 
     scikit-learn and pipelines hand `fit` whatever y they have. Numbers of which none is -1, and
-    none is that of most rows, do not tell normal from anomaly: all rows then count as unknown.
-    Where one value has more than two thirds of the rows, the others are most likely anomalies in
-    another coding, and to leave them out would teach that they are normal: refused.
+    none has more than half of the rows, do not tell normal from anomaly: all rows then count as
+    unknown. A value of more than half of the rows may stand for normal, and the others for
+    anomalies in another coding, which would be taken for normal: refused.
     """
     labels = _label_array(y, n)
     wrong = _what_is_wrong(labels)
@@ -252,11 +252,11 @@ def _what_is_wrong(labels: NDArray[Any]) -> str:
 
 
 def _are_classes(labels: NDArray[Any]) -> bool:
-    """Return whether labels are numbers, none of them -1 and none that of most rows."""
+    """Return whether labels are numbers, none of them -1 and none that of over half the rows."""
     if labels.dtype.kind not in "iuf":
         return False
     counts = np.unique(labels, return_counts=True)[1]
-    return not np.any(labels == ANOMALY) and 3 * counts.max() <= 2 * len(labels)
+    return not np.any(labels == ANOMALY) and 2 * counts.max() <= len(labels)
 
 
 def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:

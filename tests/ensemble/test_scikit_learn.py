@@ -64,7 +64,7 @@ def test_classes_are_not_learned_from():
 def test_one_warning_for_one_fit():
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        clone(DETECTOR).fit(X, np.arange(105) % 2)
+        clone(DETECTOR).fit(X, np.arange(105) % 3)
     assert [w.category for w in told].count(LabelsWarning) == 1
 
 

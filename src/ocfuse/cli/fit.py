@@ -46,10 +46,12 @@ from ocfuse.cli.options import (
     Season,
     Seed,
     Single,
+    Size,
     Stream,
     Threads,
     Time,
     Topic,
+    Video,
     Windows,
     Workers,
     Zone,
@@ -57,7 +59,6 @@ from ocfuse.cli.options import (
     check_flags,
     check_model,
     check_rate,
-    help_or_value,
     holidays_in,
     limits_of,
     names_in,
@@ -251,16 +252,7 @@ def fit_command(
     false_alarms_per_run: Annotated[
         float | None, typer.Option(min=0.0, help="The same per run; needs no times.")
     ] = None,
-    video: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A folder of pictures of good parts; or recordings of normal runs: a folder with "
-            "one video, bag, array or folder of pictures per run, or with trial_<id>/rgb folders; "
-            "or one run; may be repeated.",
-            callback=help_or_value,
-            is_eager=True,
-        ),
-    ] = None,
+    video: Video = None,
     single: Single = None,
     topic: Topic = None,
     progress: Annotated[
@@ -270,9 +262,7 @@ def fit_command(
             "tell it: states.parquet of a trial, or numbers in run.progress beside run.mp4."
         ),
     ] = True,
-    size: Annotated[
-        int, typer.Option(min=32, max=512, help="Pixels that pictures are squeezed to.")
-    ] = 128,
+    size: Size = 128,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,

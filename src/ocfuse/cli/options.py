@@ -157,6 +157,27 @@ Report = Annotated[
     Path | None,
     typer.Option(help="Write a report on the rows, .html or .pdf; they are then held in memory."),
 ]
+
+
+def help_or_value(ctx: typer.Context, given: Any) -> Any:
+    """Show the help for ``--video --help``, which would take the second as a value."""
+    if "--help" in (given if isinstance(given, list) else [given]):
+        print_line(ctx.get_help())
+        raise typer.Exit
+    return given
+
+
+Video = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A folder of pictures of good parts; or recordings of normal runs: a folder with "
+        "one video, bag, array or folder of pictures per run, or with trial_<id>/rgb folders; "
+        "or one run; may be repeated.",
+        callback=help_or_value,
+        is_eager=True,
+    ),
+]
+Size = Annotated[int, typer.Option(min=32, max=512, help="Pixels that pictures are squeezed to.")]
 Single = Annotated[
     bool | None,
     typer.Option(
@@ -209,7 +230,7 @@ Seed = Annotated[
 #: Tables that a config file may have; groups of commands have none.
 TABLES = (
     *(name for name in COMMANDS if name not in ("data", "bench")),
-    *("fit-video", "watch-video", "fit-stream", "plan-stream"),
+    *("fit-video", "watch-video", "fit-stream", "plan-stream", "plan-video"),
 )
 
 #: Formats of score files, as errors and the help name them.
@@ -614,14 +635,6 @@ def _is_same(one: Path, other: Path) -> bool:
 def _require_folder(path: Path) -> None:
     if not path.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {path.parent}. Create it first.")
-
-
-def help_or_value(ctx: typer.Context, given: Any) -> Any:
-    """Show the help for ``--video --help``, which would take the second as a value."""
-    if "--help" in (given if isinstance(given, list) else [given]):
-        print_line(ctx.get_help())
-        raise typer.Exit
-    return given
 
 
 def check_video(path: Path | None) -> Path | None:

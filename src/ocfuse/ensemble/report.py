@@ -68,7 +68,9 @@ def report_data(
     trace = detector._trace(X, context) if trace is None else trace
     rules = detector.broken_limits(trace.X)
     is_broken = rules != ""
-    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_, is_broken)
+    rows = _rows_to_explain(
+        *(trace.score, detector.offset_, detector.n_features_in_, events or (), is_broken)
+    )
     if detector.limits_ is not None:
         remarks.append(_about_limits(detector.limits_, rules[is_broken].tolist()))
     why = explanation(detector, trace.take(rows))
@@ -116,18 +118,28 @@ def _about_limits(limits: Limits, broken: list[str]) -> str:
 
 
 def _rows_to_explain(
-    scores: FloatArray, offset: float, n_features: int, is_broken: BoolArray
+    scores: FloatArray,
+    offset: float,
+    n_features: int,
+    events: Sequence[IntArray],
+    is_broken: BoolArray,
 ) -> IntArray:
     """Return the rows that raise an alarm, the lowest first, within what may be spent.
 
-    Those that break limits are counted in, behind the others.
+    The lowest row of each event is one of them, of as many events as half of the rows are. Rows
+    that break limits are counted in, behind the others.
     """
     affordable = max(MOST_SCORED // (2 * n_features), FEWEST_EXPLAINED)
     n_alarms = int(np.sum(scores < offset))
     most = min(max(n_alarms, FEWEST_EXPLAINED), 200, affordable)
-    lowest: IntArray = np.argsort(scores, kind="stable")[:most]
-    others = np.setdiff1d(np.flatnonzero(is_broken), lowest)
-    return np.append(lowest, others[: max(min(200, affordable) - most, 0)])
+    order: IntArray = np.argsort(scores, kind="stable")
+    of_events = np.array([rows[np.argmin(scores[rows])] for rows in events if len(rows)], dtype=int)
+    of_events = of_events[np.argsort(scores[of_events], kind="stable")][: most // 2]
+    others = order[~np.isin(order, of_events)][: most - len(of_events)]
+    chosen = np.concatenate([of_events, others])
+    lowest = chosen[np.argsort(scores[chosen], kind="stable")]
+    broken = np.setdiff1d(np.flatnonzero(is_broken), lowest)
+    return np.append(lowest, broken[: max(min(200, affordable) - most, 0)])
 
 
 def _ids(ids: Any, table: Any, n: int) -> list[str]:

@@ -388,7 +388,8 @@ def _stretches(flags: NDArray[np.bool_], run: IntArray) -> IntArray:
     key = np.where(flags, run + 1, 0)
     edges = np.flatnonzero(np.diff(np.r_[0, key, 0]))
     found = np.column_stack([edges[:-1], edges[1:]]) if len(edges) else np.empty((0, 2), np.intp)
-    return found[key[found[:, 0]] > 0].astype(np.intp)
+    chosen: IntArray = found[key[found[:, 0]] > 0].astype(np.intp)
+    return chosen
 
 
 def _widened(events: IntArray, run: IntArray, by: int) -> IntArray:
@@ -445,7 +446,7 @@ def _runs(runs: ArrayLike | None, n: int) -> IntArray:
     given: NDArray[Any] = np.asarray(runs)
     if given.shape != (n,):
         raise InvalidInputError(f"runs must have shape ({n},). Got shape {given.shape}.")
-    number = np.r_[0, np.cumsum(given[1:] != given[:-1])].astype(np.intp)
+    number: IntArray = np.r_[0, np.cumsum(given[1:] != given[:-1])].astype(np.intp)
     if n and number[-1] + 1 > len(set(given.tolist())):
         raise InvalidInputError(
             "The samples of a run must follow each other. Sort them by run, and by time within it."

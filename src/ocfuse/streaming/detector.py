@@ -22,12 +22,15 @@ from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.plan import Plan
 from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
 from ocfuse.explain import Explanation, number_text
+from ocfuse.frame_columns import native_frame, read_frame
 from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.limits import Limits, check_limits, make_limits, warn_of_broken
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.streaming.alarm_rate import (
     HOLDS,
+    MOST_HELD_OUT,
+    N_FITS,
     AlarmRate,
     HeldOutRuns,
     held_out_runs,
@@ -262,7 +265,15 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         n_features = c * (len(Windows(self.windows).names(["x"])) if len(self.windows) else 1)
         taken = len(choose(np.arange(n), self.max_rows))
         detector = FusedDetector(random_state=0) if self.detector is None else self.detector
-        return detector.plan((taken, n_features), groups=max(n_runs, self.n_blocks))
+        groups = max(n_runs, self.n_blocks)
+        plan = detector.plan((taken, n_features), groups=groups)
+        if self.alarm_rate is None:
+            return plan
+        part = taken - taken // N_FITS
+        held_out = detector.plan((part, n_features), groups=groups - groups // N_FITS)
+        scored = min(n, MOST_HELD_OUT) * held_out.score_seconds / 1000.0
+        seconds = plan.fit_seconds + N_FITS * held_out.fit_seconds + scored
+        return replace(plan, fit_seconds=seconds)
 
     def fit(
         self,
@@ -297,10 +308,11 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             The fitted detector, ready for a new stream.
         """
         self._check_parameters()
-        samples = check_samples(X)
+        frame = read_frame(X)
+        samples = check_samples(native_frame(frame))
         n = len(samples)
         slices, times = run_slices(runs, n), check_times(time, n)
-        names = getattr(X, "columns", [f"x{j}" for j in range(samples.shape[1])])
+        names = getattr(frame, "columns", [f"x{j}" for j in range(samples.shape[1])])
         data = StreamTraining(
             samples=samples,
             names=[str(name) for name in names],

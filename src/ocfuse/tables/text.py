@@ -388,7 +388,7 @@ def block_table(raws: list[bytes], columns: list[str], delimiter: str) -> Any | 
         or b"\0" in block
         or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
         or not _is_utf8(block)
-        or (b'"' in block and not _is_quoted_plainly(block, delimiter))
+        or (b'"' in block and not _are_quoted_plainly(raws, block, delimiter))
     ):
         return None
     csv_reader = needed("pyarrow.csv", "to read tables")
@@ -418,6 +418,12 @@ def _is_utf8(block: bytes) -> bool:
         return block.isascii() or bool(block.decode())
     except UnicodeDecodeError:
         return False
+
+
+def _are_quoted_plainly(raws: list[bytes], block: bytes, delimiter: str) -> bool:
+    """Return whether all lines are quoted plainly; most tables show it by the first ones."""
+    first = b"".join(raws[:100])
+    return _is_quoted_plainly(first, delimiter) and _is_quoted_plainly(block, delimiter)
 
 
 def _is_quoted_plainly(block: bytes, delimiter: str) -> bool:

@@ -112,6 +112,8 @@ def local_frame(X: Any) -> Any:
     """
     if X is None or isinstance(X, np.ndarray | list | tuple | FrameColumns | str):
         return None
+    if type(X).__module__.startswith("narwhals."):
+        X = X.to_native()
     library, name = type(X).__module__.split(".")[0], type(X).__name__
     if library in ("pandas", "polars") and name == "DataFrame":
         return X
