@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import OneClassSVM
 
 import ocfuse.onnx
@@ -20,12 +22,13 @@ from ocfuse.detectors.neighbours import ALP, KNN, LOF
 from ocfuse.detectors.svdd import SVDD
 from ocfuse.detectors.views import Compressed, Whitened
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.fusion import CompetenceFusion, LocalLpFusion
+from ocfuse.fusion import CompetenceFusion, LabelledFusion, LocalLpFusion, TrustFusion
 from ocfuse.fusion.locality import Locality
+from ocfuse.fusion.stacking import StackedFusion
 from ocfuse.onnx.export import to_onnx
 from ocfuse.streaming import StreamDetector
 from ocfuse.tables import TableDetector
-from tests.onnx.cases import assert_same, run
+from tests.onnx.cases import assert_same, run, session
 
 
 def fitted(detector, *args, **more):
@@ -134,7 +137,7 @@ def test_a_gaussian_process_in_several_blocks(monkeypatch):
     "fusion",
     [
         *("sum", "max", "min", "median", "trimmed-mean", "product", "vote", "competence"),
-        *("trust", "lp", "local-lp", "single-best", "least-squares"),
+        *("trust", "lp", "local-lp", "single-best", "least-squares", "aom", "cascade", "stacking"),
     ],
 )
 @pytest.mark.parametrize("normaliser", ["min-max", "tail"])
@@ -243,6 +246,30 @@ def test_groups():
     assert_same(fitted(detector, X, groups=np.arange(160) // 20), asked(X))
 
 
+@pytest.mark.parametrize(
+    "fusion", [None, LabelledFusion(TrustFusion(), RandomForestClassifier(9, random_state=0))]
+)
+def test_labelled_anomalies(fusion):
+    X = rows(200)
+    y = np.where(np.arange(200) < 170, 1, -1)
+    X[170:] += 3.0
+    detector = fitted(FusedDetector("light", fusion=fusion, random_state=0), X, y)
+    assert type(detector.fusion_) is LabelledFusion
+    assert_same(detector, asked(X[:170]))
+
+
+def test_context_is_a_further_input():
+    X, when = rows(150), np.linspace(0, 1, 150)
+    X[:, 0] += 5 * when
+    detector = FusedDetector("light", fusion=TrustFusion(context_weight=1.0), random_state=0)
+    fitted(detector, X, context=when)
+    Q, moments = asked(X), np.r_[np.linspace(-1, 2, 48), np.nan, np.inf][:, np.newaxis]
+    found = session(to_onnx(detector)).run(["score"], {"X": Q, "context": moments})[0]
+    want = detector.score_samples(Q[:48], moments[:48])
+    np.testing.assert_allclose(found[:48], want, rtol=1e-5, atol=1e-6)
+    assert np.isnan(found[48:]).all()
+
+
 def test_no_rows_at_all(light):
     assert all(len(run(light, rows()[:0])[name]) == 0 for name in ("score", "label", "p_value"))
 
@@ -272,6 +299,28 @@ def test_random_tables_and_settings(data):
         random_state=seed,
     )
     assert_same(fitted(detector, X), Q)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_frames(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 10_000)))
+    n, n_texts = data.draw(st.integers(60, 120)), data.draw(st.integers(1, 3))
+    has_gaps = data.draw(st.booleans())
+
+    def table(n, share):
+        frame = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+        for j in range(n_texts):
+            words = np.array(["left", "right", "up", "true", "1", "so rare"][: 2 + 2 * (j % 3)])
+            frame[f"text {j}"] = rng.choice(words, n).astype(object)
+        return frame.mask(rng.random(frame.shape) < share)
+
+    train, asked_for = table(n, 0.1 * has_gaps), table(30, data.draw(st.sampled_from([0, 0.3])))
+    asked_for.loc[0, "text 0"] = "never seen"
+    gaps = data.draw(st.sampled_from(["judge", "alarm"]))
+    encoder = FeatureEncoder(gaps=gaps, categories=[f"text {j}" for j in range(n_texts)])
+    detector = FusedDetector("gmm-3,knn-5,marginal", encoder=encoder, random_state=0)
+    assert_same(fitted(detector, train), asked_for)
 
 
 def test_what_the_file_says_of_itself(light, tmp_path):
@@ -309,23 +358,21 @@ def test_members_of_pyod_are_named():
 @pytest.mark.parametrize(
     ("fusion", "words"),
     [
-        ("stacking", "StackedFusion"),
+        (StackedFusion(GaussianNB()), "of classifiers LogisticRegression can"),
+        (LabelledFusion(classifier=GaussianNB()), "ExtraTreesClassifier and Random"),
         (CompetenceFusion(locality=Locality()), "leave locality out"),
         (LocalLpFusion(anchors="query"), "give a number of anchors"),
     ],
-    ids=["stacking", "locality", "query"],
+    ids=["stacking", "labelled", "locality", "query"],
 )
 def test_fusions_that_cannot(fusion, words):
-    detector = fitted(FusedDetector("light", fusion=fusion, random_state=0), rows(60))
+    y = np.r_[np.full(50, 1), np.full(10, -1)]
+    detector = fitted(FusedDetector("light", fusion=fusion, random_state=0), rows(60), y)
     with pytest.raises(InvalidInputError, match=words):
         to_onnx(detector)
 
 
-def test_context_streams_and_what_is_not_fitted():
-    X = rows()
-    detector = fitted(FusedDetector("light", random_state=0), X, context=np.arange(len(X)))
-    with pytest.raises(InvalidInputError, match="without context"):
-        to_onnx(detector)
+def test_streams_and_what_is_not_fitted():
     with pytest.raises(InvalidTypeError, match="Got StreamDetector"):
         to_onnx(StreamDetector())
     with pytest.raises(Exception, match="not fitted"):
@@ -343,6 +390,15 @@ def test_options_that_are_not_written_are_refused(light, name, value):
             to_onnx(light)
     finally:
         delattr(light, name)
+
+
+@pytest.mark.parametrize("given", [{"by": "machine"}, {"time": "when", "season": "day"}])
+def test_what_is_usual_for_whom_and_when_is_refused(given):
+    when = pd.date_range("2026-01-01", periods=300, freq="h")
+    table = plant(300).assign(machine=["north", "south", "west"] * 100, when=when)
+    model = fitted(TableDetector(FusedDetector("light", random_state=0), **given), table)
+    with pytest.raises(InvalidInputError, match=f"A detector with .*{list(given)[-1]} cannot"):
+        to_onnx(model)
 
 
 def test_what_an_encoder_learns_beyond_what_is_known_is_refused(light):

@@ -1,11 +1,11 @@
 """Cells to standardised numbers, as `FeatureEncoder` has it, as nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ocfuse.arrays import FloatArray
+from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.column_kinds import TEXT_GAPS
 from ocfuse.encoder import FARTHEST, FeatureEncoder
 from ocfuse.onnx.graph import Graph, Tensor
@@ -14,12 +14,31 @@ from ocfuse.onnx.graph import Graph, Tensor
 SPELLINGS = {"true": ("true", "True", "TRUE"), "false": ("false", "False", "FALSE")}
 
 
-@dataclass(frozen=True)
 class Cells:
-    """The columns of a table, each (q, 1): numbers, or text where `is_text`."""
+    """The cells that a file is given, by the places of their columns in training.
 
-    columns: Sequence[Tensor]
-    is_text: Sequence[bool]
+    `table` (q, m) holds the columns at `places` as numbers; or `columns` are tensors (q, 1) of
+    their own, of text at the places in `texts`.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: Tensor | None = None,
+        places: Sequence[int] = (),
+        columns: Mapping[int, Tensor] | None = None,
+        texts: Collection[int] = (),
+    ) -> None:
+        self._table, self._places = table, list(places)
+        self._columns, self.texts = columns or {}, texts
+
+    def at(self, graph: Graph, places: Sequence[int]) -> Tensor:
+        """Return the columns at some places, side by side."""
+        if self._table is None:
+            return graph.concat([self._columns[j] for j in places], axis=1)
+        if list(places) == self._places:
+            return self._table
+        return self._table.take(np.array([self._places.index(j) for j in places], dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -35,18 +54,62 @@ def encoded(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> Encoded:
 
     Rows with infinity, and with gaps that are refused, have no score.
     """
+    blocks = _numbers(graph, encoder, cells) + _categories(graph, encoder, cells)
+    rows = graph.concat([block.rows for block in blocks] + _empty(graph, encoder, cells), axis=1)
+    n_empty = int(encoder.empty_.sum())
+    # what is not known of a gap, and whether training had no such gap
+    may_be_lost = np.concatenate(
+        [*(block.may_be_lost for block in blocks), np.zeros(n_empty, bool)]
+    )
+    is_new = encoder.complete_[encoder.source_]
+    gaps = [block.gaps for block in blocks]
+    refused = [block.infinite for block in blocks if block.infinite is not None]
+    if encoder.gaps == "refuse":
+        refused += [(block.gaps & block.is_complete).any() for block in blocks]
+    has_no_score = graph.concat(refused, axis=1).any() if refused else None
+    if not may_be_lost.any():
+        return Encoded(rows, has_no_score)
+    spread = [block.gaps & np.ones(block.width, dtype=bool) for block in blocks]
+    none = [(gaps[0].first(1) & np.zeros(n_empty, dtype=bool))] if n_empty else []
+    is_lost = graph.concat(spread + none, axis=1) & may_be_lost
+    far = is_lost & is_new
+    if encoder.gaps != "alarm":
+        far = far & graph.concat(gaps, axis=1).all()
+    rows = graph.where(far, FARTHEST, rows)
+    if encoder.gaps != "alarm" or (may_be_lost & ~is_new).any():
+        rows = _judged(graph, rows, is_lost & ~far, encoder.donors_)
+    return Encoded(rows, has_no_score)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Encoded columns (q, e) of columns (q, m), with what is known of their gaps."""
+
+    rows: Tensor
+    gaps: Tensor  # (q, m)
+    is_complete: BoolArray  # (m,), training had none
+    may_be_lost: BoolArray  # (e,), nothing is known of a gap
+    infinite: Tensor | None  # (q, 1), None for text
+
+    @property
+    def width(self) -> int:
+        """The number e."""
+        return len(self.may_be_lost)
+
+
+def _numbers(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[_Block]:
     is_number = ~encoder.categorical_ & ~encoder.ignored_
-    numbers = [cells.columns[j] for j in np.flatnonzero(is_number).tolist()]
-    complete = encoder.complete_
-    parts, gaps, lost, infinite = [], [], [], None
-    if numbers:
-        values = graph.concat(numbers, axis=1)
-        missing, infinite = values.is_nan(), values.is_infinite().any()
-        scaler = encoder.scaler_
-        filled = graph.where(missing, scaler.fill_, values)
-        parts.append(((filled - scaler.centre_) / scaler.scale_).clip(-FARTHEST, FARTHEST))
-        gaps.append(missing)
-        lost.append(missing & complete[is_number])
+    if not is_number.any():
+        return []
+    values, scaler = cells.at(graph, np.flatnonzero(is_number).tolist()), encoder.scaler_
+    gaps, is_complete = values.is_nan(), encoder.complete_[is_number]
+    filled = graph.where(gaps, scaler.fill_, values)
+    rows = ((filled - scaler.centre_) / scaler.scale_).clip(-FARTHEST, FARTHEST)
+    return [_Block(rows, gaps, is_complete, is_complete, values.is_infinite().any())]
+
+
+def _categories(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[_Block]:
+    blocks = []
     chosen = zip(
         np.flatnonzero(encoder.categorical_).tolist(),
         encoder.codes_,
@@ -54,28 +117,24 @@ def encoded(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> Encoded:
         strict=True,
     )
     for j, codes, patterns in chosen:
-        place = _place(graph, cells.columns[j], cells.is_text[j], codes)
+        column, is_text = cells.at(graph, [j]), j in cells.texts
+        place = _place(graph, column, is_text, codes)
         known = np.where(np.isnan(patterns), 0.0, patterns)
-        parts.append(graph.constant(known).take(place.without_axis(1), axis=0))
-        is_gap = place.equals(len(codes))
-        gaps.append(is_gap)
-        lost.append(is_gap & np.full(patterns.shape[1], bool(complete[j])))
-    for j in np.flatnonzero(encoder.empty_).tolist():
-        is_there = ~cells.columns[j].is_nan()
-        parts.append(graph.where(is_there, float(encoder.novelty_), 0.0))
-        lost.append(is_there & np.zeros(1, dtype=bool))
-    rows = graph.concat(parts, axis=1)
-    if not complete[~encoder.ignored_].any():
-        return Encoded(rows, infinite)
-    is_lost, is_blank = graph.concat(lost, axis=1), graph.concat(gaps, axis=1).all()
-    if encoder.gaps == "refuse":
-        refused = is_lost.any()
-        return Encoded(rows, refused if infinite is None else refused | infinite)
-    far = is_lost if encoder.gaps == "alarm" else is_lost & is_blank
-    rows = graph.where(far, FARTHEST, rows)
-    if encoder.gaps == "judge":
-        rows = _judged(graph, rows, is_lost & ~is_blank, encoder.donors_)
-    return Encoded(rows, infinite)
+        blocks.append(
+            _Block(
+                graph.constant(known).take(place.without_axis(1), axis=0),
+                place.equals(len(codes)),
+                encoder.complete_[j : j + 1],
+                np.isnan(patterns[len(codes)]),
+                None if is_text else column.is_infinite(),
+            )
+        )
+    return blocks
+
+
+def _empty(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[Tensor]:
+    columns = [cells.at(graph, [j]) for j in np.flatnonzero(encoder.empty_).tolist()]
+    return [graph.where(column.is_nan(), 0.0, float(encoder.novelty_)) for column in columns]
 
 
 def _place(graph: Graph, column: Tensor, is_text: bool, codes: dict[str, int]) -> Tensor:
@@ -112,15 +171,20 @@ def _judged(graph: Graph, rows: Tensor, is_lost: Tensor, donors: FloatArray) -> 
             is_lost.inside(body).take(number, axis=0),
         )
         gaps = body.where(lost, 0.0, body.constant(donors) - row)
-        distances = gaps.square().sum(axis=1)
+        distances = _in_turn(gaps.square(), 1)
         least, _ = distances.top(k, largest=False)
         reach = least.take(np.array([k - 1], dtype=np.int64), axis=0)
         which = body.add("NonZero", distances <= reach).without_axis(0)
         near = body.constant(donors).take(which, axis=0)
-        middle = near.sum(axis=0, keep=True) / body.add("Size", which).to(np.float64)
-        spread = body.where(lost, near - middle, 0.0).square().sum(axis=1)
+        middle = _in_turn(near, 0) / body.add("Size", which).to(np.float64)
+        spread = _in_turn(body.where(lost, near - middle, 0.0).square(), 1)
         best = body.add("ArgMin", spread, axis=0, keepdims=0)
         return body.where(lost, near.take(best, axis=0), row)
 
     filled = graph.loop(count, judged_row, width)
     return graph.add("ScatterND", rows, numbers.with_axis(1), filled)
+
+
+def _in_turn(values: Tensor, axis: int) -> Tensor:
+    """Return sums along an axis, one value after the other as NumPy adds them: rows may tie."""
+    return values.running(axis).take(np.array(-1, dtype=np.int64), axis=axis)

@@ -8,11 +8,14 @@ import numpy as np
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.fusion.base import BaseFusion
+from ocfuse.fusion.cascade import CascadeFusion
 from ocfuse.fusion.competence import CompetenceFusion
+from ocfuse.fusion.labelled import LabelledFusion
 from ocfuse.fusion.local_lp import LocalLpFusion
 from ocfuse.fusion.local_scale import MOST_COMPARED, LocalScale, LocalScaleFusion
 from ocfuse.fusion.lp import LeastSquaresFusion, LpFusion
 from ocfuse.fusion.rules import (
+    AverageOfMaximum,
     MajorityVote,
     MaxRule,
     MedianRule,
@@ -22,6 +25,7 @@ from ocfuse.fusion.rules import (
     SumRule,
     TrimmedMean,
 )
+from ocfuse.fusion.stacking import StackedFusion
 from ocfuse.fusion.trust import TrustFusion
 from ocfuse.onnx.graph import Graph, Tensor
 from ocfuse.onnx.search import count_not_above, interpolated, nearest
@@ -49,6 +53,12 @@ def require_fusion(normaliser: Any, fusion: BaseFusion) -> None:
         why = "a norm that depends on the place cannot: leave locality out"
     elif isinstance(fusion, LocalLpFusion) and fusion.problems_ is not None:
         why = "anchors='query' learns anew for every row: give a number of anchors"
+    elif isinstance(fusion, StackedFusion) and _kind(fusion.classifier_) != LINEAR:
+        why = f"of classifiers {LINEAR} can"
+    elif isinstance(fusion, LabelledFusion):
+        require_fusion(normaliser, fusion.fusion_)
+        if _kind(fusion.classifier_) not in FORESTS or _kind(fusion.joint_classifier_) != LINEAR:
+            why = f"of classifiers {' and '.join(FORESTS)} can, and {LINEAR} as the joint one"
     if why:
         raise InvalidInputError(
             f"The fusion {type(fusion).__name__} cannot be exported to ONNX; {why}. Fit again with "
@@ -192,9 +202,102 @@ def _vote(graph: Graph, fusion: MajorityVote, Z: Tensor, x: Tensor) -> Tensor:
     return graph.add("GreaterOrEqual", Z, fusion.thresholds_).to(np.float64).mean()
 
 
+def _lowest_of_groups(graph: Graph, fusion: AverageOfMaximum, Z: Tensor, x: Tensor) -> Tensor:
+    groups = [np.flatnonzero(fusion.groups_ == group) for group in np.unique(fusion.groups_)]
+    lowest = [Z.take(members.astype(np.int64)).smallest(keep=True) for members in groups]
+    return graph.concat(lowest, axis=1).mean()
+
+
+def _cascade(graph: Graph, fusion: CascadeFusion, Z: Tensor, x: Tensor) -> Tensor:
+    d = fusion.n_members_
+    running = Z.take(fusion.order_.astype(np.int64)).running(1) / np.arange(1.0, d + 1)
+    stages = []
+    for j, (at, levels) in enumerate(zip(fusion.knots_, fusion.knot_odds_, strict=True)):
+        r = running.take(np.array([j], dtype=np.int64))
+        inside = interpolated(graph, r, at[:, np.newaxis], levels[:, np.newaxis])
+        beyond = (r - float(at[0])).least(0.0) + (r - float(at[-1])).most(0.0)
+        stages.append(inside + beyond / float(fusion.scale_[j]))
+    odds = graph.concat(stages, axis=1)
+    clear = (odds <= fusion.lower_) | graph.add("GreaterOrEqual", odds, fusion.upper_)
+    clear = clear | (np.arange(d) == d - 1)
+    stage = graph.add("ArgMax", clear.to(np.int64), axis=1)  # the first of equal ones
+    return odds.at(stage).without_axis(1)
+
+
+# -- classifiers of scikit-learn --------------------------------------------------
+
+#: Names of the classifiers that can be written.
+FORESTS, LINEAR = ("ExtraTreesClassifier", "RandomForestClassifier"), "LogisticRegression"
+
+
+def _kind(classifier: Any) -> str:
+    """Return the name of a class of scikit-learn, of which no other has the fitted state."""
+    is_theirs = type(classifier).__module__.startswith("sklearn.")
+    return type(classifier).__name__ if is_theirs else ""
+
+
+def _stacked(graph: Graph, fusion: StackedFusion, Z: Tensor, x: Tensor) -> Tensor:
+    return _linear_odds(fusion.classifier_, Z)
+
+
+def _linear_odds(classifier: Any, table: Tensor) -> Tensor:
+    """Return the log-odds of a normal by a logistic regression with two classes."""
+    sign = 1.0 if classifier.classes_[1] == 1 else -1.0
+    odds: Tensor = table @ (sign * classifier.coef_[0]) + sign * float(classifier.intercept_[0])
+    return odds
+
+
+def _labelled(graph: Graph, fusion: LabelledFusion, Z: Tensor, x: Tensor) -> Tensor:
+    features = x.first(fusion.n_features_)
+    plain = fused(graph, fusion.fusion_, Z, x).reshape(-1, 1)
+    rows = (graph.concat([features, Z, plain], axis=1) - fusion.center_) / fusion.scale_
+    n = len(fusion.center_) - 1
+    sizes = rows.abs()
+    tamed = ((sizes.square() + 1.0).sqrt() + sizes).log()
+    tamed = graph.where(rows < 0.0, -tamed, tamed)
+    by_features = _forest_share(graph, fusion.classifier_, tamed.first(fusion.n_features_))
+    by_both = 1.0 / ((-_linear_odds(fusion.joint_classifier_, tamed.first(n))).exp() + 1.0)
+    margin = 0.005  # as in `LabelledFusion`
+    share = ((by_features + by_both) / 2.0 + margin) / (1.0 + 2.0 * margin)
+    odds = (share.log() - (1.0 - share).log()).least(float(fusion.typical_))
+    last = np.array(n, dtype=np.int64)
+    straightened = tamed.take(last).most(-float(np.arcsinh(6.0)))
+    straightened = straightened + (rows.take(last).most(-1e300) + 6.0).least(0.0)
+    return straightened + odds * float(fusion.share_)
+
+
+def _forest_share(graph: Graph, forest: Any, table: Tensor) -> Tensor:
+    """Return the probability of a normal by a forest: the mean of its trees."""
+    trees = [tree.tree_ for tree in forest.estimators_]
+    starts = np.cumsum([0, *(tree.node_count for tree in trees)])
+    column = list(forest.classes_).index(1)
+    left, right, share = [], [], []
+    for start, tree in zip(starts, trees, strict=False):
+        own = np.arange(tree.node_count)
+        is_leaf = tree.children_left < 0
+        left.append(start + np.where(is_leaf, own, tree.children_left))
+        right.append(start + np.where(is_leaf, own, tree.children_right))
+        counts = tree.value[:, 0, :]
+        share.append(counts[:, column] / counts.sum(axis=1))
+    lefts, rights, features = (
+        graph.constant(np.concatenate(parts).astype(np.int64))
+        for parts in (left, right, [np.maximum(tree.feature, 0) for tree in trees])
+    )
+    thresholds = graph.constant(np.concatenate([tree.threshold for tree in trees]))
+    values = table.to(np.float32).to(np.float64)  # trees compare in single precision
+    place: Tensor = table.first(1).to(np.int64) * 0 + starts[:-1].astype(np.int64)
+    for _ in range(max(tree.max_depth for tree in trees)):
+        goes_left = values.at(features.take(place, axis=0)) <= thresholds.take(place, axis=0)
+        place = graph.where(goes_left, lefts.take(place, axis=0), rights.take(place, axis=0))
+    return graph.constant(np.concatenate(share)).take(place, axis=0).mean()
+
+
 #: What writes each class of fusions.
 _FUSIONS: dict[type, Callable[[Graph, Any, Tensor, Tensor], Tensor]] = {
+    AverageOfMaximum: _lowest_of_groups,
+    CascadeFusion: _cascade,
     CompetenceFusion: _competence,
+    LabelledFusion: _labelled,
     LeastSquaresFusion: _weighted,
     LocalLpFusion: _local_lp,
     LpFusion: _weighted,
@@ -204,6 +307,7 @@ _FUSIONS: dict[type, Callable[[Graph, Any, Tensor, Tensor], Tensor]] = {
     MinRule: _lowest,
     ProductRule: _product,
     SingleBest: _weighted,
+    StackedFusion: _stacked,
     SumRule: _weighted,
     TrimmedMean: _trimmed,
     TrustFusion: _trust,
