@@ -65,7 +65,7 @@ def report_data(
         if not np.isfinite(times).any():
             times, is_date = None, False
             remarks.append("No row has a time that can be read: scores over time are not drawn.")
-    trace = detector._trace(X, context) if trace is None else trace
+    trace = detector._trace(table, context) if trace is None else trace
     rules = detector.broken_limits(trace.X)
     is_broken = rules != ""
     rows = _rows_to_explain(
