@@ -440,7 +440,7 @@ class Principal:
         """Return the same of these rows with some more and without others.
 
         The mean is exact. So are the sums of squares in the space of the last `most` of the
-        directions and of what the rows have off all of them, in which directions are found
+        directions and of what rows that come have off all of them, in which directions are found
         again; off all of them the rows of before are taken to vary alike on every side.
 
         Parameters
@@ -464,7 +464,7 @@ class Principal:
         sign = np.repeat([1.0, -1.0, 1.0], [len(added), len(dropped), 1])
         along = self._along(rows)
         rest = rows - (along @ self.projection[:, :-1].T) @ factor
-        beyond = _span_of(rest, m - r, most)
+        beyond = _span_of(rest[sign > 0], m - r, most)  # rows that go bring no direction
         first = max(r - most, 0)
         within = np.hstack([along[:, first:], rest @ beyond])
         share = float(self.values[r:].sum()) / max(m - r, 1)

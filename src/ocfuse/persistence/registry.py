@@ -98,6 +98,7 @@ CLASSES: dict[str, str] = {
     "SmoothTail": "ocfuse.scores.distribution.SmoothTail",
     "Stability": "ocfuse.tuning.criteria.Stability",
     "StackedFusion": "ocfuse.fusion.stacking.StackedFusion",
+    "Start": "ocfuse.ensemble.update.Start",
     "Stillness": "ocfuse.vision.fit.Stillness",
     "StreamDetector": "ocfuse.streaming.detector.StreamDetector",
     "StreamState": "ocfuse.streaming.clock.StreamState",
