@@ -65,6 +65,24 @@ Group = Annotated[
         help="Column that names the run or part of the rows; those of one are held out together."
     ),
 ]
+Adaptive = Annotated[
+    bool,
+    typer.Option(
+        "--adaptive/--no-adaptive",
+        help="Let the threshold follow slow changes of the scores of normal rows: in 1,000 rows by "
+        "a tenth of its distance to their median at most, and by half of it in all.",
+    ),
+]
+ChangeChance = Annotated[
+    float | None,
+    typer.Option(
+        "--change",
+        min=1e-6,
+        max=0.5,
+        help="Say when the source has changed, with this chance of being wrong, such as 0.01.",
+        show_default=False,
+    ),
+]
 Stream = Annotated[
     bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
 ]

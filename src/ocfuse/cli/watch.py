@@ -7,6 +7,8 @@ import typer
 
 from ocfuse.cli.kinds import Heading, Kind, KindCommand, Panels, is_of
 from ocfuse.cli.options import (
+    Adaptive,
+    ChangeChance,
     Columns,
     Config,
     Decimal,
@@ -42,6 +44,7 @@ class WatchCommand(KindCommand):
     panels: ClassVar[Panels] = {
         Heading.TABLES: (
             *("source", "follow", "new", "strict", "gaps"),
+            *("adaptive", "change"),
             *("delimiter", "decimal", "columns"),
         ),
         Heading.STREAM_MODELS: ("min_rows", "hold", "state"),
@@ -156,6 +159,8 @@ def watch_command(
             show_default=False,
         ),
     ] = None,
+    adaptive: Adaptive = False,
+    change: ChangeChance = None,
     notify: Notify = None,
     routes: Routes = None,
     video: Annotated[
@@ -252,7 +257,10 @@ def watch_command(
     from ocfuse.cli import model_card, watch_events, watch_rows  # noqa: PLC0415
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events, told, state)
+    slow = watch_events.SlowSettings(adaptive, change)
+    settings = watch_events.EventSettings(
+        *(leave, min_rows, hold, timeout, events, told, state), slow
+    )
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
     stream = source or ("stdin" if data == "-" else Path(data).name)

@@ -15,14 +15,18 @@ from ocfuse.scores.normalise import (
     join_lowest,
     make_normaliser,
 )
+from ocfuse.scores.slow import Change, ChangeTest, RollingThreshold
 from ocfuse.scores.threshold import gmean_threshold, prediction_limit, quantile_threshold
 
 __all__ = [
+    "Change",
+    "ChangeTest",
     "ConformalCalibrator",
     "LabelCalibrator",
     "MinMax",
     "Normaliser",
     "RobustZ",
+    "RollingThreshold",
     "TailCalibrator",
     "TailProbability",
     "ZScore",
