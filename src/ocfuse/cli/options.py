@@ -43,6 +43,14 @@ Data = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")]
+Keep = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=99,
+        help="With --force, keep so many former models as model.ocf.1 (the last), .2, ...",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force/--no-force", help="Replace an existing model.")]
 Label = Annotated[str | None, typer.Option(help="Column that tells normal from not.")]
 Normal = Annotated[
@@ -70,7 +78,7 @@ Adaptive = Annotated[
     typer.Option(
         "--adaptive/--no-adaptive",
         help="Let the threshold follow slow changes of the scores of normal rows: in 1,000 rows by "
-        "a tenth of its distance to their median at most, and by half of it in all.",
+        "a tenth of its distance to their median at most, and by a quarter of it in all.",
     ),
 ]
 ChangeChance = Annotated[

@@ -255,9 +255,10 @@ def watch_command(
         raise typer.BadParameter("--follow needs a file, and --new needs --follow")
     refuse_overwriting({"--events": events, "--state": state}, {"model": model, "data": data})
     from ocfuse.cli import model_card, watch_events, watch_rows  # noqa: PLC0415
+    from ocfuse.streaming.slow import SlowSettings  # noqa: PLC0415
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    slow = watch_events.SlowSettings(adaptive, change)
+    slow = SlowSettings(adaptive, change)
     settings = watch_events.EventSettings(
         *(leave, min_rows, hold, timeout, events, told, state), slow
     )

@@ -27,13 +27,8 @@ from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.monitor import place_of
 from ocfuse.streaming.resume import resume_stream, save_stream
 from ocfuse.streaming.sensors import SENSOR_KINDS
-from ocfuse.streaming.slow import (
-    CHANGED,
-    SlowChange,
-    SlowSettings,
-    change_words,
-    judged_again,
-)
+from ocfuse.streaming.slow import SlowChange, SlowSettings, change_words, judged_again
+from ocfuse.streaming.status import CHANGED
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
@@ -78,7 +73,7 @@ class EventSettings:
     #: File that keeps the state of the stream over a restart.
     state: Path | None = None
     #: What follows slow changes, and tests for them.
-    slow: SlowSettings = SlowSettings()
+    slow: SlowSettings = field(default_factory=SlowSettings)
 
 
 class EventFile:
@@ -190,11 +185,12 @@ class Reporter:
     def _followed(self, rows: list[Row]) -> list[Row]:
         """Judge rows by the threshold of now; return the changes of their source."""
         told, detector = [], self.model.detector_
+        shift = free_name("shift", rows[0]) if rows else ""
         for row in rows:
             score = float(row["score"])
             if self.slow.rolling is not None:
                 about = self.slow.shift, detector.conformal_, float(detector.offset_)
-                row |= judged_again(row, *about)
+                row |= judged_again(row, *about) | {shift: self.slow.shift}
             change = self.slow.take(score, in_event=bool(row["is_anomaly"]))
             if change is not None:
                 number = next(iter(row.values()))

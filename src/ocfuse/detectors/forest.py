@@ -67,13 +67,11 @@ class Trees:
         """Return trees of which those at some places are others."""
         width = max(self.lengths.shape[1], others.lengths.shape[1])
         mine, theirs = self._filled_to(width), others._filled_to(width)
-        for own, new in zip(mine, theirs, strict=True):
-            own[places] = new
+        for i in range(len(mine)):
+            np.asarray(mine[i])[places] = theirs[i]
         return Trees(*mine)
 
-    def _filled_to(
-        self, width: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32], FloatArray]:
+    def _filled_to(self, width: int) -> tuple[NDArray[np.int32], NDArray[np.float32], FloatArray]:
         """Return copies of the arrays, of trees that are filled up to so many leaves."""
         n_trees, own = self.lengths.shape
         features = np.zeros((n_trees, width), dtype=np.int32)

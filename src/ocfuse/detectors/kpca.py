@@ -154,11 +154,12 @@ class KPCA(KernelDetector):
             fresh.mean_, fresh.resolution_ = spectrum.mean, spectrum.resolution
             fresh.values_ = spectrum.values
             return fresh
-        found = Principal(basis, change.old.n_rows, self.projection_, self.values_).moved(
-            basis.coordinates(landmarks.query(change.added).kernel(self.width)),
-            basis.coordinates(landmarks.query(change.dropped).kernel(self.width)),
-            self.exchanged,
+        before = Principal(basis, change.old.n_rows, self.projection_, self.values_)
+        added, dropped = (
+            basis.coordinates(landmarks.query(rows).kernel(self.width)).astype(np.float64)
+            for rows in (change.added, change.dropped)
         )
+        found = before.moved(added, dropped, self.exchanged)
         fresh.projection_, fresh.shift_, fresh.values_ = found.projection, found.shift, found.values
         fresh.mean_ = float(found.centre @ found.centre)
         return fresh

@@ -76,9 +76,7 @@ def outlying_rows(S: FloatArray, X: FloatArray) -> BoolArray:
     return outlying
 
 
-def are_far(
-    S: FloatArray, rows: FloatArray, out_of_fold: FloatArray, X: FloatArray
-) -> BoolArray:
+def are_far(S: FloatArray, rows: FloatArray, out_of_fold: FloatArray, X: FloatArray) -> BoolArray:
     """Return which rows are far outside training rows X, as `outlying_rows` has it.
 
     S (q, d) are scores of the rows by members that have not seen them, and `out_of_fold` (n, d)

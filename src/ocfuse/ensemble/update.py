@@ -213,8 +213,9 @@ def _tell(detector: "FusedDetector", rows: Update, n: int) -> None:
             stacklevel=5,
         )
     rate = float(np.clip(detector.threshold_rate_, 1e-9, 1.0))
-    chance = float(slow("scipy.stats").binom.sf(rows.n_alarms - 1, n, rate))
-    if rows.n_alarms and chance < RARE_ALARMS:
+    k = rows.n_alarms  # so many or more, by chance
+    chance = float(slow("scipy.special").betainc(k, n - k + 1, rate)) if k else 1.0
+    if chance < RARE_ALARMS:
         warnings.warn(
             f"{rows.n_alarms} of {n} rows are below the threshold, where {rate:.2g} of normal "
             "rows are: the source has changed, or some of them are anomalies, which are now "
@@ -243,8 +244,9 @@ def _numbered(
     old = moved[detector.training_place_]
     # the learned rows of now stand behind those that stay; -1 is that they are forgotten already
     position = np.full(len(trace), -1)
-    numbers = n_before + normal[rows.learned]
-    position[normal[rows.learned][numbers >= first]] = len(kept) + np.arange((numbers >= first).sum())
+    learned = normal[rows.learned]
+    learned = learned[n_before + learned >= first]
+    position[learned] = len(kept) + np.arange(len(learned))
     new = position.copy()
     for i in rows.copied.tolist():
         what = int(rows.place[i])

@@ -20,7 +20,7 @@ from ocfuse.scores.conformal import ConformalCalibrator, whole_part
 from ocfuse.validation import check_number, rate_in_open_interval
 
 #: Values that a level of the window rests on, at least: fewer of neighbouring rows say nothing.
-FEWEST_BELOW = 20
+FEWEST_BELOW = 100
 #: Share of the capital that goes from every bet to all of them after each value.
 JUMP = 0.01
 #: Values that later ones are compared with, at most; then the test begins anew.
@@ -30,13 +30,13 @@ MOST_COMPARED = 100_000
 class RollingThreshold:
     """Let a threshold follow a slow change of scores, within bounds.
 
-    The level that a small share of normal scores lies below is known from the calibration; the
-    same level of the latest scores, whose rows are of no event, says how far the scores have
-    moved as a whole. The shift goes after it by a bounded step per row, up to a hard stop, and is
-    taken off every score: whatever is made of scores, p-values, severities and events, then holds
-    for the source as it is now, and the threshold itself stays the number it was. Rows of events
-    are not taken in. As some normal rows are of events, too, so many of them as are to be
-    expected count as the lowest of the window.
+    The level that a small share of normal scores lies below, as many as the rate of the threshold
+    or 100 of the window, is known from the calibration; the same level of the latest scores, whose
+    rows are of no event, says how far the scores have moved as a whole. The shift goes after it by
+    a bounded step per row, up to a hard stop, and is taken off every score: whatever is made of
+    scores, p-values, severities and events, then holds for the source as it is now, and the
+    threshold itself stays the number it was. Rows of events are not taken in. As some normal rows
+    are of events, too, so many of them as are to be expected count as the lowest of the window.
 
     The unit of both bounds is the distance U from the threshold to the median of the normal
     scores. A fault that lowers scores faster than `speed` U per 1,000 rows, or farther than
@@ -52,7 +52,7 @@ class RollingThreshold:
         Latest normal scores that are looked at; from half of them on the shift moves.
     speed : float, default=0.1
         Distance that the shift moves in 1,000 rows, at most, in units of U.
-    limit : float, default=0.5
+    limit : float, default=0.25
         Largest shift, up or down, in units of U.
 
     Attributes
@@ -81,7 +81,7 @@ class RollingThreshold:
         offset: float,
         window: int = 2000,
         speed: float = 0.1,
-        limit: float = 0.5,
+        limit: float = 0.25,
     ) -> None:
         if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 100:
             raise InvalidInputError(
@@ -93,10 +93,9 @@ class RollingThreshold:
         self.limit = check_number(limit, "limit", 0.0, 100.0, advice)
         self.offset = float(offset)
         self.rate = max(conformal.share_below(offset), 1.0 / (len(conformal.scores_) + 1))
-        level = min(max(self.rate, FEWEST_BELOW / self.window), 0.5)
-        self.level = level
-        self.usual = conformal.threshold(level)[0]
-        self.unit = max(conformal.threshold(0.5)[0] - self.offset, 0.0)
+        self.level = min(max(self.rate, FEWEST_BELOW / self.window), 0.5)
+        self.usual = _quantile(conformal, self.level)
+        self.unit = max(_quantile(conformal, 0.5) - self.offset, 0.0)
         self.shift = 0.0
         self._recent: deque[tuple[float, bool]] = deque()
         self._sorted: list[float] = []
@@ -180,6 +179,13 @@ class RollingThreshold:
         pairs = zip(np.asarray(recent).tolist(), np.asarray(left_out).tolist(), strict=True)
         for value, is_left_out in pairs:
             self._put(value, is_left_out)
+
+
+def _quantile(conformal: ConformalCalibrator, share: float) -> float:
+    """Return the lowest normal score with this share of the weight at or below it."""
+    reached = np.cumsum(conformal.weights_)
+    place = np.searchsorted(reached, share * reached[-1] * (1.0 - 1e-12))
+    return float(conformal.scores_[min(int(place), len(conformal.scores_) - 1)])
 
 
 @dataclass(frozen=True)
@@ -300,6 +306,7 @@ class ChangeTest:
         self.block = int(block)
         self.n_changes = 0
         self._total, self._n_in_block = 0.0, 0
+        self._lowest, self._lowest_at = 1.0, 0  # capital, and when that was
         self._begin(np.sort(np.asarray(reference, dtype=np.float64)).tolist())
 
     @property

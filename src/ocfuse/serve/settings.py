@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.notify import Route
+from ocfuse.streaming.slow import SlowSettings
 
 #: Fewest characters of a token: shorter ones can be guessed.
 SHORTEST_TOKEN = 16
@@ -150,6 +151,8 @@ class Settings:
         Folder for the states of streams of sensors, which go on after a restart.
     shadows : mapping of str to Path
         Files of models that are tried beside the model of this name; they raise nothing.
+    slow : SlowSettings
+        Whether thresholds of streams follow slow changes, and changes of sources are told.
     """
 
     models: Mapping[str, Path]
@@ -171,6 +174,7 @@ class Settings:
     silence_seconds: float | None = None
     state: Path | None = None
     shadows: Mapping[str, Path] = field(default_factory=dict)
+    slow: SlowSettings = field(default_factory=SlowSettings)
 
     def __post_init__(self) -> None:
         if not self.models:

@@ -219,7 +219,7 @@ class LiveMonitor:
             if self.slow is not None and self.slow.rolling is not None:
                 detector = self.model.detector_
                 about = self.slow.shift, detector.conformal_, float(detector.offset_)
-                row |= judged_again(row, *about)
+                row |= judged_again(row, *about) | {"shift": self.slow.shift}
             for record in self.events.take(row, None if runs is None else runs[i]):
                 if record["kind"] == "blind":
                     record |= self._counted(log.counts_after(i, self.model.counts))

@@ -10,9 +10,7 @@ import numpy as np
 from ocfuse.arrays import FloatArray
 from ocfuse.scores import Change, ChangeTest, ConformalCalibrator, RollingThreshold
 from ocfuse.scores.slow import block_length
-
-#: Kind of the record, and of the event, that says that a source has changed.
-CHANGED = "changed"
+from ocfuse.streaming.status import CHANGED
 
 
 @dataclass(frozen=True)
@@ -130,12 +128,12 @@ class SlowChange:
 def judged_again(
     row: Mapping[str, Any], shift: float, conformal: ConformalCalibrator, offset: float
 ) -> dict[str, Any]:
-    """Return score, p-value and alarm of a row on the scale of now, and the shift."""
+    """Return score, p-value and alarm of a row as it stands to the threshold now; {} for none."""
     score = float(row["score"]) - shift
     if math.isnan(score):
-        return {"shift": shift}
+        return {}
     p_value = float(conformal.p_values([score])[0])
-    return {"score": score, "p_value": p_value, "is_anomaly": score < offset, "shift": shift}
+    return {"score": score, "p_value": p_value, "is_anomaly": score < offset}
 
 
 def change_words(record: Mapping[str, Any]) -> str:

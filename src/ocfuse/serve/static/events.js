@@ -7,7 +7,7 @@ const MOST_EVENTS = 1000;  // that the page keeps; older ones can be fetched aga
 const PAGE = 100;
 const WHO = "ocfuse-who";
 const STATES = { open: "▲ open", ended: "ended", interrupted: "interrupted" };
-export const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate" };
+export const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate", changed: "source changed" };
 
 const VERDICTS = { real: "Real", "false alarm": "False alarm", unknown: "Unknown" };
 
