@@ -124,7 +124,7 @@ class RollingThreshold:
         waiting, self._pending = self._pending, []
         for value in [*waiting, score]:
             self._put(value, is_left_out=False)
-            self._move()
+        self._move()
 
     @property
     def target(self) -> float:
