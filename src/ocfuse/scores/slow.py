@@ -199,7 +199,7 @@ class Change:
     n : int
         Values, or blocks of rows, since then.
     n_since : int
-        Values, or blocks, since which it seems to be so: those whose bets have paid.
+        Values, or blocks, since which it seems to be so: those in which the bets have paid.
     is_lower : bool
         The values have become lower: stranger rows, if they are scores.
     """
@@ -306,7 +306,8 @@ class ChangeTest:
         self.block = int(block)
         self.n_changes = 0
         self._total, self._n_in_block = 0.0, 0
-        self._lowest, self._lowest_at = 1.0, 0  # capital, and when that was
+        # gains of a bet on either side: their logarithm since it was 0 last, and when that was
+        self._sums, self._began = [0.0, 0.0], [0, 0]
         self._begin(np.sort(np.asarray(reference, dtype=np.float64)).tolist())
 
     @property
@@ -341,20 +342,23 @@ class ChangeTest:
         p = (low + drawn * (equal + 1)) / (len(before) + 1)
         insort(before, value)
         capital = self.bets.take(p)
-        if capital < self._lowest:
-            self._lowest, self._lowest_at = capital, self.bets.n
+        for side, tail in enumerate((p, 1.0 - p)):
+            total = self._sums[side] - math.log(2.0) - 0.5 * math.log(max(tail, 1e-12))
+            self._sums[side] = max(total, 0.0)
+            if total <= 0.0:
+                self._began[side] = self.bets.n
         if capital < 1.0 / self.chance:
             return None
-        found = Change(
-            self.chance, self.bets.n, self.bets.n - self._lowest_at, bool(self.bets.is_lower)
-        )
+        is_lower = bool(self.bets.is_lower)
+        n_since = self.bets.n - self._began[0 if is_lower else 1]
+        found = Change(self.chance, self.bets.n, n_since, is_lower)
         self.n_changes += 1
         self._begin([])
         return found
 
     def _begin(self, reference: list[float]) -> None:
         self._before, self.bets = reference, Bets()
-        self._lowest, self._lowest_at = 1.0, 0
+        self._sums, self._began = [0.0, 0.0], [0, 0]
 
     def is_like(self, other: "ChangeTest") -> bool:
         """Return whether another one tests the same blocks at the same chance."""
