@@ -28,7 +28,7 @@ COMMANDS = {
     ),
     "update": (
         "ocfuse.cli.update",
-        "Take more normal rows into a model without learning all anew.",
+        "Take more normal rows into a model without learning all anew, and write it.",
     ),
     "explain": (
         "ocfuse.cli.explain",

@@ -189,13 +189,15 @@ class Forest(BaseDetector):
     def updated(self, change: RowChange) -> "Forest":
         """Return a copy of whose trees a share is grown anew, on the rows of now.
 
-        The share is that of the rows that have come or gone; the oldest trees go first.
+        The share is that of the rows that have come or, if they are more, have gone; the oldest
+        trees go first.
         """
         fresh, n_trees = copy(self), len(self.drawn_)
         fresh.reference_ = change.new
-        share = 1.0 if change.kept is None else min(1.0, change.size / change.new.n_rows)
-        if change.kept is None:  # some rows of all: how many of all are new is not known
-            share = 1.0 / n_trees
+        share = 1.0 / n_trees  # where rows are drawn anew: how many of all are new is not known
+        if change.kept is not None:
+            n_gone = change.old.n_rows - len(change.kept)
+            share = min(1.0, max(len(change.added), n_gone) / change.new.n_rows)
         fresh.renewed_ = self.renewed_ + share * n_trees
         first, last = int(self.renewed_), int(fresh.renewed_)
         places = np.arange(first, min(last, first + n_trees)) % n_trees

@@ -80,7 +80,7 @@ class KPCA(KernelDetector):
     #: Share of the rows that may come and go before an update learns from all of them again.
     most_changed: ClassVar[float] = 0.2
     #: Directions that an update may exchange, those that the rows vary least along.
-    exchanged: ClassVar[int] = 100
+    exchanged: ClassVar[int] = 64
 
     closed_form: ClassVar[bool] = True
     values_: FloatArray | None = None

@@ -480,12 +480,10 @@ class Principal:
         values[r:] = values[r:] * (left / tail) if tail > 0 else left / max(m - r, 1)
         # directions that are kept keep their weights, and of the others only the new are solved
         new = self.basis.weights(np.column_stack([beyond, centre]))
-        last = np.hstack([self.projection[:, first:-1], new[:, :-1]]) @ vectors
-        order = np.argsort(-values[:r], kind="stable")
-        projection = np.empty((m, r + 1), order="F")
-        projection[:, :r] = np.hstack([self.projection[:, :first], last])[:, order]
+        projection = self.projection.copy(order="F")
+        projection[:, first:r] = self.projection[:, first:r] @ vectors[: r - first]
+        projection[:, first:r] += new[:, :-1] @ vectors[r - first :]
         projection[:, r] = new[:, -1]
-        values[:r] = values[:r][order]
         return Principal(self.basis, n, projection, np.maximum(values, 0.0))
 
 

@@ -181,7 +181,8 @@ class LOF(BaseDetector):
     def updated(self, change: RowChange) -> "LOF":
         """Return a copy that knows the new rows.
 
-        A row that was learned is looked at again once one in ten of its neighbours is another;
+        A row that was learned is looked at again once one in ten of its neighbours, and two at
+        least, are others;
         what that does to rows that have it for a neighbour waits until they are.
         """
         fresh = copy(self)
@@ -263,7 +264,7 @@ class LocalFactor:
     def is_stale(self) -> BoolArray:
         """Which rows have so many other neighbours that they must be looked at again."""
         changes = np.zeros(len(self.radii), dtype=np.intp) if self.changes is None else self.changes
-        stale: BoolArray = changes >= max(1, self.k // 10)
+        stale: BoolArray = changes >= max(2, self.k // 10)
         return stale
 
     def renew(self, rows: IntArray, distances: FloatArray, index: IntArray) -> None:
