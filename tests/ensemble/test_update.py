@@ -246,6 +246,19 @@ def test_frames_with_categories_and_gaps_are_read_as_in_fit():
         deepcopy(detector).update(frame[300:].rename(columns={"a": "c"}))
 
 
+def test_rows_of_machines_are_measured_from_what_is_usual_for_each():
+    rng = np.random.default_rng(0)
+    machine = rng.integers(0, 4, 500)
+    frame = pd.DataFrame({"machine": [f"m{i}" for i in machine], "a": rng.normal(size=500)})
+    frame["a"] += 20 * machine
+    frame["b"] = frame["a"] / 2 + rng.normal(size=500)
+    detector = FusedDetector(QUICK, random_state=0, by="machine").fit(frame[:400])
+    detector.update(frame[400:])
+    assert detector.n_added_ == 100
+    wrong = frame[:1].assign(machine="m3", a=0.0, b=0.0)
+    assert detector.predict(wrong)[0] == -1
+
+
 #: What an update is held to, on rows of real tables: agreement of the ranks of the scores with a
 #: fit of the same seed, of the alarms, and how far the share of false alarms may be off.
 RANKS, ALARMS, RATE = 0.95, 0.97, 0.03
