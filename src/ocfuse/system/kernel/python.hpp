@@ -1,5 +1,6 @@
 // What the kernels need of Python: arrays in, arrays out, and errors. By hand and by the buffer
-// protocol: pybind11 takes longer to compile than the kernels.
+// protocol: pybind11 takes longer to compile than the kernels. Nothing beyond the limited API of
+// Python 3.11, so that one build serves all later versions.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -163,7 +164,7 @@ PyObject* empty(const Length* shape, int ndim, Dtype& type) {
   for (int axis = 0; axis < ndim; ++axis) {
     PyObject* length = PyLong_FromLongLong(shape[axis]);
     if (length == nullptr) throw Raised{};
-    PyTuple_SET_ITEM(lengths.get(), axis, length);
+    if (PyTuple_SetItem(lengths.get(), axis, length) != 0) throw Raised{};
   }
   return PyObject_CallFunctionObjArgs(function, lengths.get(), dtype_object(type), nullptr);
 }
@@ -238,13 +239,19 @@ class Arguments {
 class Parts {
  public:
   Parts(PyObject* given, Py_ssize_t n) : tuple_(PySequence_Tuple(given)) {
-    Arguments(nullptr, PyTuple_GET_SIZE(tuple_.get())).require_count(n);
+    Arguments(nullptr, PyTuple_Size(tuple_.get())).require_count(n);
   }
-  PyObject* operator[](int i) const { return PyTuple_GET_ITEM(tuple_.get(), i); }
+  PyObject* operator[](int i) const { return PyTuple_GetItem(tuple_.get(), i); }
 
  private:
   Object tuple_;
 };
+
+// The function that a type has for this, such as to allocate its objects.
+template <class Function>
+Function slot(PyTypeObject* type, int name) {
+  return reinterpret_cast<Function>(PyType_GetSlot(type, name));
+}
 
 // Tell Python of the exception that is handled.
 inline PyObject* tell() {
