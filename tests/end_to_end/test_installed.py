@@ -9,6 +9,7 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict, replace
 
 import pandas as pd
@@ -224,7 +225,11 @@ def interrupted(ocfuse, *arguments, cwd):
     while b"[" not in shown:
         shown += os.read(ours, 1024)
     there = listing(cwd)
-    os.write(ours, b"\x03")
+    for _ in range(6):  # as somebody does who sees it go on: Python may lose one in a finaliser
+        os.write(ours, b"\x03")
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+            break
     out, _ = process.communicate()
     os.close(ours)
     assert out == ""

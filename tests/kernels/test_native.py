@@ -1,6 +1,7 @@
 """The kernel of rows refuses what would make it read beyond its tables."""
 
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -388,3 +389,33 @@ def test_what_is_no_number_is_as_far_as_can_be(k):
 def test_there_are_no_more_smallest_than_values(D, k):
     with pytest.raises(ValueError, match="number of columns"):
         kernels.kernel.smallest(D, k, 1)
+
+
+ENDING = """\
+import threading, time
+import numpy as np
+from ocfuse.solvers import solve_batch
+
+rng = np.random.default_rng(0)
+S, y = rng.normal(size=(400, 6)), np.ones(400)
+index = rng.integers(0, 400, size=(200, 40))
+calls = []
+
+def compute():
+    while True:
+        solve_batch(S, y, index, np.full(index.shape, 1 / 40), 2.0)
+        calls.append(1)
+
+for _ in range(3):
+    threading.Thread(target=compute, daemon=True).start()
+while len(calls) < 3:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.slow
+def test_a_program_may_end_while_other_threads_compute():
+    """As one that is interrupted does: Python then ends a thread where it asks for its lock."""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")

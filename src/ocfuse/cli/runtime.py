@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "simulate": (
         "ocfuse.lab.simulate",
-        "Record a simulated robot or, with --motor, a motor, with anomalies in some runs.",
+        "Record a simulated robot, motor (--motor) or belt (--belt), with anomalies in some runs.",
     ),
     "data": ("ocfuse.cli.data", "List, fetch and show data sets."),
     "bench": ("ocfuse.lab.bench", "Run the paper's experiment again."),

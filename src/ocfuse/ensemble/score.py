@@ -8,6 +8,7 @@ cuts rows into chunks and blocks.
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.utils.parallel import Parallel, delayed
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.pool import Pool
@@ -256,13 +256,15 @@ def in_chunks(
     workers = allowed_threads() if n_jobs is None else effective_n_jobs(n_jobs)
     workers = min(workers, len(chunks) - 1) if is_main else 1
     with few_threads(0), one_of_many():
-        parts = [compute(chunks[0])]
+        first, others = compute(chunks[0]), chunks[1:]
         if workers == 1:
-            parts += [compute(chunk) for chunk in chunks[1:]]
-        else:
-            run = Parallel(n_jobs=workers, require="sharedmem")
-            parts += run(delayed(_alone)(compute, chunk) for chunk in chunks[1:])
-    return parts
+            return [first, *map(compute, others)]
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                return [first, *pool.map(partial(_alone, compute), others)]
+            except BaseException:  # Ctrl-C too: what has begun is waited for, the rest is not
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
 def blocks(start: int, stop: int) -> Iterator[slice]:

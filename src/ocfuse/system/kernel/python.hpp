@@ -6,10 +6,12 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <thread>
 #include <type_traits>
 
 namespace ocfuse {
@@ -46,7 +48,16 @@ class Object {
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
-  ~Unlocked() { PyEval_RestoreThread(state_); }
+  // A program that ends while another thread computes, as by Ctrl-C, lets that thread end where it
+  // asks for the lock, up to Python 3.13 by unwinding its stack. That must not leave a destructor,
+  // nor give arrays back without the lock: such a thread waits for the end of the program instead.
+  ~Unlocked() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+  }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
