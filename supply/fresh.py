@@ -80,9 +80,7 @@ def serves(version: str, python: Path, folder: Path, has_kernels: bool) -> bool:
 def run(command: tuple[object, ...], place: str) -> subprocess.CompletedProcess[str]:
     """Run a command, tests where they are and all others where nothing is."""
     cwd = ROOT if "pytest" in command else place
-    variables = {
-        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
-    }
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return subprocess.run(
         list(map(str, command)),
         cwd=cwd,

@@ -38,8 +38,8 @@ def needed(package: str, purpose: str, extra: str = "tool") -> Any:
 def install_line(extra: str) -> str:
     """Return the command that adds an extra to this installation.
 
-    Installers note where a package came from if it was not from an index (PEP 610): from a clone
-    or the file of a wheel the extra is added to these, as an index may have another version, or none.
+    Installers note where a package came from if it was not from an index (PEP 610). To a clone
+    or the file of a wheel the extra is added, as an index may have another version, or none.
 
     Parameters
     ----------
