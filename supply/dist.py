@@ -33,23 +33,23 @@ def main() -> None:
     if _git("status", "--porcelain", "--untracked-files=no"):
         print("Changes that are not committed are not in these distributions.")
     wheels = planned()
-    with tempfile.TemporaryDirectory(prefix="ocfuse-dist-") as name:
-        places = [Path(name) / "a", Path(name) / "another" / "place"]
+    with tempfile.TemporaryDirectory(prefix="ocfuse-dist-") as folder:
+        places = [Path(folder) / "a", Path(folder) / "another" / "place"]
         first, second = (
             built(commit, wheels, place, {**around, "SOURCE_DATE_EPOCH": epoch})
             for place, around in zip(places, SURROUNDINGS, strict=True)
         )
         require_same(first, second)
         for content in first.values():
-            require_no_paths(content, [Path(name), ROOT, Path.home(), Path(sys.prefix)])
-    for file, content in first.items():
-        if file.endswith(".whl") and (found := list(faults(file, content))):
-            sys.exit("\n  ".join([f"{file} cannot go out:", *found]))
+            require_no_paths(content, [Path(folder), ROOT, Path.home(), Path(sys.prefix)])
+    for name, content in first.items():
+        if name.endswith(".whl") and (found := list(faults(name, content))):
+            sys.exit("\n  ".join([f"{name} cannot go out:", *found]))
     target = ROOT / "dist"
     target.mkdir(exist_ok=True)
     for former in target.glob("ocfuse-*"):
         former.unlink()
-    files = [target / file for file in first]
+    files = [target / name for name in first]
     for file in files:
         file.write_bytes(first[file.name])
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *files], check=True)

@@ -28,6 +28,8 @@ SLICE = (
 )
 #: What these tests need beyond the package.
 AROUND = ("hypothesis", "numpydoc", "polars", "pytest")
+#: The last scikit-learn for Python 3.10 gives pytest what the next pytest refuses.
+THEIRS = ("-W", "ignore::pytest.PytestRemovedIn10Warning")
 ASK = "from ocfuse import kernels; from ocfuse.solvers import native; "
 ASK += "print(native.describe(), kernels.describe(), sep=' and ')"
 
@@ -61,7 +63,7 @@ def serves(version: str, python: Path, folder: Path, has_kernels: bool) -> bool:
             "environment": (python, "-m", "venv", inside.parent.parent),
             "installation": (*pip, "--only-binary", ":all:", *one, *AROUND),
             "demo": (inside.with_name("ocfuse"), "demo"),
-            "tests": (inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SLICE),
+            "tests": (inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", *THEIRS, *SLICE),
         }
         for name, command in steps.items():
             done = run(command, place)

@@ -1,6 +1,5 @@
 """Find the Pythons of this machine that the package promises to run on."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -39,6 +38,6 @@ def candidates(version: str) -> Iterator[Path]:
 
 def tell_version(python: Path) -> str:
     """Return the version that an interpreter tells, nothing if it does not run."""
-    command = [python, "-c", TOLD]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    command = [str(python), "-c", TOLD]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""

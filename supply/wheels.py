@@ -148,8 +148,9 @@ def faults_of_platform(name: str, content: bytes, tag: str) -> Iterator[str]:
 
 def audited(command: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Return what a command of this environment has found."""
-    program = [Path(sys.executable).parent / command, *map(str, arguments)]
-    return subprocess.run(program, capture_output=True, text=True, check=False)
+    program = str(Path(sys.executable).parent / command)
+    line = [program, *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
 
 
 def glibc(platform: str) -> tuple[int, int]:

@@ -901,7 +901,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind != "O":
         return values
     with np.errstate(all="ignore"):  # from 2.5 on NumPy warns of every gap here
-        return np.frompyfunc(_number, 1, 1)(values)
+        return np.asarray(np.frompyfunc(_number, 1, 1)(values))
 
 
 def _number(value: Any) -> Any:
