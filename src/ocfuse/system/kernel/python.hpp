@@ -6,12 +6,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <stdexcept>
-#include <thread>
 #include <type_traits>
 
 namespace ocfuse {
@@ -44,20 +42,14 @@ class Object {
   PyObject* object_;
 };
 
+// lock.hpp: in a thread that the end of the program overtakes this does not return.
+void take_lock(PyThreadState* state);
+
 // Other threads of Python may run.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
-  // A program that ends while another thread computes, as by Ctrl-C, lets that thread end where it
-  // asks for the lock, up to Python 3.13 by unwinding its stack. That must not leave a destructor,
-  // nor give arrays back without the lock: such a thread waits for the end of the program instead.
-  ~Unlocked() {
-    try {
-      PyEval_RestoreThread(state_);
-    } catch (...) {
-      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-    }
-  }
+  ~Unlocked() { take_lock(state_); }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
