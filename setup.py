@@ -37,7 +37,8 @@ UNIX_FLAGS = [
 ]
 # The oldest macOS whose library has what C++17 needs.
 MACOS_FLAGS = ["-mmacosx-version-min=10.14"] if sys.platform == "darwin" else []
-MSVC_FLAGS = ["/std:c++17", "/EHsc", "/O2"]
+# Windows' headers name their own min and max, unless told otherwise.
+MSVC_FLAGS = ["/std:c++17", "/EHsc", "/O2", "/fp:precise", "/DNOMINMAX"]
 
 
 class OptionalBuild(build_ext):

@@ -15,13 +15,12 @@ from pathlib import Path
 from supply.pins import ROOT
 from supply.pythons import at_hand, tell_version
 
-#: Tests that touch the kernels, the estimator, the command and model files.
+#: Tests that touch the kernels, the estimator, the command and model files, in a minute.
 SLICE = (
     "tests/solvers/test_native.py",
     "tests/kernels",
     "tests/nearest",
     "tests/test_encoder.py",
-    "tests/ensemble/test_conformance.py",
     "tests/cli/test_fit.py",
     "tests/cli/test_score.py",
     "tests/persistence/test_file.py",
