@@ -9,8 +9,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-#: Packages with a kernel, and what its compiler must not do besides: the
-#: distances of rows are those of NumPy to the last bit, which a fused product would change.
+#: Packages with a kernel, and what its compiler must not do besides: on x86-64 the distances of
+#: rows are those of NumPy to the last bit, which a fused product would change.
 KERNELS = {"solvers": [], "kernels": ["-ffp-contract=off"]}
 
 #: One build for this and all later versions of Python: from 3.11 on the buffer protocol is part

@@ -118,8 +118,7 @@ def _explained(error: Exception) -> tuple[str, ExitCode]:
         is_of_service = package in ("fastapi", "prometheus_client", "starlette", "uvicorn")
         extra = "serve" if is_of_service else "tool"
         return (
-            f"Error: {package} is needed for this command. "
-            f"Install it with: {install_line(extra)}",
+            f"Error: {package} is needed for this command. Install it with: {install_line(extra)}",
             ExitCode.BAD_USAGE,
         )
     if isinstance(error, OcfuseError):
