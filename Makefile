@@ -67,7 +67,7 @@ NEED_CORE := tests/solvers tests/kernels tests/nearest tests/detectors tests/sco
     tests/distributed \
     $(addprefix tests/cli/test_,fit.py score.py watch.py score_files.py) \
     tests/ordinary tests/persistence tests/system/test_files.py \
-    $(addprefix tests/test_,explain.py encoder.py metrics.py)
+    tests/metrics $(addprefix tests/test_,explain.py encoder.py frame_columns.py)
 test-oldest: .venv-oldest/.stamp  ## run the tests of core, tool and distributed with the oldest supported versions
 	$(OLDEST) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --force-reinstall .
@@ -165,7 +165,7 @@ bench-robots: $(STAMP) .venv/.torch  ## the simulated robot cell, and the Toyota
 bench-scale: $(STAMP)  ## time, memory and accuracy as rows grow, and the constants of the plans (resumes)
 	$(RUN) -m benchmarks.scale
 
-bench-speed: $(STAMP)  ## fits of small tables, single rows, threads, bursts, a million rows (an hour)
+bench-speed: $(STAMP)  ## fits of small tables, single rows, threads, bursts, ONNX, a million rows (an hour)
 	$(RUN) -m benchmarks.speed
 
 bench-serve: $(STAMP)  ## throughput of the service beside a plain handler, and ten minutes under load
@@ -224,7 +224,7 @@ clean:  ## remove the environment, builds and caches
 .venv/.everything: .venv/.dependencies | .venv/.kernel
 	@touch .venv/.unfinished
 	@OCFUSE_NO_NATIVE=1 $(INSTALL) packages 'what tests and benchmarks need (minutes)' --no-build-isolation \
-	    -e '.[bags,dev,distributed,mqtt,plot,rivals,robots,serve,tool,video]' pip
+	    -e '.[bags,dev,distributed,mcp,mqtt,onnx,plot,rivals,robots,serve,tool,video]' pip
 	@rm .venv/.unfinished
 	@touch $@
 

@@ -1,7 +1,11 @@
 """Attributions by features, what is usual, and words and sums that people can check."""
 
+import importlib.util
 import re
+import sys
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocfuse import FusedDetector
 from ocfuse.encoder import FeatureEncoder
+from ocfuse.exceptions import InvalidInputError, MissingPackageError
 from ocfuse.explain import (
     Explanation,
     UsualValues,
@@ -20,6 +26,8 @@ from ocfuse.explain import (
     share_text,
     values_of,
 )
+
+TRAIN = np.random.default_rng(0).normal(size=(41, 3))
 
 
 def curved(X):
@@ -340,3 +348,64 @@ def test_rounding_keeps_the_sum():
     assert rounded_parts([1 / 3, 1 / 3, 1 / 3], 1.0, 2) == [0.34, 0.33, 0.33]
     assert rounded_parts([-0.5, 0.5], 0.0, 0) in ([0.0, 0.0], [-1.0, 1.0])
     assert rounded_parts([np.inf, 1.0], np.inf, 2) == [np.inf, 1.0]
+
+
+class ShapExplanation:
+    """What shap.Explanation takes, where shap is not installed."""
+
+    def __init__(self, *, values, base_values, data, feature_names):
+        self.values, self.base_values, self.data = values, base_values, data
+        self.feature_names = feature_names
+
+
+@pytest.fixture
+def shap(monkeypatch):
+    if importlib.util.find_spec("shap") is None:
+        monkeypatch.setitem(sys.modules, "shap", SimpleNamespace(Explanation=ShapExplanation))
+        return None
+    return pytest.importorskip("shap")
+
+
+@pytest.mark.parametrize("of", ["features", "members"])
+def test_shares_in_shap_add_up_to_the_score(shap, of):
+    why = FusedDetector("light", random_state=0).fit(TRAIN).explain(TRAIN[:5])
+    found = why.to_shap(of)
+    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), why.score)
+    assert found.values.shape == found.data.shape == (5, len(found.feature_names))
+    if of == "features":
+        np.testing.assert_array_equal(found.data, TRAIN[:5])
+        np.testing.assert_array_equal(found.values, 0.0 - why.attributions)
+
+
+def test_categories_and_gaps_in_shap(shap):
+    frame = pd.DataFrame(TRAIN, columns=[f"x{j}" for j in range(TRAIN.shape[1])])
+    frame["mode"] = ["a", "b"] * (len(frame) // 2) + ["a"] * (len(frame) % 2)
+    why = FusedDetector("light", random_state=0).fit(frame).explain(frame[:2])
+    assert why.to_shap().data[0, -1] == "a"
+    gap = replace(why, values=[[1.0, None], [2.0, 3.0]], attributions=np.zeros((2, 2)))
+    assert np.isnan(gap.to_shap().data[0, 1])
+
+
+def test_plots_of_shap_draw_it(shap):
+    if shap is None:
+        pytest.skip("shap is not installed")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    why = FusedDetector("light", random_state=0).fit(TRAIN).explain(TRAIN[:5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shap.plots.waterfall(why.to_shap()[0], show=False)
+        shap.plots.beeswarm(why.to_shap(), show=False)
+    pyplot.close("all")
+
+
+def test_other_shares_are_refused(shap):
+    why = FusedDetector("light", random_state=0).fit(TRAIN).explain(TRAIN[:1])
+    with pytest.raises(InvalidInputError, match="of must be"):
+        why.to_shap("rows")
+
+
+def test_the_extra_is_named_where_shap_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shap", None)
+    why = FusedDetector("light", random_state=0).fit(TRAIN).explain(TRAIN[:1])
+    with pytest.raises(MissingPackageError, match=r"ocfuse\[shap\]"):
+        why.to_shap()

@@ -13,6 +13,7 @@ from ocfuse.lab.paper.repetitions import draw
 from ocfuse.lab.paper.systems import SYSTEMS, make_context
 from ocfuse.paper import PaperDetector
 from ocfuse.tuning.search import PAPER_P, PAPER_RHO
+from tests.ensemble.test_conformance import fails_as_documented
 
 pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.OcfuseWarning")
 
@@ -190,21 +191,10 @@ def test_a_fit_that_fails_leaves_the_detector_as_it_was(detector):
     np.testing.assert_array_equal(detector.score_samples(X[:3]), before)
 
 
-class WithoutLabels(PaperDetector):
-    """Never told labels: many of scikit-learn's checks make up such as 0, 1, 2."""
-
-    def fit(self, X, y=None, groups=None, context=None, **validation):
-        """Learn from the rows alone."""
-        return super().fit(X, None, groups, context, **validation)
-
-
 @pytest.mark.slow
 @parametrize_with_checks(
     # at rho = 5 a training row lies on the threshold: rounding decides
-    [WithoutLabels(p=2.0, rho=4.0, random_state=0)],
-    expected_failed_checks=lambda estimator: {
-        "check_outliers_fit_predict": "fit_predict judges training rows by held-out scores",
-    },
+    [PaperDetector(p=2.0, rho=4.0, random_state=0)]
 )
 def test_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+    fails_as_documented(estimator, check)

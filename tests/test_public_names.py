@@ -16,6 +16,7 @@ import ocfuse.lab.paper
 import ocfuse.lab.rivals
 import ocfuse.lab.robot_cell
 import ocfuse.negatives
+import ocfuse.onnx
 import ocfuse.report
 import ocfuse.scores
 import ocfuse.serve
@@ -36,6 +37,7 @@ PACKAGES = [
     ocfuse.ensemble,
     ocfuse.fusion,
     ocfuse.negatives,
+    ocfuse.onnx,
     ocfuse.report,
     ocfuse.lab.robot_cell,
     ocfuse.scores,

@@ -6,8 +6,14 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.validation import check_number, check_sample_weight, check_table, check_training_labels
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError, LabelsWarning
+from ocfuse.validation import (
+    check_number,
+    check_sample_weight,
+    check_table,
+    check_training_labels,
+    labels_to_learn_from,
+)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -76,3 +82,33 @@ def test_accepted(y, expected):
 def test_refused_with_advice(y, advice):
     with pytest.raises(InvalidInputError, match=advice):
         check_training_labels(y, 3)
+
+
+@pytest.mark.parametrize("y", [[0, 1, 2, 0, 1, 2], [0, 1, 0, 1, 1, 0], [1.5, 2, 2, 1.5, 3, 4]])
+def test_classes_are_not_learned_from_and_that_is_said(y):
+    with pytest.warns(LabelsWarning, match="all rows count as unknown") as told:
+        found = labels_to_learn_from(y, 6)
+    assert not found.any()
+    assert ("1 - 2 * y" in str(told[0].message)) == (set(y) == {0, 1})
+
+
+@pytest.mark.parametrize(
+    ("y", "advice"),
+    [
+        ([0, 0, 0, 0, 0, 1], "1 - 2 \\* y"),  # most likely anomalies
+        ([1, 1, 1, 1, 1, 0], "1 - 2 \\* y"),
+        ([1, 0, 1, 0, 1, 0, 1], "1 - 2 \\* y"),
+        ([2, 2, 2, 2, 2, 7], "np.where\\(y == the_normal_value"),
+        ([0, 0, 0, 0, 0, 7, 8], "np.where"),  # kinds of anomalies
+        ([1, -1, 2, 2, 1, -1], "np.where"),
+        (["ok", "bad", "ok", "bad"], "'the normal class'"),
+    ],
+)
+def test_labels_in_another_coding_are_refused_with_the_line_to_write(y, advice):
+    with pytest.raises(InvalidInputError, match=advice):
+        labels_to_learn_from(y, len(y))
+
+
+def test_labels_in_our_coding_are_learned_from():
+    np.testing.assert_array_equal(labels_to_learn_from([1, -1, 0], 3), [1, -1, 0])
+    np.testing.assert_array_equal(labels_to_learn_from(None, 3), [0, 0, 0])

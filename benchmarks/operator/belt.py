@@ -57,7 +57,7 @@ def one_belt(
 
 
 def watched(model: Path, video: Path) -> list[Told]:
-    return events(ocfuse("watch", model, "--video", video, "--quiet"))
+    return events(ocfuse("watch", model, "--video", video, "--quiet", "--json"))
 
 
 def judge(

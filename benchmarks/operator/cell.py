@@ -34,7 +34,9 @@ def run(quick: bool) -> Report:
     kinds: dict[str, dict[str, list[float]]] = {}
     for trial in trials:
         for name, words in commands(camera, joints, watched_in / trial.name).items():
-            judge(found[name], kinds.setdefault(name, {}), trial, ocfuse(*words, "--quiet"))
+            judge(
+                found[name], kinds.setdefault(name, {}), trial, ocfuse(*words, "--quiet", "--json")
+            )
         print(trial.name, [outcome.false for outcome in found.values()], flush=True)
     n_normal = sum(trial.kind == 0 for trial in trials)
     return report(found, kinds, known, n_normal)

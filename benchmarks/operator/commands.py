@@ -22,6 +22,7 @@ class Told:
     stop: float
     kind: str = "event"
     worst: int = -1
+    channel: str | None = None
     place: tuple[float, float] | None = None
 
 

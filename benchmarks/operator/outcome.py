@@ -13,8 +13,10 @@ FloatArray = NDArray[np.float64]
 
 HEADER = [
     *("system", "stated an hour", "false events an hour", "hours", "faults found"),
-    *("on before", "median delay", "events per fault", "channel named"),
+    *("on before", "median delay", "events per fault", "sensors told per fault", "channel named"),
 ]
+#: What is told of a sensor, which may come beside an event of the score.
+OF_SENSORS = ("missing", "stuck", "range", "rate")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Outcome:
     delays: list[float] = field(default_factory=list)  # NaN for a fault without an event
     already: int = 0  # faults that began while an event was on
     per_fault: list[int] = field(default_factory=list)
+    sensors: list[int] = field(default_factory=list)  # told of a fault
     named: list[bool] = field(default_factory=list)
     stated: list[float] = field(default_factory=list)
 
@@ -64,7 +67,10 @@ class Outcome:
         return None if found is None else int(found.raised)
 
     def add_events(self, found: Sequence[Any], time: FloatArray, first: int, last: int) -> Any:
-        """Count events of a run with a fault; return the first one raised in it, None for none."""
+        """Count events of a run with a fault; return the first one raised in it, None for none.
+
+        All that is told counts as a false event before the fault, and as found in it.
+        """
         self.hours += float(time[first] - time[0]) / 3600.0
         self.false += sum(event.raised < first for event in found)
         before = [e for e in found if e.raised < first < e.stop]
@@ -72,7 +78,9 @@ class Outcome:
         self.already += bool(before)
         self.delays.append(float(time[inside[0].raised] - time[first]) if inside else np.nan)
         if before or inside:
-            self.per_fault.append(len(before) + len(inside))
+            of_sensors = sum(is_of_sensor(e) for e in inside)
+            self.per_fault.append(len(before) + len(inside) - of_sensors)
+            self.sensors.append(of_sensors)
         return inside[0] if inside else None
 
     @property
@@ -88,7 +96,7 @@ class Outcome:
 
     @property
     def events_per_fault(self) -> float:
-        """Mean number of events of a fault that has some."""
+        """Mean number of events of a fault that has some, those of sensors left out."""
         return float(np.mean(self.per_fault)) if self.per_fault else np.nan
 
     def row(self, name: str) -> list[str]:
@@ -104,11 +112,17 @@ class Outcome:
             f"{self.already}",
             f"{self.delay:.0f} s" if np.isfinite(self.delay) else "not found",
             f"{self.events_per_fault:.2f}",
+            f"{np.mean(self.sensors):.2f}" if any(self.sensors) else "",
             named,
         ]
 
     def data(self) -> dict[str, Any]:
         return vars(self) | {"rate": self.rate}
+
+
+def is_of_sensor(event: Any) -> bool:
+    """Return whether an event is one that a sensor has failed."""
+    return getattr(event, "kind", "event") in OF_SENSORS
 
 
 def within_twice(outcome: Outcome) -> bool:

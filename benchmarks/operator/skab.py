@@ -72,7 +72,7 @@ def judge_within(r: Sequence, found: dict[str, Outcome]) -> None:
     """Learn the beginning of a run, judge the rest of it."""
     times = seconds(r)
     with warnings.catch_warnings(action="ignore"):
-        stream = StreamDetector(FusedDetector(random_state=0), drift="drop")
+        stream = StreamDetector(FusedDetector(random_state=0), drift="drop", alarm_rate=AlarmRate())
         stream.fit(r.X[:TRAIN], time=times[:TRAIN])
         scores = stream.score_run(r.X, times)[TRAIN:]
     first, last = fault(r)

@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("skab", "robot_failures", "latency")
+PARTS = ("skab", "ranges", "robot_failures", "latency")
 
 if __name__ == "__main__":
     main("sequences", PARTS)

@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("fits", "accuracy", "scoring", "threads", "million", "bursts")
+PARTS = ("fits", "accuracy", "scoring", "threads", "million", "bursts", "export")
 
 if __name__ == "__main__":
     main("speed", PARTS)

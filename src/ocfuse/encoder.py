@@ -39,6 +39,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import chain
@@ -58,7 +59,10 @@ from ocfuse.exceptions import (
     did_you_mean,
     not_one_of,
 )
+from ocfuse.frame_columns import read_frame
 from ocfuse.system.files import is_unicode
+from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
+from ocfuse.usual.seasons import find_zone, require_periods, require_week_for
 
 #: Standardised values are kept within this: beyond it blends between rows lose their digits.
 FARTHEST = 1e6
@@ -79,6 +83,7 @@ WAS_EMPTY = "values, though training had none there"
 #: The same of columns that say whose a row is.
 NEW_GROUPS = "values that training had not, whose rows are judged by what is usual for all"
 NO_GROUP = "no value, so that rows are judged by what is usual for all"
+NO_TIME = "no time, so that rows are judged by what is usual at any time"
 
 _IS_SILENT: ContextVar[bool] = ContextVar("is_silent", default=False)
 
@@ -198,11 +203,18 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     by : str, int or sequence of them, default=None
         Columns, by name or position, that say whose a row is, such as "machine", or from the
         widest to the narrowest ``["plant", "machine"]``. What is usual is learned for each of
-        their values. (Groups in `fit` of a detector are another thing: rows held out together.)
+        their values. Groups in `fit` of a detector are another thing: rows held out together.
     time : str or int, default=None
         Column that says when a row is: dates, or seconds since 1970.
     season : str or sequence of str, default=()
-        What is usual is learned by the time of "day", "week", "month" or "year".
+        What is usual is learned by the local time of "day", "week", "month" or "year", for the
+        columns where that foretells held-out rows; needs `time`, and two periods of each.
+    holidays : sequence of str or date, default=()
+        Days, such as "2026-12-25", that are like Sundays until they show otherwise; needs
+        ``season="week"``.
+    zone : str, default=None
+        Time zone of the seasons, such as "Europe/Berlin". None is that of the times. Times
+        without a zone are local.
     direction : dict, default=None
         Side on which a deviation counts, for columns of which only one does: "high" or "low".
     numbers : sequence of str or int, default=()
@@ -223,8 +235,12 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         Position of the column named in `time`.
     zone_ : str
         Time zone of the times in training, such as "Europe/Berlin"; empty if they had none.
+    is_number_ : bool
+        Whether the times in training were numbers.
     by_codes_ : list of dict
         Code of every value of the columns named in `by`.
+    usual_ : Usual or None
+        What is usual for whom and when; None without `by` and `season`.
     reasons_ : list of str
         Why columns are not learned from; empty for the others.
     codes_ : list of dict
@@ -249,12 +265,16 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     by: Any = None
     time: Any = None
     season: Any = ()
+    holidays: Any = ()
+    zone: str | None = None
     direction: Any = None
     numbers: Any = ()
     by_: Sequence[int] = ()
     time_: int | None = None
     zone_: str = ""
+    is_number_: bool = True
     by_codes_: Sequence[dict[str, int]] = ()
+    usual_: Usual | None = None
 
     def __init__(
         self,
@@ -265,6 +285,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         by: Any = None,
         time: Any = None,
         season: Any = (),
+        holidays: Any = (),
+        zone: str | None = None,
         direction: Any = None,
         numbers: Any = (),
     ) -> None:
@@ -274,6 +296,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         self.by = by
         self.time = time
         self.season = season
+        self.holidays = holidays
+        self.zone = zone
         self.direction = direction
         self.numbers = numbers
 
@@ -290,10 +314,16 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         columns = _columns(X) if names is not None or self.by_ or self.time_ is not None else []
         for j in self.by_:
             _require_repeats(_name(names, j), columns[j])
+        _require_together([_name(names, j) for j in self.by_], [columns[j] for j in self.by_])
         if self.time_ is not None:
             dtype = None if names is None else list(X.dtypes)[self.time_]
-            self.zone_ = _zone(dtype, columns[self.time_])
-            _seconds(_name(names, self.time_), columns[self.time_])  # refuses what is no time
+            when = columns[self.time_]
+            self.zone_ = _zone(dtype, when)
+            self.is_number_ = when.dtype.kind != "M" and _kind(when) == "numbers"
+            times = _seconds(_name(names, self.time_), when)  # refuses what is no time
+            require_periods(check_seasons(self.season), times)
+            if self.zone_:
+                find_zone(self.zone_)
         if names is None:
             self.categorical_[forced] = True
             return self
@@ -345,6 +375,11 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         return is_feature
 
     @property
+    def numeric(self) -> NDArray[np.intp]:
+        """Positions of the columns of numbers that are features."""
+        return np.flatnonzero(~self.categorical_ & ~self.ignored_)
+
+    @property
     def roles_(self) -> list[str]:
         """What each column is: "number", "category", "by", "time", "empty" or "left out"."""
         roles = np.where(self.categorical_, "category", "number").astype(object)
@@ -357,6 +392,36 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
 
     def learn(self, X: Any) -> "FeatureEncoder":
         """Learn the encoding from rows of a table that was settled."""
+        self._learn(X)
+        return self
+
+    def learn_encoded(self, X: Any, together: NDArray[np.intp] | None = None) -> FloatArray:
+        """Learn the encoding from rows of a table that was settled, and encode them.
+
+        Where numbers are measured from what is usual, each row is measured from the others, so
+        that it is as far out as a fresh one; rows with the same number in `together`, such as
+        those of one run, are held out together.
+        """
+        cells = self._learn(X, together)
+        return self.transform(X) if self.usual_ is None else self.encode(self.read(X), cells)
+
+    def comparable(self, codes: FloatArray) -> list[FloatArray]:
+        """Return rows, as `read` returns them, encoded as it takes to find copies.
+
+        Copies are equal in every way. As they are measured from what is usual, whole numbers of
+        unlike groups are equal no more; as they are, rows of a group that hardly varies are
+        nearly equal.
+        """
+        views = [self.encode(codes)]
+        if self.usual_ is not None:
+            plain = copy(self)
+            plain.usual_ = None
+            plain.scaler_ = NumberScaler(self.scale).fit(codes[:, self.numeric])
+            views.append(plain.encode(codes))
+        return views
+
+    def _learn(self, X: Any, together: NDArray[np.intp] | None = None) -> FloatArray:
+        """Learn the encoding; return the numbers of the rows as they are measured."""
         X = check_table(X)
         names = _column_names(X)
         ignored = np.array([bool(reason) for reason in self.reasons_]) | ~self._is_feature
@@ -378,9 +443,14 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         self._leave_out_empty(np.isnan(codes).all(axis=0) & self._is_feature, names)
         missing = np.isnan(codes)
         self.complete_ = ~missing.any(axis=0) | (self.ignored_ & self._is_feature)
-        numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
+        numeric = self.numeric
         positions, empty = np.flatnonzero(self.categorical_), np.flatnonzero(self.empty_)
-        self.scaler_ = NumberScaler(self.scale).fit(codes[:, numeric])
+        cells = codes[:, numeric]
+        if self.by_ or is_given(self.season):
+            self.usual_ = Usual(self._seasons(by_parts=together is not None))
+            theirs, when = codes[:, self.by_], self._times(codes)
+            cells = self.usual_.fit_measured(theirs, when, cells, together)
+        self.scaler_ = NumberScaler(self.scale).fit(cells)
         self.patterns_ = [
             _patterns(codes[:, j], len(known))
             for j, known in zip(positions, self.codes_, strict=True)
@@ -394,7 +464,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         n_donors = 1000  # training rows that gaps are filled from, at most
         some = order[np.unique(np.linspace(0, len(codes) - 1, n_donors).astype(np.intp))]
         self.donors_ = np.unique(self._encoded(np.where(self.empty_, 0.0, codes[some])), axis=0)
-        return self
+        return cells
 
     def transform(self, X: Any) -> FloatArray:
         """Encode what `check_table` returned (anything else is passed through it first)."""
@@ -439,9 +509,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             _refuse(np.isinf(X).any(axis=0), names, "hold infinity: {}. Leave such rows out.")
         return X  # type: ignore[no-any-return]
 
-    def encode(self, codes: FloatArray) -> FloatArray:
-        """Encode what `read` returned."""
-        Z = self._encoded(codes)
+    def encode(self, codes: FloatArray, cells: FloatArray | None = None) -> FloatArray:
+        """Encode what `read` returned; `cells` are its numbers if these were measured."""
+        Z = self._encoded(codes, cells)
         lost = np.isnan(Z)
         if not lost.any():
             return Z
@@ -473,10 +543,14 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         gap = describe_gaps(self.gaps)
         says_whose = np.zeros(len(self.complete_), dtype=bool)
         says_whose[list(self.by_)] = True
+        says_when = np.zeros(len(self.complete_), dtype=bool)
+        if self.time_ is not None and is_given(self.season):
+            says_when[self.time_] = True
         found = {
             NEW_VALUES: (codes == UNKNOWN) & self.categorical_,
             NEW_GROUPS: (codes == UNKNOWN) & says_whose,
             NO_GROUP: self.new_gaps(codes) & says_whose,
+            NO_TIME: self.new_gaps(codes) & says_when,
             gap: self.new_gaps(codes) & self._is_feature,
             WAS_EMPTY: (codes != 0) & self.empty_,
         }
@@ -486,12 +560,59 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             for j in np.flatnonzero(cells.any(axis=0)).tolist() if cells.any() else ():
                 rows = np.flatnonzero(cells[:, j])
                 values: list[str] = []
-                if what not in (gap, NO_GROUP):
+                if what not in (gap, NO_GROUP, NO_TIME):
                     columns = _columns(X) if columns is None else columns
                     values = sorted({str(rules.category(columns[j][i])) for i in rows})
                 name, first = _name(names, j), _row(X, int(rows[0]))
                 changes.append(CellsWarning.Change(name, what, tuple(values), len(rows), first))
         return changes
+
+    def ranges(self, codes: FloatArray) -> list[FloatArray]:
+        """Return what is usual for the numbers of every row, NaN in other columns.
+
+        That is the lowest and the highest usual value, and the centre and the unit by which
+        numbers are measured.
+        """
+        found = [np.full(codes.shape, np.nan) for _ in range(4)]
+        if self.usual_ is not None:
+            parts = self.usual_.ranges(codes[:, self.by_], self._times(codes))
+            for array, part in zip(found, parts, strict=True):
+                array[:, self.numeric] = part
+        return found
+
+    def groups_of(self, X: Any, codes: FloatArray) -> list[str]:
+        """Return the group of every row, such as "machine 17"; the wider one if it is new."""
+        names = _column_names(X)
+        known = [{code: text for text, code in codes.items()} for codes in self.by_codes_]
+        found = []
+        for row in codes[:, self.by_]:
+            parts = []
+            for j, code, texts in zip(self.by_, row.tolist(), known, strict=True):
+                if not code >= 0:
+                    break
+                parts.append(f"{_name(names, j)} {texts[int(code)]}")
+            found.append(", ".join(parts) or "all")
+        return found
+
+    def situations(self, X: Any, codes: FloatArray) -> list[str]:
+        """Say for whom and when numbers are usual, such as "for machine 17 at 06:00"."""
+        n, seasons = len(codes), None if self.usual_ is None else self.usual_.seasons
+        whose = [f"for {group}" for group in self.groups_of(X, codes)] if self.by_ else [""] * n
+        when = [""] * n if seasons is None else seasons.describe(self._times(codes).tolist())
+        return [" ".join(filter(None, pair)) for pair in zip(whose, when, strict=True)]
+
+    def _times(self, codes: FloatArray) -> FloatArray:
+        """Return the times of rows; NaN if they have none."""
+        return np.full(len(codes), np.nan) if self.time_ is None else codes[:, self.time_]
+
+    def _seasons(self, by_parts: bool) -> Seasons | None:
+        """Return the seasons to be learned, if there are any."""
+        names = check_seasons(self.season)
+        if not names:
+            return None
+        # times that are dates without a zone are local already
+        zone = self.zone or self.zone_ if self.zone_ or self.is_number_ else ""
+        return Seasons(names, Calendar(zone, to_days(self.holidays)), by_parts)
 
     def ignored(self, X: Any) -> list[str]:
         """Return the columns that are not learned from with the reasons, to show."""
@@ -499,11 +620,14 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         places = np.flatnonzero(self.ignored_ & self._is_feature).tolist()
         return [f"{_name(names, j)} ({self.reasons_[j]})" for j in places]
 
-    def _encoded(self, codes: FloatArray) -> FloatArray:
+    def _encoded(self, codes: FloatArray, cells: FloatArray | None = None) -> FloatArray:
         """Return encoded rows, NaN where nothing is known of a gap."""
-        numeric = np.flatnonzero(~self.categorical_ & ~self.ignored_)
+        numeric = self.numeric
         is_plain = len(numeric) == codes.shape[1]
-        cells = codes if is_plain else codes[:, numeric]
+        if cells is None:
+            cells = codes if is_plain else codes[:, numeric]
+            if self.usual_ is not None:
+                cells = self.usual_.measure(codes[:, self.by_], self._times(codes), cells)
         Z = self.scaler_.transform(cells)
         missing = np.isnan(cells)
         if missing.any():
@@ -554,9 +678,17 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             given = getattr(self, name)
             if given not in known:
                 raise InvalidInputError(not_one_of(name, given, known))
-        for name in ("season", "direction"):
-            if is_given(getattr(self, name)):
-                raise InvalidInputError(f"{name} is not known yet. Leave it out.")
+        if is_given(self.direction):
+            raise InvalidInputError("direction is not known yet. Leave it out.")
+        seasons = check_seasons(self.season)
+        if seasons and self.time is None:
+            raise InvalidInputError(
+                f"season={self.season!r} needs the times of rows. Name their column, for instance "
+                "time='when'."
+            )
+        require_week_for(to_days(self.holidays), seasons)
+        if self.zone:
+            find_zone(self.zone)
 
     def _to_floats(self, X: Any, names: list[Any] | None) -> FloatArray:
         """Return numbers, codes of categories, and 0 or 1 for columns that are not learned from."""
@@ -574,7 +706,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             if j in whose:
                 columns[j] = _coded(cells, whose[j])
             elif j == self.time_:
-                columns[j] = _seconds(_name(names, j), cells)
+                columns[j] = self._read_times(X, names, cells)
             elif self.ignored_[j]:
                 columns[j] = np.zeros(len(cells))
                 if self.empty_[j]:
@@ -584,6 +716,22 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             else:
                 columns[j] = _numbers(cells)
         return np.array(columns, dtype=np.float64).T
+
+    def _read_times(self, X: Any, names: list[Any] | None, cells: NDArray[Any]) -> FloatArray:
+        """Return times as seconds since 1970; refuse those whose local time is not known."""
+        assert self.time_ is not None
+        name = _name(names, self.time_)
+        found = _seconds(name, cells)
+        is_date = cells.dtype.kind == "M" or _kind(cells) != "numbers"
+        if is_date and is_given(self.season) and not self.is_number_:
+            has_zone = bool(_zone(None if names is None else list(X.dtypes)[self.time_], cells))
+            if has_zone != bool(self.zone_) and not np.isnan(found).all():
+                have, had = ("a", "none") if has_zone else ("no", repr(self.zone_))
+                raise InvalidInputError(
+                    f"time={name!r} has {have} time zone, but had {had} in training: what is usual "
+                    "depends on the local time. Convert it, for instance by Series.dt.tz_localize."
+                )
+        return found
 
 
 def make_encoder(spec: Any, **settings: Any) -> FeatureEncoder:
@@ -653,6 +801,18 @@ def _require_repeats(name: str, values: NDArray[Any]) -> None:
         raise InvalidInputError(
             f"by={name!r} has another value in every row: nothing is usual for a single row. Name "
             "a column whose values come twice or more, such as the machine, or leave it out."
+        )
+
+
+def _require_together(names: list[str], columns: list[NDArray[Any]]) -> None:
+    """Refuse several columns in `by` of which no row has the same values as another."""
+    if len(columns) < 2:
+        return
+    rows = Counter(zip(*(map(_text, values) for values in columns), strict=True))
+    if max(rows.values()) < 2:
+        raise InvalidInputError(
+            f"by={names!r} have other values together in every row: nothing is usual for a single "
+            "row. Name fewer columns."
         )
 
 
@@ -765,10 +925,11 @@ def _row(X: Any, i: int) -> str:
 def check_table(X: Any) -> Any:
     """Refuse what is no table of numbers or categories; return arrays as float64.
 
-    A data frame is returned as it is: its columns are checked when encoded.
+    A data frame is returned as `read_frame` does: its columns are checked when encoded.
     """
     if _is_float_array(X) and X.size and np.isfinite(X).all():
         return X
+    X = read_frame(X)
     names = _column_names(X)
     if names is None:
         return _as_floats(X)

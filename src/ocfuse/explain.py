@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.encoder import FeatureEncoder, read_columns
+from ocfuse.system.packages import needed
+from ocfuse.validation import check_choice
 
 #: Share of normal rows whose values are called usual: of numbers the middle, of categories the
 #: most common.
@@ -111,6 +113,41 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class OwnRange:
+    """What is usual for the group of a row, or at its time, in words such as "for machine 17"."""
+
+    low: float
+    high: float
+    whose: str
+
+
+@dataclass(frozen=True)
+class RowRanges:
+    """What is usual for each of q rows in m columns of numbers; NaN for other columns.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (q, m)
+        The middle 95 % of numbers of rows like it lie between these.
+    centre, unit : ndarray of shape (q, m)
+        Where numbers are measured from, and in which unit.
+    whose : list of str
+        For each row, whom and when this is usual for, such as "for machine 17 at 06:00".
+    """
+
+    low: FloatArray
+    high: FloatArray
+    centre: FloatArray
+    unit: FloatArray
+    whose: list[str]
+
+    def of(self, row: int, j: int) -> OwnRange | None:
+        """Return what is usual for one row in one column; None if it is no number."""
+        low, high = float(self.low[row, j]), float(self.high[row, j])
+        return None if low != low else OwnRange(low, high, self.whose[row])
+
+
+@dataclass(frozen=True)
 class UsualValues:
     """What training rows have in each of m columns, in the units of the table.
 
@@ -170,10 +207,11 @@ class UsualValues:
                 least[j], low[j], high[j], most[j] = ordered[places]
         return cls(n, low, high, least, most, gaps, levels, learned)
 
-    def judge(self, j: int, cell: Any) -> Judgement | None:
+    def judge(self, j: int, cell: Any, own: "OwnRange | None" = None) -> Judgement | None:
         """Judge a value of column j, as `values_of` has it, by those of normal rows.
 
-        The result is None for a column that is not learned from.
+        The result is None for a column that is not learned from. With `own` a number is judged
+        by what is usual for its row.
         """
         levels, n_gaps = self.levels[j], int(self.gaps[j])
         if not self.learned[j]:
@@ -183,9 +221,12 @@ class UsualValues:
         if n_gaps == self.n_rows:
             is_new = cell is not None
             return Judgement("missing", NEVER if is_new else "", is_new, is_new, {})
-        low, high, _ = range_texts(self.low[j], self.high[j], self.low[j] if cell is None else cell)
-        usual = low if low == high else f"{low} to {high}"
-        facts = {"low": float(self.low[j]), "high": float(self.high[j])}
+        of = OwnRange(float(self.low[j]), float(self.high[j]), "") if own is None else own
+        low, high, _ = range_texts(of.low, of.high, of.low if cell is None else cell)
+        usual = " ".join(filter(None, [low if low == high else f"{low} to {high}", of.whose]))
+        facts: dict[str, Any] = {"low": of.low, "high": of.high}
+        if of.whose:
+            facts["of"] = of.whose
         if cell is None:
             share = n_gaps / self.n_rows
             remark = f"missing in {share_text(share)} of training rows" if n_gaps else NEVER
@@ -196,7 +237,7 @@ class UsualValues:
             remark = "above all training rows"
         elif cell < self.least[j]:
             remark = "below all training rows"
-        return Judgement(usual, remark, not self.low[j] <= cell <= self.high[j], False, facts)
+        return Judgement(usual, remark, not of.low <= cell <= of.high, False, facts)
 
     def is_new(self, j: int, cell: Any) -> bool:
         """Return whether no training row had the category or the gap, or a value in its column."""
@@ -331,6 +372,8 @@ class Explanation:
     trust_reasons : list of str
         Why each member is trusted more or less than others, in words; empty texts if the
         fusion gives no reasons. The same for all rows.
+    ranges : RowRanges or None
+        What is usual for each row, if that depends on its group or time.
     """
 
     score: FloatArray
@@ -350,6 +393,7 @@ class Explanation:
     values: list[list[Any]] | None = None
     usual: UsualValues | None = None
     trust_reasons: list[str] = field(default_factory=list)
+    ranges: RowRanges | None = None
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:
@@ -438,6 +482,39 @@ class Explanation:
         ]
         return "\n".join(lines)
 
+    def to_shap(self, of: str = "features") -> Any:
+        """Return the explanation as the package shap has it, for its plots.
+
+        ``base_values + values.sum(axis=1)`` is the score, whose higher values are more normal: what
+        makes a row unusual has a negative value. Shares are those of `attributions`, which are no
+        Shapley values: features go over to usual values one after another.
+
+        Parameters
+        ----------
+        of : {"features", "members"}, default="features"
+            Whose shares: what each feature costs the score, or what each member adds to it.
+
+        Returns
+        -------
+        shap.Explanation
+            One row per row explained. Needs the extra `shap`.
+        """
+        shap = needed("shap", "to make its explanations", "shap")
+        if of == "members":
+            return shap.Explanation(
+                values=self.contributions,
+                base_values=self.base,
+                data=self.normalised_scores,
+                feature_names=list(self.member_names),
+            )
+        check_choice(of, "of", ("features", "members"))
+        return shap.Explanation(
+            values=0.0 - self.attributions,  # no -0.0
+            base_values=self.reference_score,
+            data=None if self.values is None else _cells(self.values),
+            feature_names=list(self.feature_names),
+        )
+
     def _repr_html_(self) -> str:
         """Return a table for notebooks: one line per row, its reasons in short."""
         heads = (
@@ -482,9 +559,13 @@ class Explanation:
         judgement = None
         value = "" if self.values is None else readable(cell)
         if self.usual is not None and self.values is not None:
-            judgement = self.usual.judge(j, cell)
+            own = None if self.ranges is None else self.ranges.of(row, j)
+            judgement = self.usual.judge(j, cell, own)
             if isinstance(cell, float):
-                value = range_texts(self.usual.low[j], self.usual.high[j], cell)[2]
+                low, high = self.usual.low[j], self.usual.high[j]
+                if own is not None:
+                    low, high = own.low, own.high
+                value = range_texts(low, high, cell)[2]
         return Reading(
             self.feature_names[j], value, float(self.attributions[row, j]), judgement, cell
         )
@@ -665,3 +746,11 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     above = f"<thead><tr>{head}</tr></thead>" if heads else ""
     return f"<table>{above}<tbody>{body}</tbody></table>"
+
+
+def _cells(values: list[list[Any]]) -> NDArray[Any]:
+    """Return rows as an array of numbers, NaN for gaps, or of objects if there is text."""
+    cells = np.array(values, dtype=object).reshape(len(values), -1)
+    if any(isinstance(cell, str) for cell in cells.ravel()):
+        return cells
+    return np.array([[np.nan if c is None else c for c in row] for row in cells], dtype=np.float64)

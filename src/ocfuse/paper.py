@@ -30,6 +30,7 @@ from ocfuse.ensemble.fit import Table, read_table, warn_of_ignored
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.explain import UsualValues
+from ocfuse.frame_columns import native_frame
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.crossfit import Ballot, ScoredRows, fit_fusion
 from ocfuse.fusion.local_lp import LocalLpFusion
@@ -434,10 +435,10 @@ class PaperDetector(FusedDetector):
         self._check()
         table = read_table(X, y, None, None)
         _require_both_classes(y, table.y, "y")
-        require_memory(self.plan(table.X, y))
+        require_memory(self.plan(table.X, y if table.y.any() else None))
         _require_room(int((table.y != ANOMALY).sum()))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
-        validate_data(fresh, X, skip_check_array=True)
+        validate_data(fresh, native_frame(table.X), skip_check_array=True)
         seed = seed_of(self.random_state)
         if X_validation is None:
             held_out = _held_out(table.y, self.validation, seed)

@@ -1,5 +1,6 @@
 """Checks of arguments: score matrices, labels, contexts, thresholds and rates."""
 
+import warnings
 from numbers import Real
 from typing import Any, Protocol
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.arrays import FloatArray, Int64Array
-from ocfuse.exceptions import InvalidInputError, InvalidTypeError, not_one_of
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError, LabelsWarning, not_one_of
 from ocfuse.system.packages import slow
 
 NORMAL, UNKNOWN, ANOMALY = 1, 0, -1
@@ -186,17 +187,52 @@ def check_training_labels(y: Any, n: int) -> Int64Array:
     A boolean y answers "is it normal?": True is +1 and False is -1. Every other
     coding is refused, because 0 / 1 means opposite things in other libraries.
     """
+    labels = _label_array(y, n)
+    wrong = _what_is_wrong(labels)
+    if wrong:
+        raise InvalidInputError(wrong)
+    if labels.dtype.kind == "b":
+        return np.where(labels, NORMAL, ANOMALY)
+    return np.where(np.isnan(labels), UNKNOWN, labels).astype(np.int64)
+
+
+def labels_to_learn_from(y: Any, n: int) -> Int64Array:
+    """Return what `check_training_labels` does, or warn that y holds classes and leave it out.
+
+    scikit-learn and pipelines hand `fit` whatever y they have. Numbers of which none is -1, and
+    none has more than half of the rows, do not tell normal from anomaly: all rows then count as
+    unknown. A value of more than half of the rows may stand for normal, and the others for
+    anomalies in another coding, which would be taken for normal: refused.
+    """
+    labels = _label_array(y, n)
+    wrong = _what_is_wrong(labels)
+    if not wrong or not _are_classes(labels):
+        return check_training_labels(y, n)
+    warnings.warn(
+        f"y was not learned from, and all rows count as unknown. {wrong} Scorers of scikit-learn "
+        "take the larger of two labels for the normal one.",
+        LabelsWarning,
+        stacklevel=4,
+    )
+    return np.full(n, UNKNOWN, dtype=np.int64)
+
+
+def _label_array(y: Any, n: int) -> NDArray[Any]:
+    """Return labels as booleans or floats if they are such, one per row."""
     if y is None:
-        return np.zeros(n, dtype=np.int64)
+        return np.zeros(n)
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise InvalidInputError(
             f"y must have one label per row of X, shape ({n},). Got shape {labels.shape}."
         )
-    if labels.dtype.kind == "O":
-        labels = _from_objects(labels)
+    return _from_objects(labels) if labels.dtype.kind == "O" else labels
+
+
+def _what_is_wrong(labels: NDArray[Any]) -> str:
+    """Say what labels should hold, if they hold anything else."""
     if labels.dtype.kind == "b":
-        return np.where(labels, NORMAL, ANOMALY)
+        return ""
     allowed = (
         "y must hold +1 (normal), -1 (anomaly) and 0 or NaN (unknown), or be boolean with "
         "True = normal."
@@ -205,16 +241,22 @@ def check_training_labels(y: Any, n: int) -> Int64Array:
     known = labels[~np.isnan(labels)] if is_number else labels
     if not is_number or not np.isin(known, (NORMAL, UNKNOWN, ANOMALY)).all():
         normal = "the_normal_value" if is_number else "'the normal class'"
-        raise InvalidInputError(
-            f"{allowed} Got {_shown(labels)}. Use np.where(y == {normal}, 1, -1)."
-        )
+        return f"{allowed} Got {_shown(labels)}. Use np.where(y == {normal}, 1, -1)."
     if set(np.unique(known)) == {0, 1}:
-        raise InvalidInputError(
+        return (
             f"{allowed} Got 0 and 1 only, which other libraries read as 1 = anomaly. "
             "For 1 = anomaly use 1 - 2 * y, for 0 = anomaly use y == 1, and if 0 means "
             "unknown write NaN instead."
         )
-    return np.where(np.isnan(labels), UNKNOWN, labels).astype(np.int64)
+    return ""
+
+
+def _are_classes(labels: NDArray[Any]) -> bool:
+    """Return whether labels are numbers, none of them -1 and none that of over half the rows."""
+    if labels.dtype.kind not in "iuf":
+        return False
+    counts = np.unique(labels, return_counts=True)[1]
+    return not np.any(labels == ANOMALY) and 2 * counts.max() <= len(labels)
 
 
 def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:

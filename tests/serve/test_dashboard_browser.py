@@ -508,6 +508,28 @@ def test_channels_that_matter_come_first_with_what_is_usual(watched, visit):
     assert shown.all_inner_texts() == ["level", "flow", "speed", "current"]
 
 
+def test_a_sensor_in_trouble_is_drawn_first_though_no_sample_comes(watched, visit):
+    names = ["flow", "speed", "current", "level"]
+    channels = [{"name": name, "low": 0.0, "high": 2.0} for name in names]
+    watched.live.introduce(("pump", "line-1"), channels)
+    for _ in range(5):
+        watched.publish(values=[1.0, 1.0, 1.0, 1.0])
+    page = visit()
+    page.locator("#channels h3").nth(2).wait_for()
+    text = "channel level missing since row 3"
+    about = "missing", ("pump", "line-1"), 1.79e9, text, [{"name": "level", "words": text}]
+    number = watched.events.raise_event(*about)
+    page.locator("#channels li").first.locator("h3:has-text('level')").wait_for()
+    page.wait_for_function(
+        """() => [...document.querySelectorAll("#channels canvas")].every((canvas) =>
+          canvas.width && canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height)
+            .data.some((byte) => byte))"""
+    )
+    row = page.locator(f"#table tbody[data-id='{number}']").inner_text()
+    assert "goes on" in row
+    assert text in row
+
+
 def test_the_api_is_told_on_a_page_of_our_own(watched, visit, server):
     page = visit()
     page.get_by_role("link", name="API").click()

@@ -9,7 +9,7 @@ import pytest
 from ocfuse import load
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve.app import create_app
-from ocfuse.serve.settings import Settings, named_shadows
+from ocfuse.serve.settings import Settings, paths_by_model
 from ocfuse.serve.shadow import ShadowStream
 from ocfuse.serve.stream import JudgedRow
 from tests.serve.asking import connect
@@ -102,4 +102,4 @@ def test_the_page_is_told(running):
 def test_a_shadow_needs_a_model_beside_it(model_files):
     with pytest.raises(InvalidInputError, match="There are: plant, array, runs"):
         create_app(Settings(model_files, shadows={"fan": model_files["plant"]}))
-    assert list(named_shadows(["new.ocf", "b=other.ocf"], "a")) == ["a", "b"]
+    assert list(paths_by_model(["new.ocf", "b=other.ocf"], "a")) == ["a", "b"]

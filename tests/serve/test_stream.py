@@ -169,9 +169,14 @@ def test_events_are_kept_before_they_are_told(open_stream, running):
     picture = base64.b64encode(PNG).decode()
     begin = tell(stream, row=ODD, time=100.0, id="part 7", thumbnail=picture)
     assert (begin["alarm"], begin["id"], begin["is_anomaly"]) == ("begin", "part 7", True)
+    assert begin["severity"] > 1
+    assert all(one["words"].startswith(one["name"]) for one in begin["channels"])
+    assert "channels" not in first
     (kept,) = events_of(running, "kept")
     assert (kept.id, kept.state, kept.begin) == (begin["event"], "open", 100.0)
     assert kept.members
+    assert begin["channels"]
+    assert begin["channels"] == [dict(channel) for channel in kept.channels]
     assert running.service.events.thumbnail(kept.id) == ("image/png", PNG)
     assert tell(stream, row=ODD, time=101.0)["event"] == kept.id
     end = tell(stream, row=NORMAL, time=102.0)
@@ -219,7 +224,7 @@ def test_a_sensor_that_fails_is_an_event_until_it_works_again(open_stream, runni
     states = {one["stream"]: one for one in running.service.overview.streams()}
     assert states["sensor"]["state"] in ("degraded", "alarm")
     told = states["sensor"]
-    assert "channel current missing" in told["what"] + told["more"]
+    assert "hannel current missing since row 20" in told["what"] + told["more"]
     # it works again once it has for some rows
     answers = [tell(stream, row=row, time=90.0 + i) for i, row in enumerate(rows[40:55])]
     (back,) = [i for i, answer in enumerate(answers) if "sensors" in answer]

@@ -113,6 +113,17 @@ def test_without_a_rate_the_shortest_rule_that_promises_an_event_an_hour_is_take
     assert short.choose_rule(offsets[-1], middle, 30) == EventRule(3, 120)
 
 
+def test_of_few_runs_the_shortest_rule_that_raises_nothing_in_their_blocks_is_taken():
+    held = held_out(1, n=1200, are_whole=False)
+    middle = held.scores[~np.isnan(held.scores)]
+    offsets = np.quantile(middle, [0.001, 0.02, 0.05, 0.1, 0.3])
+    chosen = [held.choose_rule(offset, middle, 30) for offset in offsets]
+    for offset, rule in zip(offsets, chosen, strict=True):
+        counts = {m: held.n_events(offset, EventRule(m, 120), middle) for m in (3, 5, 8, 12)}
+        assert rule.min_duration == next((m for m, count in counts.items() if not count), 12)
+    assert len({rule.min_duration for rule in chosen}) > 2
+
+
 def test_hours_need_times():
     held = held_out(5, seconds=False)
     with pytest.raises(InvalidInputError, match='per="run"'):
@@ -193,6 +204,9 @@ def test_a_plan_is_that_of_the_rows_that_are_taken():
     assert many.fit_seconds > few.fit_seconds
     assert quick(max_rows=400).plan((400, 6), runs=24).fit_seconds == few.fit_seconds
     assert quick().plan(np.zeros((300, 3)), runs=np.arange(300) // 50).fit_seconds > 0
+    counting = quick(max_rows=4000, alarm_rate=AlarmRate()).plan((40_000, 6), runs=24)
+    assert 3 * many.fit_seconds < counting.fit_seconds < 10 * many.fit_seconds
+    assert counting.fit_bytes == many.fit_bytes
 
 
 def test_fresh_runs_set_the_rate_anew(model):

@@ -62,15 +62,41 @@ def test_a_stream_names_the_channel_that_is_off_with_its_value_and_what_is_usual
     assert not stream.readings(log, 3)  # no score as yet
 
 
-def test_a_channel_that_is_missing_is_not_named_behind_a_score():
+def test_a_channel_that_is_missing_is_told_as_such():
     stream = fitted()
-    live = normal(120, 5)
+    live = normal(300, 5)
     live[60:, 0] = np.nan
-    live[100:, 1] += 5
+    live[250:, 1] += 5
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DriftWarning)
-        stream.follow(live)
-    assert "x0" not in [one.name for one in stream.readings()]
+        _, log = stream.follow(live)
+    assert stream.readings()[0].name == "x1"
+    named = [one for row in range(100, 300) for one in stream.readings(log, row)]
+    lost = [one for one in named if one.name == "x0"]
+    assert lost
+    for one in lost:
+        assert str(one).startswith("x0 missing (usual ")
+        assert one.as_dict()["value"] == "missing"
+        assert one.stands_out
+        assert one.share > 0
+
+
+def test_channels_that_read_as_usual_are_not_named_beside_others():
+    stream, n_several = fitted(), 0
+    for seed in range(8):
+        live = normal(60, seed)
+        live[40:, seed % 3] += 4
+        stream.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DriftWarning)
+            _, log = stream.follow(live)
+        for row in range(20, 60, 4):
+            found = stream.readings(log, row)
+            n_several += len(found) > 1
+            assert len(found) == 1 or all(one.stands_out for one in found)
+            for one in found:
+                assert one.stands_out == (abs(one.value - one.usual) > one.spread)
+    assert n_several
 
 
 def test_with_a_course_values_are_told_in_their_own_units():

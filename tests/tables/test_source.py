@@ -209,7 +209,7 @@ def test_folder_without_tables(tmp_path, write):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("t.xlsx", "Save the sheet as CSV"),
+        ("t.docx", "Convert or rename it"),
         ("t.json", "Convert or rename it"),
         ("t.parquet.gz", "must end in"),
     ],

@@ -1,13 +1,16 @@
 """Text files: good, odd and bad ones, and their dialects."""
 
+import bz2
 import codecs
 import csv
 import gzip
 import io
+import lzma
 import sys
 import warnings
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,6 +61,25 @@ def test_the_same_table_in_many_forms(write, content, chunk_rows):
     assert cells(source) == CELLS
     assert cells(source) == CELLS  # again
     assert source.n_bytes == source.bytes_read == len(content)
+
+
+PACKERS = {
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_other_compressions(write, ending):
+    table = ("a,b\n" + "".join(f"{i},{i * i}\n" for i in range(20_000))).encode()
+    packed = PACKERS[ending](table)
+    source = open_source(write(f"t.csv{ending}", packed))
+    assert source.read()["b"].tolist()[-1] == str(19_999**2)
+    with pytest.raises(TableError, match=r"is cut off or damaged|cannot be read"):
+        open_source(write(f"u.csv{ending}", packed[: len(packed) // 2])).read()
+    with pytest.raises(TableError, match=f"Give it a name that ends in {ending}"):
+        open_source(write("v.csv", packed))
 
 
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.TSV.GZ"])
@@ -338,7 +360,7 @@ def test_a_stream_is_not_read_ahead():
         ("a,b\r1,2\r", "lines end in CR alone|no line of column names"),
         (b"a,b\0\n1,2\n", "zero bytes"),
         ("a,b\n1,2\n".encode("utf-16-le"), "zero bytes"),
-        (b"PK\x03\x04workbook", "an archive or a workbook. Save the table as CSV"),
+        (b"PK\x03\x04workbook", "an archive, or a workbook. Give a workbook a name"),
         (gzip.compress(b"a\n1\n", mtime=0), "is compressed"),
         (BOM16 + b"\0a\0\n\xd8\0\0x", "not the UTF-16"),
         ("a;b\n1;12,345\n", r"'12,345', which may mean 12\.345 or 12345"),

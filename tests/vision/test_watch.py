@@ -38,12 +38,13 @@ def watched(watch, frames):
     scores=st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.3, 1.0]), min_size=1, max_size=60),
     min_frames=st.integers(1, 4),
     leave=st.sampled_from([0.0, 0.5]),
+    hold=st.sampled_from([0, 0, 1, 3, 9]),
 )
-def test_frames_one_by_one_give_the_events_of_the_whole_run(scores, min_frames, leave):
-    watch = FrameWatch(Scripted(scores), leave, min_frames)
+def test_frames_one_by_one_give_the_events_of_the_whole_run(scores, min_frames, leave, hold):
+    watch = FrameWatch(Scripted(scores), leave, min_frames, hold=hold)
     moments = watched(watch, numbered(len(scores)))
     ended = [moment.ended for moment in moments if moment.ended]
-    expected = events(scores, 0.0, leave, min_frames)
+    expected = events(scores, 0.0, leave, min_frames, hold=hold)
     assert watch.n_events == len(expected)
     assert [
         (a.start.frame.index, a.last.frame.index + 1, a.raised.frame.index, a.worst.score)

@@ -28,6 +28,7 @@ from ocfuse.cli.options import (
     Force,
     Gaps,
     High,
+    Holidays,
     Id,
     Ignore,
     Json,
@@ -45,17 +46,20 @@ from ocfuse.cli.options import (
     Season,
     Seed,
     Single,
+    Size,
     Stream,
     Threads,
     Time,
     Topic,
+    Video,
     Windows,
     Workers,
+    Zone,
     check_engine,
     check_flags,
     check_model,
     check_rate,
-    help_or_value,
+    holidays_in,
     limits_of,
     names_in,
     refuse_overwriting,
@@ -85,7 +89,7 @@ class FitCommand(KindCommand):
         Heading.TABLES: (
             *("label", "normal", "anomaly", "ignore", "id", "time", "group"),
             *("delimiter", "decimal", "columns", "members", "fusion", "rows", "report"),
-            *("season", "high", "low", "above", "below"),
+            *("season", "holidays", "zone", "high", "low", "above", "below"),
         ),
         Heading.ROWS: (
             *("by", "category", "number", "scale", "gaps", "tune"),
@@ -147,6 +151,8 @@ def fit_command(
     report: Report = None,
     by: By = None,
     season: Season = None,
+    holidays: Holidays = None,
+    zone: Zone = None,
     high: High = None,
     low: Low = None,
     above: Above = None,
@@ -246,16 +252,7 @@ def fit_command(
     false_alarms_per_run: Annotated[
         float | None, typer.Option(min=0.0, help="The same per run; needs no times.")
     ] = None,
-    video: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A folder of pictures of good parts; or recordings of normal runs: a folder with "
-            "one video, bag, array or folder of pictures per run, or with trial_<id>/rgb folders; "
-            "or one run; may be repeated.",
-            callback=help_or_value,
-            is_eager=True,
-        ),
-    ] = None,
+    video: Video = None,
     single: Single = None,
     topic: Topic = None,
     progress: Annotated[
@@ -265,9 +262,7 @@ def fit_command(
             "tell it: states.parquet of a trial, or numbers in run.progress beside run.mp4."
         ),
     ] = True,
-    size: Annotated[
-        int, typer.Option(min=32, max=512, help="Pixels that pictures are squeezed to.")
-    ] = 128,
+    size: Size = 128,
     engine: Engine = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -341,6 +336,8 @@ def fit_command(
     settled = {"--members": members != "default", "--fusion": fusion, "--tune": tune}
     settled |= {"--scale": scale != "standard", "--gaps": gaps, "--group": group}
     several = {"by": by, "season": season, "high": high, "low": low, "above": above, "below": below}
+    several |= {"holidays": holidays}
+    settled |= {"--zone": zone}
     settled |= {"--engine": engine} | {f"--{name}": bool(of) for name, of in several.items()}
     given = {f"--{name}": value is not None for name, value in paper.items()}
     check_flags("--method paper", method == "paper", given, settled)
@@ -367,19 +364,27 @@ def fit_command(
     expected: dict[str, Any] = {
         "by": names_in(by),
         "season": names_in(season),
+        "holidays": holidays_in(holidays),
+        "zone": zone,
         "direction": sides_of(high, low),
         "limits": limits_of(above, below),
     }
+    from ocfuse.usual import check_seasons, to_days  # noqa: PLC0415
+    from ocfuse.usual.seasons import find_zone  # noqa: PLC0415
+
+    _check("--season", check_seasons, expected["season"])
+    _check("--holidays", to_days, expected["holidays"])
+    _check("--zone", find_zone, zone)
     if stream:
+        seasons = {name: expected.pop(name) for name in ("season", "holidays", "zone")}
         if any(expected.values()):
             raise typer.BadParameter(
-                "--season, --high, --low, --above and --below are not known with --stream. Leave "
-                "them out."
+                "--high, --low, --above and --below are not known with --stream. Leave them out."
             )
         from ocfuse.streaming import StreamTable  # noqa: PLC0415
 
         parts = make_stream(detector, windows, drift, course and context is not None, rates, rows)
-        model: TableDetector = StreamTable(parts, **roles, context=context)
+        model: TableDetector = StreamTable(parts, **roles, **seasons, context=context)
     else:
         model = tables.TableDetector(
             detector, **roles, **expected, categories=names_in(category), numbers=names_in(number)
@@ -459,7 +464,7 @@ def make_stream(
     asked = [AlarmRate(rate, per) for per, rate in rates.items() if rate is not None]
     if len(asked) > 1:
         raise typer.BadParameter("give one of --false-alarms-per-hour, -per-day and -per-run")
-    size = {} if rows is None else {"max_rows": rows}
+    size: dict[str, Any] = {} if rows is None else {"max_rows": rows}
     alarm_rate = asked[0] if asked else AlarmRate()
     return StreamDetector(
         detector, windows=lengths, drift=drift, course=course, alarm_rate=alarm_rate, **size

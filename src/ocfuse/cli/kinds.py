@@ -75,7 +75,8 @@ def holds_pictures(where: object) -> bool:
     pictures = (*PICTURE_ENDINGS, *RECORDED)
     if not path.is_dir():
         return path.suffix.lower() in pictures
-    tables = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".feather", ".npy", ".npz")
+    texts = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".gz", ".bz2", ".xz", ".zst")
+    tables = (*texts, ".parquet", ".feather", ".npy", ".npz", ".xlsx", ".xls", ".xlsb", ".ods")
     inside = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
     endings = {entry.suffix.lower() for entry in inside}
     if endings.intersection(tables):

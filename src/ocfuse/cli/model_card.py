@@ -10,7 +10,7 @@ import typer
 from ocfuse.cli.kinds import holds_pictures
 from ocfuse.cli.output import oddities, print_fields, print_line, print_table
 from ocfuse.ensemble.detector import FusedDetector
-from ocfuse.ensemble.report import in_words, trusted_members
+from ocfuse.ensemble.report import in_words, trusted_members, usual_facts, usual_words
 from ocfuse.exceptions import ModelFileError
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.persistence import load
@@ -42,6 +42,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "members": list(detector.pool_.names_),
         "fusion": type(detector.fusion_).__name__,
         "trust": trusted_members(detector),
+        "usual": usual_facts(detector),
         "adapted": _adapted(detector.fusion_),
         "pruned": _pruned(detector),
         "threshold": detector.offset_,
@@ -105,6 +106,7 @@ def print_summary(model: TableDetector) -> None:
             ("fusion", known["fusion"]),
             ("adapted", adaptation(known["adapted"])),
             *(("trusted most", line) for line in in_words(known["trust"])),
+            *(("usual", line) for line in usual_words(known["usual"])),
             ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
             ("false alarms", _rates(known)),
             ("how sure", (known["certificate"] or {}).get("words")),

@@ -37,8 +37,8 @@ Model = Annotated[Path, typer.Argument(help="Model that `ocfuse fit` wrote.", sh
 Data = Annotated[
     str,
     typer.Argument(
-        help="CSV, TSV, JSON lines, Parquet, Feather, NPY, NPZ file, a folder of them, or - for "
-        "CSV or JSON lines on stdin.",
+        help="CSV, TSV, JSON lines, Parquet, Feather, Excel, NPY, NPZ file, a folder of them, an "
+        "address (https://, s3://), or - for CSV or JSON lines on stdin.",
         show_default=False,
     ),
 ]
@@ -99,6 +99,20 @@ Season = Annotated[
         help="Measure numbers from what is usual by the time of day, week, month or year: day,week."
     ),
 ]
+Holidays = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --season week, days that are like Sundays: 2026-12-25,2026-12-26, or a file "
+        "with one in each line."
+    ),
+]
+Zone = Annotated[
+    str | None,
+    typer.Option(
+        help="With --season, the time zone of its days, such as Europe/Berlin; by default that of "
+        "the times."
+    ),
+]
 High = Annotated[
     list[str] | None,
     typer.Option(help="Columns that only high values of are bad: errors,latency; may be repeated."),
@@ -143,6 +157,27 @@ Report = Annotated[
     Path | None,
     typer.Option(help="Write a report on the rows, .html or .pdf; they are then held in memory."),
 ]
+
+
+def help_or_value(ctx: typer.Context, given: Any) -> Any:
+    """Show the help for ``--video --help``, which would take the second as a value."""
+    if "--help" in (given if isinstance(given, list) else [given]):
+        print_line(ctx.get_help())
+        raise typer.Exit
+    return given
+
+
+Video = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A folder of pictures of good parts; or recordings of normal runs: a folder with "
+        "one video, bag, array or folder of pictures per run, or with trial_<id>/rgb folders; "
+        "or one run; may be repeated.",
+        callback=help_or_value,
+        is_eager=True,
+    ),
+]
+Size = Annotated[int, typer.Option(min=32, max=512, help="Pixels that pictures are squeezed to.")]
 Single = Annotated[
     bool | None,
     typer.Option(
@@ -195,7 +230,7 @@ Seed = Annotated[
 #: Tables that a config file may have; groups of commands have none.
 TABLES = (
     *(name for name in COMMANDS if name not in ("data", "bench")),
-    *("fit-video", "watch-video", "fit-stream", "plan-stream"),
+    *("fit-video", "watch-video", "fit-stream", "plan-stream", "plan-video"),
 )
 
 #: Formats of score files, as errors and the help name them.
@@ -372,6 +407,22 @@ def split_names(given: str | None) -> list[str] | None:
 def names_in(given: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names that a flag gives, each time one or several with commas."""
     return tuple(name for some in given or () for name in split_names(some) or () if name)
+
+
+def holidays_in(given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the days that ``--holidays`` gives, by dates or by files with one in each line."""
+    days: list[str] = []
+    for one in given or ():
+        path = Path(one)
+        if path.is_file():
+            try:
+                lines = path.read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError) as error:
+                raise typer.BadParameter(f"{path} cannot be read as text: {error}.") from None
+            days += [line.split("#")[0].split(",")[0].strip() for line in lines]
+        else:
+            days += names_in([one])
+    return tuple(day for day in days if day)
 
 
 def sides_of(high: Sequence[str] | None, low: Sequence[str] | None) -> dict[str, str] | None:
@@ -584,14 +635,6 @@ def _is_same(one: Path, other: Path) -> bool:
 def _require_folder(path: Path) -> None:
     if not path.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {path.parent}. Create it first.")
-
-
-def help_or_value(ctx: typer.Context, given: Any) -> Any:
-    """Show the help for ``--video --help``, which would take the second as a value."""
-    if "--help" in (given if isinstance(given, list) else [given]):
-        print_line(ctx.get_help())
-        raise typer.Exit
-    return given
 
 
 def check_video(path: Path | None) -> Path | None:

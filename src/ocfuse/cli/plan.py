@@ -1,16 +1,16 @@
 """`ocfuse plan`: what a fit would take."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from ocfuse.cli.kinds import Heading, KindCommand, Panels
+from ocfuse.cli.kinds import Heading, Kind, KindCommand, Panels, is_of
 from ocfuse.cli.options import (
     Anomaly,
     Category,
     Columns,
     Config,
-    Data,
     Decimal,
     Delimiter,
     Group,
@@ -22,10 +22,13 @@ from ocfuse.cli.options import (
     Normal,
     Quiet,
     Rows,
+    Single,
+    Size,
     Stream,
     Threads,
     Time,
     Topic,
+    Video,
     Windows,
     split_names,
 )
@@ -43,12 +46,21 @@ class PlanCommand(KindCommand):
     panels: ClassVar[Panels] = {
         Heading.ROWS: ("category",),
         Heading.STREAMS: ("stream", "windows", "rows"),
+        Heading.PICTURES: ("video", "single", "size"),
     }
 
 
 @app.command("plan", cls=PlanCommand)
 def plan_command(
-    data: Data,
+    ctx: typer.Context,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            help="A table, a folder of tables, or - for stdin; pictures and recordings are the "
+            "same as --video.",
+            show_default=False,
+        ),
+    ] = None,
     label: Label = None,
     normal: Normal = None,
     anomaly: Anomaly = None,
@@ -65,6 +77,9 @@ def plan_command(
     stream: Stream = False,
     windows: Windows = "10,30",
     rows: Rows = None,
+    video: Video = None,
+    single: Single = None,
+    size: Size = 128,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -74,6 +89,13 @@ def plan_command(
 
     Times are those of one thread of the machine that they were measured on.
     """
+    if data is not None and is_of(ctx, Kind.PICTURES):
+        video = [data]
+    if video:
+        plan_recordings(video, topic, single, size, json=json, quiet=quiet)
+        return
+    if data is None:
+        raise typer.BadParameter("name a table, or pictures by --video")
     from ocfuse import tables  # noqa: PLC0415
     from ocfuse.cli import fit  # noqa: PLC0415
 
@@ -107,6 +129,25 @@ def plan_command(
         names = ("fit_bytes", "model_bytes", "fit_seconds", "score_seconds", "available_bytes")
         facts = {"rows": plan.n_rows, "columns": plan.n_columns, "members": list(plan.members)}
         print_json(facts | {name: getattr(plan, name) for name in names})
+    else:
+        print_line(str(plan))
+    if not quiet:
+        warn_of(notes)
+
+
+def plan_recordings(
+    places: list[str], topic: str | None, single: bool | None, size: int, *, json: bool, quiet: bool
+) -> None:
+    """Tell the memory and time of a fit to pictures or recordings."""
+    from ocfuse.cli.video_runs import find_runs, find_single  # noqa: PLC0415
+    from ocfuse.vision import Lite0, PictureDetector  # noqa: PLC0415
+    from ocfuse.vision.sources import Runs  # noqa: PLC0415
+
+    with at_work(quiet) as notes:
+        source = find_single(places, single) or Runs(find_runs(places, topic))
+        plan = PictureDetector(Lite0(size=size)).plan(source)
+    if json:
+        print_json(asdict(plan))
     else:
         print_line(str(plan))
     if not quiet:

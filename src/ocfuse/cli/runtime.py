@@ -38,7 +38,15 @@ COMMANDS = {
         "ocfuse.cli.serve",
         "Serve models: scores, explanations and streams over HTTP, and a live page.",
     ),
+    "mcp": (
+        "ocfuse.cli.mcp",
+        "Let an assistant inspect, plan, fit, score, explain, compare and report on files.",
+    ),
     "inspect": ("ocfuse.cli.inspect", "Show what a model is and what it learned from."),
+    "export": (
+        "ocfuse.cli.export",
+        "Write a model as an ONNX file, which other languages, devices and pages run.",
+    ),
     "compare": (
         "ocfuse.cli.compare",
         "Compare the default detector, its members, all rules and all fusions on your own data.",

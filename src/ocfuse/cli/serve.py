@@ -164,6 +164,16 @@ def serve_command(
             show_default=False,
         ),
     ] = None,
+    learn_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Training data of a model, as name=path, or path for the first model: with them a "
+            "button on the page learns a new model from the verdicts, and replaces nothing. May be "
+            "repeated; needs --events.",
+            show_default=False,
+            rich_help_panel=Panel.EVENTS,
+        ),
+    ] = None,
     reload: Annotated[
         float, typer.Option(min=0, help="Seconds between looks at the model files; 0 never.")
     ] = 1.0,
@@ -221,7 +231,8 @@ def serve_command(
         publish_scores=show_requests,
         silence_seconds=silence,
         state=state,
-        shadows=serving.named_shadows(shadow or [], next(iter(paths))),
+        shadows=serving.paths_by_model(shadow or [], next(iter(paths))),
+        training=serving.paths_by_model(learn_from or [], next(iter(paths))),
         routes=read_routes(notify, routes),
     )
     raise typer.Exit(run(settings, json=json, quiet=quiet))

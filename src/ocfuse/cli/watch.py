@@ -44,8 +44,8 @@ class WatchCommand(KindCommand):
             *("source", "follow", "new", "strict", "gaps"),
             *("delimiter", "decimal", "columns"),
         ),
-        Heading.STREAM_MODELS: ("min_rows", "hold", "state"),
-        Heading.EVENTS: ("leave", "timeout", "events", "notify", "routes", "topic"),
+        Heading.STREAM_MODELS: ("min_rows", "state"),
+        Heading.EVENTS: ("hold", "leave", "timeout", "events", "notify", "routes", "topic"),
         Heading.PICTURES: (
             *("video", "beside", "single", "progress", "min_frames"),
             *("annotated", "thumbnails"),
@@ -116,8 +116,8 @@ def watch_command(
         int | None,
         typer.Option(
             min=0,
-            help="Rows after the end of an alarm in which another one goes on with the same "
-            "event; by default the model's.",
+            help="Rows or frames after the end of an alarm in which another one goes on with the "
+            "same event; by default those of the model, and none of pictures.",
             show_default=False,
         ),
     ] = None,
@@ -234,6 +234,7 @@ def watch_command(
             false_alarms=false_alarms,
             leave=leave,
             min_frames=min_frames,
+            hold=hold,
             timeout=timeout,
             single=single,
             threads=threads,

@@ -1,6 +1,7 @@
 """What `ocfuse watch` prints of rows and of streams, at once and in the end."""
 
 import json
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -72,6 +73,16 @@ class EventSettings:
     state: Path | None = None
 
 
+class NotTold(logging.Handler):
+    """Print why others could not be told of an event, in words."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a line to stderr."""
+        about: Mapping[str, str] = getattr(record, "about", {})
+        if about:
+            warn("Not told to {route}: {error}. It {message}.".format(**about))
+
+
 class EventFile:
     """A file that events are appended to, a line of JSON each, and told to others from there."""
 
@@ -79,6 +90,8 @@ class EventFile:
         self._file = LineFile(path)
         self._notifiers = None
         if routes:
+            logger = logging.getLogger(Notifiers.__module__)
+            logger.handlers, logger.propagate = [NotTold()], False
             journal = LineJournal(path, alarm_of)
             self._notifiers = Notifiers(routes, journal, progress_file(path))
 

@@ -10,7 +10,6 @@ printed row by row, but for the rounding of scores.
 
 import codecs
 import csv
-import gzip
 import io
 import math
 import os
@@ -19,7 +18,6 @@ import sys
 import threading
 import time
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,10 +47,12 @@ from ocfuse.tables.json_lines import read_object
 from ocfuse.tables.mqtt import lines_of_topic
 from ocfuse.tables.open import BINARY, kind
 from ocfuse.tables.text import (
+    CUT_OFF,
     DELIMITERS,
     FALLBACK,
     NO_TEXT,
     UTF16_MARKS,
+    decompressed,
     head_records,
     records,
     separator_line,
@@ -123,13 +123,12 @@ def _stdin_reader() -> Callable[[], bytes]:
 def lines_of_file(path: Path) -> Iterator[list[bytes]]:
     """Yield the lines of a file."""
     rest = b""
-    is_compressed = path.suffix.lower() == ".gz"
-    with gzip.open(path) if is_compressed else path.open("rb") as file:
+    with path.open("rb") as raw, decompressed(raw, path) as file:
         try:
             while block := file.read(BLOCK):
                 lines, rest = _split_lines(rest + block)
                 yield lines
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        except CUT_OFF as error:
             raise TableError(f"{path.name} is cut off or damaged ({error}).") from None
     if rest:
         yield [rest]

@@ -46,6 +46,7 @@ def watch_recording(
     false_alarms: float | None,
     leave: float | None,
     min_frames: int,
+    hold: int | None,
     timeout: float | None,
     single: bool | None,
     threads: int | None,
@@ -66,7 +67,7 @@ def watch_recording(
     source = open_watched(detector, video, topic, progress, timeout)
     if stand_alone(detector, source, single):
         of_frames = {"--leave": leave, "--annotated": outputs.annotated, "--progress": progress}
-        of_frames["--and"] = beside
+        of_frames |= {"--and": beside, "--hold": hold}
         check_flags("pictures that stand alone", True, {}, of_frames)
         files = (outputs.events, outputs.thumbnails)
         tally = watch_pictures(
@@ -75,12 +76,12 @@ def watch_recording(
         if fail_on_anomaly and tally.exceeds(0.0):
             raise typer.Exit(ExitCode.ANOMALIES)
         return
-    watch = make_watch(detector, leave, min_frames, threads)
+    watch = make_watch(detector, leave, min_frames, threads, hold or 0)
     if beside is not None:
         if threshold is not None and false_alarms is not None:
             raise typer.BadParameter("give either --threshold or --false-alarms")
         sensors = open_beside(detector, source, video, beside, false_alarms, quiet)
-        watch = FrameWatch(detector, leave, min_frames, sensors, threshold)
+        watch = FrameWatch(detector, leave, min_frames, sensors, threshold, hold or 0)
     flags = {"json": json, "show_all": show_all, "quiet": quiet}
     names = {"model": model.stem, "stream": str(source)}
     code = watch_run(watch, source, outputs, **flags, timeout=timeout, names=names)
@@ -341,11 +342,15 @@ def find_beside(video: str, beside: str) -> tuple[Path, Path, str | None]:
 
 
 def make_watch(
-    detector: PictureDetector, leave: float | None, min_frames: int, threads: int | None = None
+    detector: PictureDetector,
+    leave: float | None,
+    min_frames: int,
+    threads: int | None = None,
+    hold: int = 0,
 ) -> FrameWatch:
     """Return a watch that turns frames into events, warmed up."""
     warm_up(detector, threads)
-    return FrameWatch(detector, leave, min_frames)
+    return FrameWatch(detector, leave, min_frames, hold=hold)
 
 
 def patience(source: FrameSource, timeout: float | None) -> float | None:

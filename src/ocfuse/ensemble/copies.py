@@ -72,21 +72,22 @@ def without_copies(table: Table, encoder: FeatureEncoder) -> DistinctTable:
     every = np.arange(n)
     if table.groups is not None and table.groups.are_folds:
         return DistinctTable(table, every, every)
-    X = copy(encoder).set_gaps("judge").learn(table.X).transform(table.X)
+    known = copy(encoder).set_gaps("judge").learn(table.X)
+    views = known.comparable(known.read(table.X))
     if table.context is not None:
-        scale = ContextScale(table.context, X.shape[1])
-        X = np.hstack([X, scale.transform(table.context)])
+        scale = ContextScale(table.context, views[0].shape[1])
+        views = [np.hstack([X, scale.transform(table.context)]) for X in views]
     if table.groups is not None:
-        groups = replace(table.groups, label=merged_groups(find_copies(X), table.groups.label))
+        groups = replace(table.groups, label=merged_groups(find_copies(*views), table.groups.label))
         return DistinctTable(replace(table, groups=groups), every, every)
     number, first = np.empty(n, dtype=np.intp), np.empty(0, dtype=np.intp)
     for is_anomaly in (False, True):
         rows = np.flatnonzero((table.y == ANOMALY) == is_anomaly)
         if len(rows):
-            label = find_copies(X[rows])
+            label = find_copies(*(X[rows] for X in views))
             number[rows] = label + len(first)
             # of each label one known to be normal, if any, and the first in the canonical order
-            ranked = canonical_order(X[rows])
+            ranked = canonical_order(views[0][rows])
             ranked = ranked[np.lexsort((table.y[rows[ranked]] != NORMAL, label[ranked]))]
             first = np.append(first, rows[ranked[np.diff(label[ranked], prepend=-1) > 0]])
     if len(first) == n:
@@ -94,14 +95,18 @@ def without_copies(table: Table, encoder: FeatureEncoder) -> DistinctTable:
     return DistinctTable(table.take(np.sort(first)), np.sort(first), _renumbered(first)[number])
 
 
-def find_copies(X: FloatArray) -> IntArray:
+def find_copies(X: FloatArray, *others: FloatArray) -> IntArray:
     """Return a number for each row of standardised columns, the same for copies by accident.
 
-    In a discrete table every row is different from the others, unless the whole table stands
-    there several times.
+    Where there are other views of the same rows, copies are so in all of them. In a discrete
+    table every row is different from the others, unless the whole table stands there several
+    times.
     """
     n = len(X)
     alone = np.arange(n)
+    if others:
+        labels = [find_copies(view) for view in (X, *others)]
+        return np.unique(np.array(labels), axis=1, return_inverse=True)[1].ravel()
     same = row_numbers(X) if _some_are_equal(X) else np.arange(n)
     first = np.unique(same, return_index=True)[1]
     near, width = _near_rows(X[first])

@@ -25,14 +25,17 @@ from ocfuse.ensemble.prune import pruned_pool
 from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
+from ocfuse.frame_columns import native_frame
 from ocfuse.groups import check_groups
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
 from ocfuse.system.cache import caching
+from ocfuse.system.log import logged, logger
 from ocfuse.system.packages import slow
 from ocfuse.system.progress import current_progress
 from ocfuse.system.threads import few_threads
 from ocfuse.tuning.search import Search, make_search
+from ocfuse.usual.seasons import warn_of_seasons
 from ocfuse.validation import ANOMALY, NORMAL, check_training_labels, require_fitted
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Scores that differ by no more are the same.
 SAME_SCORE = 1e-9
+
+_log = logger(__name__)
 
 
 class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -100,13 +105,19 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     by : str, int or sequence of them, default=None
         Columns of X, by name or position, that say whose a row is, such as "machine", or from
         the widest to the narrowest ``["plant", "machine"]``: numbers are measured from what is
-        usual for each of their values. They are no features. (`groups` in `fit` is another
-        thing: rows that are held out together.)
+        usual for each of their values. They are no features. `groups` in `fit` is another
+        thing: rows that are held out together.
     time : str or int, default=None
         Column of X that says when a row is: dates, or seconds since 1970. It is no feature.
     season : str or sequence of str, default=()
-        Numbers are measured from what is usual by the time of "day", "week", "month" or "year";
-        needs `time`.
+        Numbers are measured from what is usual by the local time of "day", "week", "month" or
+        "year", in the columns where that foretells held-out rows; needs `time`.
+    holidays : sequence of str or date, default=()
+        Days, such as "2026-12-25", that are like Sundays until they show otherwise; needs
+        ``season="week"``.
+    zone : str, default=None
+        Time zone of the seasons, such as "Europe/Berlin". None is that of the times; times
+        without a zone are local.
     direction : dict, default=None
         For columns of which only one side is bad, that side: ``{"errors": "high"}`` or "low".
     limits : dict, default=None
@@ -176,6 +187,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     by: Any = None
     time: Any = None
     season: Any = ()
+    holidays: Any = ()
+    zone: str | None = None
     direction: Any = None
     limits: Any = None
 
@@ -194,6 +207,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         by: Any = None,
         time: Any = None,
         season: Any = (),
+        holidays: Any = (),
+        zone: str | None = None,
         direction: Any = None,
         limits: Any = None,
     ) -> None:
@@ -209,6 +224,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.by = by
         self.time = time
         self.season = season
+        self.holidays = holidays
+        self.zone = zone
         self.direction = direction
         self.limits = limits
 
@@ -306,12 +323,19 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         if self.limits:
             raise InvalidInputError("limits is not known yet. Leave it out.")
         table = read_table(X, y, groups, context)
-        require_memory(self.plan(table.X, y, table.groups))
+        require_memory(self.plan(table.X, y if table.y.any() else None, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
-        validate_data(fresh, X, skip_check_array=True)
+        validate_data(fresh, native_frame(table.X), skip_check_array=True)
+        n_anomalies = int((table.y == ANOMALY).sum())
+        _log.info("fit: %d rows, %d labelled anomalies", len(table), n_anomalies)
         fresh._fit(table)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
+        _log.info(
+            "fitted: members %s; %s; rows left out: %d; threshold %.6g for a rate of %.3g",
+            *(", ".join(self.pool_.names_), type(self.fusion_).__name__, len(self.trimmed_rows_)),
+            *(self.offset_, self.threshold_rate_),
+        )
         return self
 
     def fit_predict(
@@ -326,9 +350,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
     def _make_encoder(self) -> FeatureEncoder:
         """Return the encoder that the parameters describe, not fitted."""
-        return make_encoder(
-            self.encoder, by=self.by, time=self.time, season=self.season, direction=self.direction
-        )
+        settings = ("by", "time", "season", "holidays", "zone", "direction")
+        return make_encoder(self.encoder, **{name: getattr(self, name) for name in settings})
 
     def _fit(self, table: Table) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -340,7 +363,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             self.negatives,
             seed,
             self.n_jobs,
-            current_progress(),
+            logged(current_progress(), _log),
             None if self.tune is None else make_search(self.tune),
             encoder,
         )
@@ -355,6 +378,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.encoder_, self.pool_ = learned.encoder, learned.pool
         self.pruned_change_ = 0.0
         warn_of_ignored(self.encoder_.ignored(table.X))
+        if self.encoder_.usual_ is not None:
+            warn_of_seasons(self.encoder_.usual_.seasons)
         self.normaliser_, self.fusion_ = learned.normaliser, learned.fusion
         self.training_, self.training_rows_ = learned.training, distinct.rows[learned.rows]
         self.training_context_, self.context_scale_ = learned.context, learned.scale
@@ -461,7 +486,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         codes = self._read(X)  # once: what is odd about the rows is reported once, too
         scores = ScoreChain.of(self).score(codes, context)
         runs = None if groups is None else check_groups(groups, len(scores)).counted
-        label = find_copies(self.encoder_.encode(codes))
+        label = find_copies(*self.encoder_.comparable(codes))
         if runs is None:
             once = np.unique(label, return_index=True)[1]
             warn_of_copies(len(scores) - len(once), len(scores))
@@ -476,6 +501,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def _rest_on(self, conformal: ConformalCalibrator) -> "FusedDetector":
         """Set threshold and p-values by scores of normals, and probabilities not set by labels."""
         self.conformal_, self.normal_scores_ = conformal, conformal.scores_
+        _log.info("threshold: rests on %d scores of normal rows", len(conformal.scores_))
         if not isinstance(getattr(self, "calibrator_", None), LabelCalibrator):
             self.calibrator_ = TailCalibrator().fit(self.normal_scores_)
         return self.set_threshold(self.false_alarm_rate)
@@ -737,8 +763,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
     def _trace(self, X: Any, context: Any) -> Trace:
         """Return what every step of the chain makes of rows."""
-        codes = self._read(X)
-        return ScoreChain.of(self).trace(check_table(X), codes, context)
+        table = check_table(X)
+        return ScoreChain.of(self).trace(table, self._read(table), context)
 
     def _read(self, X: Any) -> FloatArray:
         """Return the rows as the encoder reads them, and warn of cells unlike training."""
@@ -754,11 +780,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         # The full check takes a tenth of the time of one row; an array has no names to compare.
         is_plain = type(X) is np.ndarray and not hasattr(self, "feature_names_in_")
         if not is_plain or checked.shape[1] != self.n_features_in_:
-            validate_data(self, X, skip_check_array=True, reset=False)
+            validate_data(self, native_frame(checked), skip_check_array=True, reset=False)
         return checked
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that gaps and categories are allowed."""
+        """Tell scikit-learn that gaps are allowed; only data frames may hold categories."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = False

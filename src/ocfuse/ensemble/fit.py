@@ -52,7 +52,7 @@ from ocfuse.scores import make_normaliser
 from ocfuse.system.progress import Progress, silent
 from ocfuse.tuning.search import Search
 from ocfuse.tuning.splits import keep_columns, keep_members
-from ocfuse.validation import ANOMALY, NORMAL, UNKNOWN, check_context, check_training_labels
+from ocfuse.validation import ANOMALY, NORMAL, UNKNOWN, check_context, labels_to_learn_from
 
 #: Passes of leaving out far rows: the farthest may hide others.
 MOST_PASSES = 3
@@ -88,7 +88,7 @@ def read_table(X: Any, y: Any, groups: Any, context: Any) -> Table:
     """Return the rows to learn from, or refuse them; see `FusedDetector.fit`."""
     rows = check_table(X)
     n = len(rows)
-    labels = check_training_labels(y, n)
+    labels = labels_to_learn_from(y, n)
     table = Table(
         rows,
         labels,
@@ -212,8 +212,9 @@ class Learned:
         chosen = np.flatnonzero(kept)
         rows = table if kept.all() else table.take(chosen)
         settled = self.recipe.encoder or FeatureEncoder().settle(rows.X)
-        self.encoder = copy(settled).learn(rows.X)
-        encoded = self.encoder.transform(rows.X)
+        self.encoder = copy(settled)
+        label = None if rows.groups is None else rows.groups.label
+        encoded = self.encoder.learn_encoded(rows.X, label)
         if before is not None:  # a column may still have gaps if it had some before
             self.encoder.complete_ = before.complete_
         order = canonical_order(encoded, *rows.keys())

@@ -16,9 +16,10 @@ from ocfuse.encoder import check_table
 from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
 from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.explain import Explanation, attribute_features, values_of
-from ocfuse.report.data import Embedding, ReportData
+from ocfuse.explain import Explanation, RowRanges, attribute_features, values_of
+from ocfuse.report.data import Embedding, GroupAlarms, ReportData, count_by_group
 from ocfuse.report.timeline import to_times
+from ocfuse.report.words import count
 from ocfuse.stats.ranks import rank_correlation
 from ocfuse.system.packages import slow
 from ocfuse.validation import check_training_labels
@@ -63,7 +64,7 @@ def report_data(
             times, is_date = None, False
             remarks.append("No row has a time that can be read: scores over time are not drawn.")
     trace = detector._trace(X, context) if trace is None else trace
-    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_)
+    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_, events or ())
     why = explanation(detector, trace.take(rows))
     if feature_names is not None:
         names = [str(name) for name in feature_names]
@@ -89,6 +90,7 @@ def report_data(
         times=times,
         is_date=is_date,
         events=events,
+        by_group=_by_group(detector, trace),
         offset=detector.offset_,
         wanted_rate=detector.false_alarm_rate,
         calibrator=detector.conformal_,
@@ -96,13 +98,22 @@ def report_data(
     )
 
 
-def _rows_to_explain(scores: FloatArray, offset: float, n_features: int) -> IntArray:
-    """Return the rows that raise an alarm, the lowest first, within what may be spent."""
+def _rows_to_explain(
+    scores: FloatArray, offset: float, n_features: int, events: Sequence[IntArray]
+) -> IntArray:
+    """Return the rows that raise an alarm, the lowest first, within what may be spent.
+
+    The lowest row of each event is one of them, of as many events as half of the rows are.
+    """
     affordable = max(MOST_SCORED // (2 * n_features), FEWEST_EXPLAINED)
     n_alarms = int(np.sum(scores < offset))
     count = min(max(n_alarms, FEWEST_EXPLAINED), 200, affordable)
-    lowest: IntArray = np.argsort(scores, kind="stable")[:count]
-    return lowest
+    order: IntArray = np.argsort(scores, kind="stable")
+    of_events = np.array([rows[np.argmin(scores[rows])] for rows in events if len(rows)], dtype=int)
+    of_events = of_events[np.argsort(scores[of_events], kind="stable")][: count // 2]
+    others = order[~np.isin(order, of_events)][: count - len(of_events)]
+    chosen = np.concatenate([of_events, others])
+    return np.asarray(chosen[np.argsort(scores[chosen], kind="stable")])
 
 
 def _ids(ids: Any, table: Any, n: int) -> list[str]:
@@ -161,6 +172,7 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
             f"Trusted most, {place}": line
             for place, line in enumerate(in_words(trusted_members(detector)), start=1)
         },
+        **_usual_card(detector),
         "Threshold": f"{detector.offset_:.6g}",
         "False-alarm rate asked for in training": f"{detector.false_alarm_rate:g}",
         "Probabilities from": "labels" if probabilities == "LabelCalibrator" else "normal rows",
@@ -255,7 +267,82 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         values=values_of(trace.X, detector.encoder_),
         usual=detector.usual_,
         trust_reasons=detector.fusion_.reasons(),
+        ranges=_ranges(detector, trace.X),
     )
+
+
+def _by_group(detector: "FusedDetector", trace: Trace) -> list[GroupAlarms]:
+    """Count alarms by group, if numbers are measured from what is usual for it."""
+    encoder = detector.encoder_
+    if not len(encoder.by_):
+        return []
+    names = encoder.groups_of(trace.X, encoder.read(trace.X))
+    return count_by_group(names, trace.score < detector.offset_)
+
+
+def usual_facts(detector: "FusedDetector") -> dict[str, Any] | None:
+    """Return for whom numbers are measured from what is usual; None if they are not."""
+    encoder = detector.encoder_
+    if encoder.usual_ is None:
+        return None
+    names = [*getattr(detector, "feature_names_in_", ())]
+    names = names or [f"x{j}" for j in range(detector.n_features_in_)]
+    known: dict[str, Any] = {"by": [names[j] for j in encoder.by_]}
+    if encoder.by_:
+        levels = encoder.usual_.groups_
+        known |= {
+            "groups": len(levels.counts_),
+            "rows": [int(n) for n in np.quantile(levels.counts_, [0, 0.5, 1], method="lower")],
+            # how far centres are drawn to those of the wider group
+            "drawn": {
+                names[j]: round(1.0 - float(own), 4)
+                for j, own in zip(encoder.numeric, levels.own_, strict=True)
+            },
+        }
+    if encoder.usual_.seasons is not None:
+        known |= encoder.usual_.seasons.facts([names[j] for j in encoder.numeric])
+    return known
+
+
+def usual_words(facts: dict[str, Any] | None) -> list[str]:
+    """Return the same in words."""
+    if facts is None:
+        return []
+    lines = []
+    if facts.get("by"):
+        least, middle, most = facts["rows"]
+        size = f"{least:,} to {most:,} rows, mostly {middle:,}"
+        size = count(least, "row") if least == most else size
+        ranked = sorted(facts["drawn"].items(), key=lambda one: -one[1])
+        drawn = ", ".join(f"{name} {share:.0%}" for name, share in ranked[:3] if share >= 0.005)
+        how = f"centres drawn to the others: {drawn}" if drawn else "centres hardly drawn to others"
+        groups = count(facts["groups"], "group")
+        lines.append(f"measured by {', '.join(facts['by'])}: {groups} of {size}; {how}")
+    for name, columns in facts.get("seasons", {}).items():
+        if not columns:
+            lines.append(f"time of {name}: foretells no column, and is left out")
+            continue
+        n, shown = facts["columns"], ", ".join(columns[:5])
+        more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+        zone = f" in {facts['zone']}" if facts["zone"] else ""
+        lines.append(f"time of {name}{zone}: for {len(columns)} of {n} columns: {shown}{more}")
+    return lines
+
+
+def _usual_card(detector: "FusedDetector") -> dict[str, str]:
+    """Return lines of the card on what numbers are measured from."""
+    lines = usual_words(usual_facts(detector))
+    return {"Numbers": "; ".join(lines)} if lines else {}
+
+
+def _ranges(detector: "FusedDetector", X: Any) -> RowRanges | None:
+    """Return what is usual for each row, if that depends on its group or time."""
+    encoder = detector.encoder_
+    if encoder.usual_ is None:
+        return None
+    codes = encoder.read(X)
+    low, high, centre, unit = encoder.ranges(codes)
+    return RowRanges(low, high, centre, unit, encoder.situations(X, codes))
 
 
 def _near(detector: "FusedDetector", x: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:

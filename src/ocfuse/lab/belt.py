@@ -122,7 +122,7 @@ class Belt:
         _draw_rails(seen)
         lean = 1.0 + self.lean * np.linspace(-1.0, 1.0, SIZE)[np.newaxis, :, np.newaxis]
         offset = (*(self.camera + shift), 0.0)
-        return ndimage.shift(seen * lean, offset, order=1, mode="nearest")
+        return np.asarray(ndimage.shift(seen * lean, offset, order=1, mode="nearest"))
 
     def exposed(self, seen: FloatArray) -> FloatArray:
         """Return a picture as the camera gives it, with light that flickers, and noise."""
@@ -133,7 +133,7 @@ class Belt:
         """Return the caps as they should be."""
         caps = _caps("cap")
         known = zip(self.along, self.across, self.turn, self.shade, strict=True)
-        return [Part(*place, caps[turn], shade) for *place, turn, shade in known]
+        return [Part(x, y, caps[turn], shade) for x, y, turn, shade in known]
 
 
 @dataclass(frozen=True)

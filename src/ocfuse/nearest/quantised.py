@@ -218,9 +218,11 @@ class ProductSearch:
 
     def __init__(self, distinct: Distinct, cells: Partition, frame: CentredUnit) -> None:
         self._distinct, self._cells, self._frame = distinct, cells, frame
-        self._rows, self._norms = self._scaled(distinct.rows)
+        rows, self._norms = self._scaled(distinct.rows)
+        # Column by column, by which the product with a single row is four times as fast.
+        self._columns = np.ascontiguousarray(rows.T)
         self._squares = self._norms.astype(np.float32)
-        self._numbers = np.arange(len(self._rows), dtype=np.int32)
+        self._numbers = np.arange(len(rows), dtype=np.int32)
 
     def of(self, X: FloatArray, home: IntArray, k: int) -> tuple[Nearest, BoolArray]:
         """Return the k rows nearest to each row of X, and which of these are no answer.
@@ -239,7 +241,7 @@ class ProductSearch:
                 for cell in looked_at:
                     for j in cut(cell.start, cell.stop, size):
                         found.add(
-                            some @ self._rows[j].T, numbers[i], self._numbers[j],
+                            some @ self._columns[:, j], numbers[i], self._numbers[j],
                             squares[i], self._squares[j], False,
                         )  # fmt: skip
         nearest, is_open = self._ordered(found, X, k)
@@ -250,14 +252,14 @@ class ProductSearch:
         found = self._candidates(self._norms, k)
         for i, j, both in self._cells.pairs(PRODUCT_ROWS):
             found.add(
-                self._rows[i] @ self._rows[j].T, self._numbers[i], self._numbers[j],
+                self._columns[:, i].T @ self._columns[:, j], self._numbers[i], self._numbers[j],
                 self._squares[i], self._squares[j], both,
             )  # fmt: skip
         return self._ordered(found, self._distinct.rows, k)
 
     def _candidates(self, norms: FloatArray, k: int) -> Any:
         assert kernel is not None
-        k, m = min(k, len(self._rows)), self._rows.shape[1] + 8
+        k, m = min(k, len(self._numbers)), len(self._columns) + 8
         # The error of a product per column, in units of the norms, and what underflow may add
         # to it, in the unit of the longest row.
         half_unit, underflow = 1.1 * 2.0**-24, 2.0**-120

@@ -25,7 +25,10 @@ from ocfuse.persistence.archive import Archive, with_schema
 from ocfuse.persistence.build import Builder, Survey, name_classes
 from ocfuse.persistence.header import Header, check_payload, running, sealed, split
 from ocfuse.system.files import read_whole, write_atomically
+from ocfuse.system.log import logger
 from ocfuse.system.packages import slow
+
+_log = logger(__name__)
 
 
 def keep_former(path: str | os.PathLike[str], n: int = 3) -> None:
@@ -81,6 +84,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         raise FileNotFoundError(f"There is no folder {target.parent}. Create it first.")
     payload = _to_payload(model, target)
     write_atomically(target, sealed(payload) + payload)
+    _log.info("wrote %s: %s, %d bytes", target, type(model).__name__, len(payload))
     return target
 
 
@@ -153,7 +157,7 @@ def load(
         if strangers:
             raise UntrustedTypeError(_refusal(strangers, source))
         try:
-            return Builder(archive, survey.n_nodes, folder.absolute()).build(schema)
+            model = Builder(archive, survey.n_nodes, folder.absolute()).build(schema)
         except Exception as error:
             raise ModelFileError(
                 f"{source.name} cannot be rebuilt by ocfuse {running('ocfuse')} and scikit-learn "
@@ -161,6 +165,8 @@ def load(
                 f"scikit-learn {header.sklearn}. Use those versions, or train again. "
                 f"({_reason(error)})"
             ) from error
+    _log.info("read %s: %s, by ocfuse %s", source, type(model).__name__, header.ocfuse)
+    return model
 
 
 def _to_payload(model: Any, target: Path) -> bytes:

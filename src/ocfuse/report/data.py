@@ -43,6 +43,40 @@ class Embedding:
 
 
 @dataclass(frozen=True)
+class GroupAlarms:
+    """Alarms among the rows of one group, such as a machine.
+
+    Between `low` and `high` its rate of alarms lies with a confidence of 90 %.
+    """
+
+    name: str
+    n_rows: int
+    n_alarms: int
+    low: float
+    high: float
+
+    @property
+    def rate(self) -> float:
+        """Share of its rows that raise an alarm."""
+        return self.n_alarms / self.n_rows
+
+
+def count_by_group(names: list[str], is_alarm: NDArray[np.bool_]) -> list[GroupAlarms]:
+    """Count the alarms of every group; those whose rate is surely highest come first."""
+    known, place = np.unique(np.array(names, dtype=object).astype(str), return_inverse=True)
+    n = np.bincount(place)
+    alarms = np.bincount(place[is_alarm], minlength=len(known))
+    beta = slow("scipy.stats").beta
+    low = np.where(alarms > 0, beta.ppf(0.05, np.maximum(alarms, 1), n - alarms + 1), 0.0)
+    high = np.where(alarms < n, beta.ppf(0.95, alarms + 1, np.maximum(n - alarms, 1)), 1.0)
+    order = np.lexsort((known, -alarms / n, -low))
+    return [
+        GroupAlarms(str(known[i]), int(n[i]), int(alarms[i]), float(low[i]), float(high[i]))
+        for i in order
+    ]
+
+
+@dataclass(frozen=True)
 class ReportData:
     """All that a report shows of n rows.
 
@@ -90,6 +124,8 @@ class ReportData:
     events : list of ndarray or None
         Rows of each event, if they were made as a stream makes them; None joins alarms that follow
         each other in time.
+    by_group : list of GroupAlarms
+        Alarms by group, if numbers are measured from what is usual for it.
     """
 
     title: str
@@ -112,6 +148,7 @@ class ReportData:
     channels: tuple[ChannelCourse, ...] = ()
     channel_readings: Mapping[int, str] = field(default_factory=dict)
     events: list[IntArray] | None = None
+    by_group: list[GroupAlarms] = field(default_factory=list)
 
     @property
     def normal_scores(self) -> FloatArray:

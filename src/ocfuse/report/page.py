@@ -148,6 +148,7 @@ def _texts(data: ReportData) -> dict[str, Any]:
         "n_untimed": len(data.scores) - n_timed,
         "n_timed": n_timed,
         "n_line": MOST_POINTS,
+        "n_groups": 10,
     }
 
 

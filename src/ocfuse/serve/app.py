@@ -21,6 +21,7 @@ from ocfuse.notify import Notifiers, progress_file
 from ocfuse.serve.dashboard import dashboard_router
 from ocfuse.serve.errors import ServeError, answer, internal
 from ocfuse.serve.event_store import EventStore
+from ocfuse.serve.learning import Learning, learning_router
 from ocfuse.serve.middleware import Guard, Observed, refuse_stream
 from ocfuse.serve.models import ModelRegistry
 from ocfuse.serve.overview import Overview, StreamGauges
@@ -102,6 +103,7 @@ class Service:
         )
         self.events.listen(self.notifiers.wake)
         self.streams = Streams()
+        self.learning = Learning(settings)
         self.app = self._build()
         self._guarded: ASGIApp = Observed(Guard(self._routed, settings), self.metrics)
 
@@ -140,6 +142,7 @@ class Service:
 
     def close(self) -> None:
         """Close the file of events, and score nothing more."""
+        self.learning.close()
         self.registry.close()
         self.workers.close()
         if not self.events.is_closed:
@@ -196,8 +199,10 @@ class Service:
             columns_of=self.registry.columns,
             shadows=self.shadows.as_json,
             command_of=partial(learn_command, settings),
+            can_learn=self.learning.can_learn,
         )
         app.include_router(page)
+        app.include_router(learning_router(self.learning))
         app.include_router(shadow_router(self.shadows))
         self._add_stream(app)
         return app

@@ -120,13 +120,14 @@ def dashboard_router(
     columns_of: Callable[[str], list[str]] = lambda model: [],
     shadows: Callable[[], list[dict[str, Any]]] = lambda: [],
     command_of: Callable[[str], str | None] = lambda model: None,
+    can_learn: Callable[[str], bool] = lambda model: False,
 ) -> APIRouter:
     """Return the routes of the live page, of the page on the API, and of streams and events.
 
     `columns_of` returns the columns of a model by its name, `command_of` the command line that
-    learns from verdicts on its events, and `shadows` what `Shadows.as_json` does. A page shows the
-    token in the first message of its WebSocket, as a browser can send no header with it. `Guard`
-    checks all other requests.
+    learns from verdicts on its events, `can_learn` whether the page may run it, and `shadows`
+    what `Shadows.as_json` does. A page shows the token in the first message of its WebSocket, as
+    a browser can send no header with it. `Guard` checks all other requests.
     """
     router, page_files, viewers = APIRouter(), PageFiles(), Viewers()
 
@@ -164,7 +165,7 @@ def dashboard_router(
         return JSONAnswer({"streams": streams}, headers=PRIVATE)
 
     _add_lists(router, events, columns_of)
-    _add_verdicts(router, events, command_of)
+    _add_verdicts(router, events, command_of, can_learn)
     _add_notes(router, events)
     return router
 
@@ -269,7 +270,10 @@ def _add_lists(
 
 
 def _add_verdicts(
-    router: APIRouter, events: EventStore, command_of: Callable[[str], str | None]
+    router: APIRouter,
+    events: EventStore,
+    command_of: Callable[[str], str | None],
+    can_learn: Callable[[str], bool],
 ) -> None:
     @router.get(
         "/v1/verdicts",
@@ -288,6 +292,7 @@ def _add_verdicts(
                 "unknown": counts["unknown"],
                 "usable": counts["usable"],
                 "command": command_of(model) if counts["usable"] else None,
+                "can_learn": bool(counts["usable"]) and can_learn(model),
             }
             for model, counts in events.verdicts().items()
         ]

@@ -17,6 +17,7 @@ def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
         404: "There is no such model, or nothing at this address.",
         405: "The address knows other methods.",
         408: "The request took too long.",
+        409: "Something else has to be done first.",
         413: "The body has too many bytes, or too many rows.",
         415: "The content is of a type that is not known.",
         421: "The service answers to names of this machine only.",
@@ -376,6 +377,37 @@ class VerdictCount(BaseModel):
         description="What makes a new model of the old data and these verdicts; null if the events "
         "are in memory only, or the model is not served now."
     )
+
+    can_learn: bool = Field(
+        description="Whether `POST /v1/learn` may run that, as the training data are known."
+    )
+
+
+class LearningOrder(BaseModel):
+    """Who wants a new model of the old data and the verdicts."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"who": "Ada", "model": "pump"}]}
+    )
+
+    who: str = Field(max_length=EventStore.most_name, description="Name of the person.")
+    model: str = Field(max_length=EventStore.most_name)
+
+
+class LearningForm(BaseModel):
+    """What has become of a new model that somebody asked for."""
+
+    model: str
+    state: Literal["running", "done", "failed"]
+    who: str
+    since: float
+    text: str = Field(description="What has come out, in words.")
+
+
+class LearningList(BaseModel):
+    """What has been learned from verdicts."""
+
+    models: list[LearningForm]
 
 
 class VerdictCounts(BaseModel):

@@ -76,6 +76,8 @@ class RowScorer:
             for j, name in enumerate(self.names)
             if columns[name].kind in ("category", "by")
         ]
+        #: Columns of times, which are read more closely.
+        self._times = {j for j, name in enumerate(self.names) if columns[name].kind == "time"}
         texts = {j for j, _ in self._categories}
         numbers = [j for j in range(len(self.names)) if j not in texts]
         #: Whether rows are numbers that the detector takes as they are.
@@ -100,6 +102,8 @@ class RowScorer:
         return found
 
     def _plain(self, row: JSONRow) -> Cells | None:
+        if self._times:
+            return None
         try:
             if type(row) is dict:
                 cells: Cells = self._cells(row)
@@ -199,14 +203,14 @@ class RowScorer:
 
     def _table_of(self, rows: Sequence[Cells]) -> Any:
         """Return rows as the detector takes them."""
-        if not self._categories:
+        if not (self._categories or self._times):
             numbers = np.array(rows, dtype=np.float64)
             if not self.is_named:
                 return numbers
             return self._table(pandas().DataFrame(numbers, columns=self.names))
-        texts = {j for j, _ in self._categories}
+        others = {j for j, _ in self._categories} | self._times
         columns = {
-            self.names[j]: np.array(cells, dtype=object if j in texts else np.float64)
+            self.names[j]: np.array(cells, dtype=object if j in others else np.float64)
             for j, cells in enumerate(zip(*rows, strict=True))
         }
         return self._table(pandas().DataFrame(columns))
@@ -316,7 +320,11 @@ def asked_of(schema: Schema, frame: Frame) -> Schema:
 
     A file of scores would be without them; an answer has no place for them in any case.
     """
-    lost = [c for c in schema.columns if c.kind in ("id", "time") and c.name not in frame]
+    lost = [
+        column
+        for column in schema.columns
+        if column.kind in ("id", "time") and not column.is_given and column.name not in frame
+    ]
     if not lost:
         return schema
     return replace(schema, columns=[column for column in schema.columns if column not in lost])
@@ -356,7 +364,10 @@ def _array_scorer(detector: FusedDetector) -> RowScorer:
     codes = iter(encoder.codes_)
     kinds = np.full(len(names), "number", dtype=object)
     kinds[encoder.categorical_], kinds[encoder.ignored_] = "category", "ignored"
-    kinds[encoder.empty_], kinds[list(encoder.by_)] = "empty", "by"
+    kinds[encoder.empty_] = "empty"
+    kinds[list(encoder.by_)] = "by" if is_named else "number"
+    if encoder.time_ is not None:
+        kinds[encoder.time_] = "time"
     whose = dict(zip(encoder.by_, encoder.by_codes_, strict=True))
     columns = [
         Column(
@@ -365,6 +376,9 @@ def _array_scorer(detector: FusedDetector) -> RowScorer:
             "as in training",
             has_gaps=not is_complete,
             categories=list(next(codes) if kind == "category" else whose.get(j, ())),
+            format=("number" if encoder.is_number_ else "ISO8601") if kind == "time" else "",
+            utc=kind == "time" and bool(encoder.zone_),
+            is_given=kind == "time",
         )
         for j, (name, kind, is_complete) in enumerate(
             zip(names, kinds, encoder.complete_, strict=True)

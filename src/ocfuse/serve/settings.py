@@ -150,6 +150,9 @@ class Settings:
         Folder for the states of streams of sensors, which go on after a restart.
     shadows : mapping of str to Path
         Files of models that are tried beside the model of this name; they raise nothing.
+    training : mapping of str to Path
+        Training data of models by name, from which the page may learn with the verdicts; they
+        need `events`.
     """
 
     models: Mapping[str, Path]
@@ -171,6 +174,7 @@ class Settings:
     silence_seconds: float | None = None
     state: Path | None = None
     shadows: Mapping[str, Path] = field(default_factory=dict)
+    training: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.models:
@@ -182,6 +186,7 @@ class Settings:
                 "A stream is silent after a number of seconds above 0. "
                 f"Got silence_seconds={self.silence_seconds!r}."
             )
+        self._check_training()
         if (self.tls_cert is None) != (self.tls_key is None):
             raise InvalidInputError("TLS needs a certificate and its key: give both, or none.")
         if self.token is not None:
@@ -197,6 +202,22 @@ class Settings:
                 f"The address {self.host} can be reached from other machines, which needs a "
                 f"token. Put one of at least {SHORTEST_TOKEN} characters into a file or into "
                 "OCFUSE_TOKEN, or listen on 127.0.0.1."
+            )
+
+    def _check_training(self) -> None:
+        """Refuse training data of models that are not served, or that are not there."""
+        for name, path in self.training.items():
+            if name not in self.models:
+                known = ", ".join(self.models)
+                raise InvalidInputError(
+                    f"Training data are given of a model {name!r}, which is not served. Expected "
+                    f"NAME=DATA with a name of: {known}."
+                )
+            if not path.exists():
+                raise InvalidInputError(f"There are no training data {path} of {name!r}.")
+        if self.training and self.events is None:
+            raise InvalidInputError(
+                "Verdicts are learned from in a file of events. Give one, too: --events FILE."
             )
 
     @property
@@ -247,8 +268,8 @@ def named_models(words: Iterable[str]) -> dict[str, Path]:
     return found
 
 
-def named_shadows(words: Iterable[str], first: str) -> dict[str, Path]:
-    """Return files by the model beside which they are tried; without a name it is the first."""
+def paths_by_model(words: Iterable[str], first: str) -> dict[str, Path]:
+    """Return paths by the model that they are for; without a name it is the first."""
     return named_models(word if "=" in word else f"{first}={word}" for word in words)
 
 

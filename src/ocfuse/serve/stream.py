@@ -612,21 +612,18 @@ class Stream:
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
         alarms = [self._alarm(outcome) for outcome in outcomes]
         if self._beside is not None:
-            of_all = zip(items, outcomes, alarms, strict=True)
             self._beside.put(
                 [
                     JudgedRow(item.content, outcome.is_anomaly, alarm == "begin")
-                    for item, outcome, alarm in of_all
+                    for item, outcome, alarm in zip(items, outcomes, alarms, strict=True)
                     if isinstance(outcome, Scored)
                 ]
             )
         whys = await self._whys(outcomes, alarms)
         samples = self._samples(items, outcomes, alarms, whys)
         events = await self._recorded(items, samples)
-        answers = [
-            await self._answer(item, outcome, alarm, event)
-            for item, outcome, alarm, event in zip(items, outcomes, alarms, events, strict=True)
-        ]
+        of_all = zip(items, outcomes, samples, events, strict=True)
+        answers = [await self._answer(*about) for about in of_all]
         self._tell_overview(items, outcomes, whys)
         now = asyncio.get_running_loop().time()
         if self._states is not None and now - self._saved_at >= SAVE_SECONDS:
@@ -722,7 +719,7 @@ class Stream:
         return dict(zip(asked, whys, strict=True))
 
     async def _answer(
-        self, item: Item, outcome: Outcome | None, alarm: str | None, event: int | None
+        self, item: Item, outcome: Outcome | None, sample: Sample | None, event: int | None
     ) -> dict[str, Any]:
         about: dict[str, Any] = {"seq": item.seq}
         if item.id is not None:
@@ -738,9 +735,10 @@ class Stream:
             "score": finite(outcome.score),
             "p_value": finite(outcome.p_value),
             "is_anomaly": outcome.is_anomaly,
-            "alarm": alarm,
+            "alarm": None if sample is None else sample.alarm,
             "event": event,
             **({} if outcome.picture is None else {"place": outcome.picture.place}),
+            **_begun(sample),
         }
 
     async def _record_sensors(self, item: Item, sensors: Sequence[SensorEvent]) -> None:
@@ -950,6 +948,13 @@ class Streams:
             _, late = await asyncio.wait(waits, timeout=seconds)
             for task in late:
                 task.cancel()
+
+
+def _begun(sample: Sample | None) -> dict[str, Any]:
+    """Return what the answer to a row that begins an event says of it."""
+    if sample is None or sample.alarm != "begin":
+        return {}
+    return {"severity": sample.severity, "channels": sample.readings}
 
 
 def _time(given: Any) -> float:

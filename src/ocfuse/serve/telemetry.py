@@ -211,6 +211,7 @@ def write_lines(only_errors: bool = False) -> None:
     handler.addFilter(Sparing())
     for name, level in (
         ("ocfuse.serve", logging.WARNING if only_errors else logging.INFO),
+        ("ocfuse.notify", logging.WARNING),
         ("uvicorn.error", logging.WARNING),
         ("asyncio", logging.ERROR),
         ("concurrent.futures", logging.ERROR),

@@ -274,7 +274,9 @@ class HeldOutRuns:
 
         The hold is four times the longest window. The least duration is the shortest of 3, 5, 8
         and 12 samples with which these runs promise at most an event an hour, or else the last of
-        them; 3 where runs are too short for that promise, or nothing is known of runs to come.
+        them; 3 where runs are too short for that promise. Where nothing is known of runs to come,
+        as blocks of few runs were held out, it is the shortest with which these raise no event:
+        who holds events for long must begin few, or one is always on.
 
         Parameters
         ----------
@@ -293,11 +295,11 @@ class HeldOutRuns:
             Least duration and hold time.
         """
         rules = [EventRule(m, HOLDS[0] * longest) for m in DURATIONS[:-1]]
-        if not self.are_whole or self.seconds is None or self.expected(0, "hour") > most:
+        if self.are_whole and (self.seconds is None or self.expected(0, "hour") > most):
             return rules[0]
         for rule in rules:
             n_events = self.n_events(offset, rule, normal_scores)
-            if self.expected(n_events, "hour") <= most:
+            if (self.expected(n_events, "hour") <= most) if self.are_whole else n_events == 0:
                 return rule
         return rules[-1]
 

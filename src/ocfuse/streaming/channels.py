@@ -18,6 +18,8 @@ from ocfuse.streaming.windows import KINDS
 N_ALIKE = 30
 #: Share in the cost of a score below which a channel is not named.
 LEAST_SHARE = 0.05
+#: Channels that are read for each that may be named: those that read as usual are not.
+READ = 2
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,13 @@ class ChannelReading:
     spread: float | None
     share: float
     kind: str = "level"
+
+    @property
+    def stands_out(self) -> bool:
+        """It is farther from what is usual than its spread there."""
+        if isinstance(self.value, str) or isinstance(self.usual, str) or self.spread is None:
+            return True
+        return abs(self.value - self.usual) > self.spread
 
     def __str__(self) -> str:
         name = self.name if self.kind == "level" else f"{self.name} {self.kind}"
@@ -129,7 +138,8 @@ def channel_readings(
     Returns
     -------
     list of ChannelReading
-        Channels with a twentieth or more of what the score costs; none that is missing.
+        Channels with a twentieth or more of what the score costs that are farther from what is
+        usual than its spread, or missing; if there is none, the one that costs most.
     """
     return readings_of(
         detector.explain(features, context), detector, view, features, context, slow_mean, count
@@ -144,8 +154,13 @@ def readings_of(
     context: FloatArray | None = None,
     slow_mean: FloatArray | None = None,
     count: int = 3,
+    *,
+    times: FloatArray | None = None,
 ) -> list[list[ChannelReading]]:
-    """Return the channels behind the scores of explained samples; see `channel_readings`."""
+    """Return the channels behind the scores of explained samples; see `channel_readings`.
+
+    With seasons it takes the times of the samples.
+    """
     n, where = len(view.watched), None if context is None else detector.context_scale_
     scaled = None if where is None or context is None else where.transform(context)
     found = []
@@ -154,14 +169,16 @@ def readings_of(
         encoded = _encoded_again(detector, explanation, i)
         usual = _Usual(detector, encoded, None if scaled is None else scaled[i])
         place = None if context is None else context[i : i + 1]
-        shares = _shares(costs.sum(axis=0), _are_missing(row, view))
-        found.append(
-            [
-                _reading(int(j), row, costs, shares, usual, view, place, slow_mean)
-                for j in np.argsort(-shares, kind="stable")[:count]
-                if shares[j] >= LEAST_SHARE
-            ]
-        )
+        when = None if times is None else times[i : i + 1]
+        missing, shares = _are_missing(row, view), _shares(costs.sum(axis=0))
+        read = [
+            _missing(int(j), shares, usual, view, place, slow_mean, when)
+            if missing[j]
+            else _reading(int(j), row, costs, shares, usual, view, place, slow_mean, when)
+            for j in np.argsort(-shares, kind="stable")[: READ * count]
+            if shares[j] >= LEAST_SHARE
+        ]
+        found.append([one for one in read if one.stands_out][:count] or read[:1])
     return found
 
 
@@ -199,6 +216,10 @@ def row_readings(
             if like is None:
                 like = _Usual(detector, _encoded_again(detector, explanation, row), None)
             middle, spread = like.of(j, np.array([j]))
+            if explanation.ranges is not None:  # of what numbers of this row are measured by
+                unit = float(explanation.ranges.unit[row, j])
+                middle = float(explanation.ranges.centre[row, j]) + unit * middle
+                spread *= unit
             if not math.isnan(middle):
                 found.append(ChannelReading(one.name, one.cell, middle, spread, share))
                 continue
@@ -213,6 +234,8 @@ def _encoded_again(detector: FusedDetector, explanation: Explanation, row: int) 
     for k, j in enumerate(encoder.source_[: len(encoder.scaler_.centre_)].tolist()):
         cell = None if values is None else values[row][j]
         if isinstance(cell, float):
+            if explanation.ranges is not None:
+                cell = (cell - explanation.ranges.centre[row, j]) / explanation.ranges.unit[row, j]
             encoded[k] = (cell - encoder.scaler_.centre_[k]) / encoder.scaler_.scale_[k]
     return encoded
 
@@ -258,8 +281,8 @@ def _are_missing(row: FloatArray, view: StreamView) -> BoolArray:
     return np.asarray((row == view.fill).reshape(-1, n).all(axis=0))
 
 
-def _shares(costs: FloatArray, missing: BoolArray) -> FloatArray:
-    paid = np.where(missing, 0.0, np.maximum(costs, 0.0))
+def _shares(costs: FloatArray) -> FloatArray:
+    paid = np.maximum(costs, 0.0)
     total = paid.sum()
     return np.asarray(paid / total if total > 0 else paid)
 
@@ -273,11 +296,10 @@ def _reading(
     view: StreamView,
     place: FloatArray | None,
     slow_mean: FloatArray | None,
+    when: FloatArray | None,
 ) -> ChannelReading:
     """Return the level of a channel, or of its other features what costs most, if that is usual."""
-    n = len(view.watched)
-    own = np.arange(len(costs)) * n + channel
-    first = 0 if view.windows is None else int(np.argmin(view.windows.lengths)) * len(KINDS)
+    own, first = _features_of(channel, view)
     middle, spread = usual.of(int(own[first]), own)
     chosen, value = first, float(row[own[first]])
     dearest = int(np.argmax(costs[:, channel]))
@@ -285,7 +307,52 @@ def _reading(
         chosen, value = dearest, float(row[own[dearest]])
         middle, spread = usual.of(int(own[chosen]), own)
     kind = "level" if view.windows is None else KINDS[chosen % len(KINDS)]
-    j = int(np.flatnonzero(view.is_watched)[channel])
+    return _in_own_units(
+        ChannelReading(
+            *(view.watched[channel], value, middle, spread, float(shares[channel]), kind)
+        ),
+        *(channel, view, place, slow_mean, when),
+    )
+
+
+def _missing(
+    channel: int,
+    shares: FloatArray,
+    usual: _Usual,
+    view: StreamView,
+    place: FloatArray | None,
+    slow_mean: FloatArray | None,
+    when: FloatArray | None,
+) -> ChannelReading:
+    """Return a channel that has no value, with the level that would be usual."""
+    own, first = _features_of(channel, view)
+    middle, spread = usual.of(int(own[first]), own)
+    level = ChannelReading(view.watched[channel], middle, middle, spread, 0.0)
+    told = _in_own_units(level, channel, view, place, slow_mean, when)
+    _, usually, wobble = _texts(float(told.usual), float(told.usual), float(told.spread or 0.0))
+    words = f"{usually} +- {wobble}"
+    return ChannelReading(told.name, "missing", words, None, float(shares[channel]))
+
+
+def _features_of(channel: int, view: StreamView) -> tuple[IntArray, int]:
+    """Return the features of a channel, and which of them is its level."""
+    n = len(view.watched)
+    own = np.arange(len(view.names) // n) * n + channel
+    windows = view.windows
+    return own, 0 if windows is None else int(np.argmin(windows.lengths)) * len(KINDS)
+
+
+def _in_own_units(
+    reading: ChannelReading,
+    channel: int,
+    view: StreamView,
+    place: FloatArray | None,
+    slow_mean: FloatArray | None,
+    when: FloatArray | None,
+) -> ChannelReading:
+    """Return what a channel reads as it comes: not from its slow mean, nor from its course."""
+    value, middle, spread = float(reading.value), float(reading.usual), float(reading.spread or 0.0)
+    kind, j = reading.kind, int(np.flatnonzero(view.is_watched)[channel])
     if kind == "level" and view.follows[j]:
         kind = "change"
         if slow_mean is not None:
@@ -294,11 +361,10 @@ def _reading(
         mean, unit = (table[0, j] for table in view.course.usual(place[:, 0]))
         shift = float(mean) if kind == "level" else 0.0
         value, middle, spread = shift + unit * value, shift + unit * middle, unit * spread
+    if view.usual is not None:  # likewise
+        mean, unit = (table[0, j] for table in view.usual.units(*view.when(1, when)))
+        shift = float(mean) if kind == "level" else 0.0
+        value, middle, spread = shift + unit * value, shift + unit * middle, unit * spread
     return ChannelReading(
-        view.watched[channel],
-        float(value),
-        float(middle),
-        float(spread),
-        float(shares[channel]),
-        kind,
+        *(reading.name, float(value), float(middle), float(spread), reading.share, kind)
     )

@@ -234,6 +234,8 @@ class ChunkLog:
     parts : list of tuple
         Chunk by chunk what scores were made of: number of the first sample, features, context,
         slow means after the chunk.
+    times : list of tuple
+        Chunk by chunk the number of the first sample, and the times, if there are any.
     """
 
     def __init__(self, n: int) -> None:
@@ -242,6 +244,7 @@ class ChunkLog:
         self.drifted: dict[int, list[str]] = {}
         self.sensors: dict[int, list[SensorEvent]] = {}
         self.parts: list[tuple[int, FloatArray, FloatArray | None, FloatArray]] = []
+        self.times: list[tuple[int, FloatArray | None]] = []
 
     def add(self, what: str, samples: Iterable[int]) -> None:
         """Count some samples."""
@@ -257,6 +260,7 @@ class ChunkLog:
         self.parts += [
             (self.n + first, rows, place, slow) for first, rows, place, slow in other.parts
         ]
+        self.times += [(self.n + first, times) for first, times in other.times]
         self.n += other.n
 
     def made_of(self, sample: int) -> tuple[FloatArray, FloatArray | None, FloatArray] | None:
@@ -269,6 +273,14 @@ class ChunkLog:
                     return None
                 return rows[row], None if context is None else context[row], slow_mean
         return None
+
+    def time_of(self, sample: int) -> FloatArray:
+        """Return the time of a sample, as one of one; NaN if it has none."""
+        place = sample % self.n
+        for first, times in reversed(self.times):
+            if place >= first:
+                return np.full(1, np.nan) if times is None else times[place - first :][:1]
+        return np.full(1, np.nan)
 
     def counts_after(self, sample: int, counts: dict[str, int]) -> dict[str, int]:
         """Return the counts as they were after a sample, from those after the chunk."""
@@ -308,7 +320,9 @@ class StreamState:
         had channels "missing"; were "unscored".
     """
 
-    monitor: "ChannelMonitor | None" = None  # of checkpoints from before there was one
+    # of checkpoints from before there were these
+    monitor: "ChannelMonitor | None" = None
+    time: float = np.nan  # of the last sample
 
     def __init__(
         self, n_remembered: int, n_watched: int, clock: Clock, slow: SlowMean, model: str = ""

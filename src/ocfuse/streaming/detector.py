@@ -21,11 +21,14 @@ from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.plan import Plan
 from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
 from ocfuse.explain import Explanation
+from ocfuse.frame_columns import native_frame, read_frame
 from ocfuse.fusion.local_scale import warn_if_far
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.streaming.alarm_rate import (
     HOLDS,
+    MOST_HELD_OUT,
+    N_FITS,
     AlarmRate,
     HeldOutRuns,
     held_out_runs,
@@ -58,6 +61,8 @@ from ocfuse.streaming.sensors import ChannelMonitor, SensorLimits
 from ocfuse.streaming.view import StreamView, typical
 from ocfuse.streaming.windows import LARGEST, Windows, check_samples, run_slices
 from ocfuse.tables.judged import spread
+from ocfuse.usual import check_seasons, to_days
+from ocfuse.usual.seasons import find_zone
 from ocfuse.validation import (
     ANOMALY,
     NORMAL,
@@ -114,6 +119,15 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Most samples that the detector learns from: of more, one is taken at random out of
         every 2, 3, ... neighbours, as their windows are nearly alike. The time of a fit grows
         with it; that of a score hardly does.
+    season : str or sequence of str, default=()
+        Measure channels from what is usual by the local time of "day", "week", "month" or "year",
+        where that foretells held-out times; `fit` then needs times that are dates, or seconds
+        since 1970.
+    holidays : sequence of str or date, default=()
+        Days that are like Sundays until they show otherwise; needs ``season="week"``.
+    zone : str, optional
+        Time zone of the seasons, for times in UTC. None is that of the times, if `fit` gets a
+        column of pandas that has one; other times are taken as they are.
     alarm_rate : AlarmRate, optional
         How often normal runs may raise an event. Given, events of training runs are counted, each
         scored by a fit that has not seen it, which takes as long as four fits more; with a rate,
@@ -171,6 +185,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     feature_names_: list[str]
     state_: StreamState
     # also of models that were written without them
+    season: Any = ()
+    holidays: Any = ()
+    zone: str | None = None
     event_rule_: EventRule = EventRule()
     held_out_: HeldOutRuns | None = None
     alarm_rate_: AlarmRate | None = None
@@ -187,6 +204,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         max_gap: float = 5.0,
         course: Course | None = None,
         max_rows: int | None = 4000,
+        season: Any = (),
+        holidays: Any = (),
+        zone: str | None = None,
         alarm_rate: AlarmRate | None = None,
     ) -> None:
         self.detector = detector
@@ -197,6 +217,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.max_gap = max_gap
         self.course = course
         self.max_rows = max_rows
+        self.season = season
+        self.holidays = holidays
+        self.zone = zone
         self.alarm_rate = alarm_rate
 
     # -- learning ---------------------------------------------------------
@@ -224,7 +247,15 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         n_features = c * (len(Windows(self.windows).names(["x"])) if len(self.windows) else 1)
         taken = len(choose(np.arange(n), self.max_rows))
         detector = FusedDetector(random_state=0) if self.detector is None else self.detector
-        return detector.plan((taken, n_features), groups=max(n_runs, self.n_blocks))
+        groups = max(n_runs, self.n_blocks)
+        plan = detector.plan((taken, n_features), groups=groups)
+        if self.alarm_rate is None:
+            return plan
+        part = taken - taken // N_FITS
+        held_out = detector.plan((part, n_features), groups=groups - groups // N_FITS)
+        scored = min(n, MOST_HELD_OUT) * held_out.score_seconds / 1000.0
+        seconds = plan.fit_seconds + N_FITS * held_out.fit_seconds + scored
+        return replace(plan, fit_seconds=seconds)
 
     def fit(
         self,
@@ -259,10 +290,11 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             The fitted detector, ready for a new stream.
         """
         self._check_parameters()
-        samples = check_samples(X)
+        frame = read_frame(X)
+        samples = check_samples(native_frame(frame))
         n = len(samples)
         slices, times = run_slices(runs, n), check_times(time, n)
-        names = getattr(X, "columns", [f"x{j}" for j in range(samples.shape[1])])
+        names = getattr(frame, "columns", [f"x{j}" for j in range(samples.shape[1])])
         data = StreamTraining(
             samples=samples,
             names=[str(name) for name in names],
@@ -271,6 +303,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             context=None if context is None else check_context(context, n),
             usual_step=usual_step(times, slices),
             is_dated=time is not None and np.asarray(time).dtype.kind in "MO",
+            zone=str(getattr(getattr(time, "dtype", None), "tz", None) or ""),
         )
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         fresh._fit(data, None if y is None else check_training_labels(y, n), judged)
@@ -347,7 +380,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     def _judged_rows(self, run: JudgedRun) -> tuple[FloatArray, BoolArray]:
         """Return features of a run from its beginning, and which samples have a score."""
-        samples = self.view_.measured(run.samples, run.context)
+        samples = self.view_.measured(run.samples, run.context, run.times)
         rows, _ = self._run_rows(samples, [slice(0, len(samples))], run.times)
         return rows, self.view_.fill_in(rows) & ~unknown_context(run.context, len(rows))
 
@@ -663,12 +696,14 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         state, log = self.state_, ChunkLog(len(samples))
         if not state.is_context_told:
             state.is_context_told = self._warn_of_context(situation, 4)
-        rows = self.view_.rows(state, self.view_.measured(samples, situation), times, log)
+        rows = self.view_.rows(state, self.view_.measured(samples, situation, times), times, log)
         if situation is not None:
             rows[unknown_context(situation, len(rows))] = np.nan
         scores = self._scores(rows, situation, self.view_.fill_in(rows, state, log))
         state.note(scores, rows, situation)
+        state.time = np.nan if times is None or not len(times) else float(times[-1])
         log.parts = [(0, rows, situation, state.slow.mean)]
+        log.times = [(0, times)]
         self._monitor(samples, times, log)
         if log.drifted:
             names = [name for names in log.drifted.values() for name in names]
@@ -741,12 +776,16 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             made, sample = ChunkLog(1), 0
             if state.features is not None:
                 made.parts = [(0, state.features, state.context, state.slow.mean)]
+                made.times = [(0, np.array([state.time]))]
         found = made.made_of(sample)
         if found is None:
             return [], {}
         row, place, slow_mean = found
         why = self.detector_.explain(row, place)
-        (readings,) = readings_of(why, self.detector_, self.view_, row, place, slow_mean, count)
+        when = made.time_of(sample)
+        (readings,) = readings_of(
+            why, self.detector_, self.view_, row, place, slow_mean, count, times=when
+        )
         order = np.argsort(why.contributions[0], kind="stable").tolist()
         return readings, {why.member_names[d]: float(why.contributions[0, d]) for d in order}
 
@@ -805,7 +844,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         situation = self._check_context(context, len(samples))
         self._warn_of_context(situation, 4)
         slices = run_slices(runs, len(samples))
-        rows, _ = self._run_rows(self.view_.measured(samples, situation), slices, times)
+        rows, _ = self._run_rows(self.view_.measured(samples, situation, times), slices, times)
         rows[unknown_context(situation, len(rows))] = np.nan
         rows[~self.view_.fill_in(rows)] = np.nan
         return rows, situation
@@ -864,6 +903,10 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidTypeError(
                 f"windows must be a sequence of lengths, such as (10, 30). Got {self.windows!r}."
             )
+        check_seasons(self.season)
+        to_days(self.holidays)
+        if self.zone:
+            find_zone(self.zone)
         check_choice(self.drift, "drift", ("keep", "drop", "follow"))
         for name in ("half_life", "max_rows"):
             if getattr(self, name) is not None:

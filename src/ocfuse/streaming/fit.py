@@ -17,6 +17,8 @@ from ocfuse.streaming.course import DRIFTING, Course, drift_ratio, warn_of_drift
 from ocfuse.streaming.view import StreamView
 from ocfuse.streaming.windows import Windows, blocks
 from ocfuse.tables.judged import beside_judged
+from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
+from ocfuse.usual.seasons import require_week_for, warn_of_seasons
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class StreamTraining:
     context: FloatArray | None
     usual_step: float = np.inf  # median step in time
     is_dated: bool = False  # times are seconds
+    zone: str = ""  # time zone that they were given in
 
     @property
     def run(self) -> NDArray[np.int64]:
@@ -89,6 +92,7 @@ def learn_view(settings: Any, data: StreamTraining) -> tuple[StreamView, FloatAr
             "These channels have no value in training: "
             f"{', '.join(data.names[j] for j in dead)}. Leave them out."
         )
+    usual, data = _learn_seasons(settings, data)
     course, samples = _learn_course(settings.course, data)
     windows = Windows(settings.windows) if len(settings.windows) else None
     place = data.context if data.context is not None and data.context.shape[1] == 1 else None
@@ -116,6 +120,7 @@ def learn_view(settings: Any, data: StreamTraining) -> tuple[StreamView, FloatAr
         half_life=settings.half_life or 10 * (1 if windows is None else windows.longest),
         usual_step=data.usual_step,
         max_gap=settings.max_gap,
+        usual=usual,
     )
     return view, samples, ratio
 
@@ -192,6 +197,25 @@ def warn_of_clock(counts: dict[str, int]) -> None:
             SuspectInputWarning,
             stacklevel=4,
         )
+
+
+def _learn_seasons(settings: Any, data: StreamTraining) -> tuple[Usual | None, StreamTraining]:
+    """Return what is usual by the time, and each sample measured from that of other times."""
+    names = check_seasons(settings.season)
+    if not names:
+        return None, data
+    if data.times is None:
+        raise InvalidInputError(
+            f"season={settings.season!r} needs the times of the samples: give them to fit."
+        )
+    holidays = to_days(settings.holidays)
+    require_week_for(holidays, names)
+    calendar = Calendar(settings.zone or data.zone, holidays)
+    usual = Usual(Seasons(names, calendar, by_parts=True))
+    nobody = np.empty((len(data.samples), 0))
+    measured = usual.fit_measured(nobody, data.times, data.samples)
+    warn_of_seasons(usual.seasons)
+    return usual, replace(data, samples=measured)
 
 
 def _learn_course(given: Course | None, data: StreamTraining) -> tuple[Course | None, FloatArray]:

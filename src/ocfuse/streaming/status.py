@@ -326,7 +326,7 @@ class StreamStatus:
 
     def _of_sensors(self) -> Words:
         texts = "" if self.state == "degraded" else self._sensors()
-        return (f" {texts}.",) if texts else ()
+        return (f" {texts[0].upper()}{texts[1:]}.",) if texts else ()
 
     def _sensors(self) -> str:
         found = [e for e in self._open.values() if e.kind not in (ANOMALY, SILENT)]

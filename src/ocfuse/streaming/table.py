@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.column_kinds import counted, is_few
+from ocfuse.encoder import is_given
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.plan import Plan
 from ocfuse.ensemble.score import Trace, blocks
@@ -34,7 +35,7 @@ from ocfuse.streaming.fit import JudgedRun, drift_limit
 from ocfuse.streaming.view import MOST_MISSING
 from ocfuse.streaming.windows import run_slices
 from ocfuse.system.packages import slow
-from ocfuse.tables.cells import PlainRows, numbers, words
+from ocfuse.tables.cells import PlainRows, numbers, words, zone_of
 from ocfuse.tables.columns import shown_rows
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
 from ocfuse.tables.detector import (
@@ -249,6 +250,9 @@ class StreamTable(TableDetector):
         Column with the context of every row: numbers, such as the progress of a task, or a
         few states, such as AUTO and MANUAL. It is no channel. Rows in a state that training
         did not have get no score, and are counted.
+    season, holidays, zone : object
+        As of `StreamDetector`, where they may be given instead. Seasons need a column of times;
+        the zone is by default that of its times.
 
     Attributes
     ----------
@@ -300,6 +304,9 @@ class StreamTable(TableDetector):
         time: str | None = None,
         group: str | None = None,
         context: str | None = None,
+        season: Any = (),
+        holidays: Any = (),
+        zone: str | None = None,
     ) -> None:
         self.stream = stream
         self.label = label
@@ -310,6 +317,9 @@ class StreamTable(TableDetector):
         self.time = time
         self.group = group
         self.context = context
+        self.season = season
+        self.holidays = holidays
+        self.zone = zone
 
     @property
     def detector_(self) -> FusedDetector:  # type: ignore[override]
@@ -358,12 +368,13 @@ class StreamTable(TableDetector):
         labels = schema.labels_of(table)
         _warn_of_counters(channels, samples.runs)
         runs = [run for event in judged for run in judged_runs(schema, self.context, event)]
+        self._give_seasons(stream, schema, table)
         stream.fit(channels, with_unknown(labels), *samples.beside, judged=runs)
         self.schema_, self.stream_ = schema, stream
         self.card_ = make_card(channels, labels, stream.detector_) | verdicts_of(judged)
         self.card_["runs"] = len(run_slices(samples.runs, len(table)))
         known = stream.get_params(deep=False)
-        settings = (
+        settings: tuple[str, ...] = (
             "windows",
             "n_blocks",
             "drift",
@@ -373,6 +384,7 @@ class StreamTable(TableDetector):
             "max_rows",
             "alarm_rate",
         )
+        settings += ("season", "holidays", "zone") if is_given(known["season"]) else ()
         self.card_["settings"] |= {name: repr(known[name]) for name in settings}
         return self.restart()
 
@@ -404,6 +416,30 @@ class StreamTable(TableDetector):
                 "rows goes inside: StreamDetector(detector)."
             )
         return stream
+
+    def _give_seasons(self, stream: StreamDetector, schema: Schema, table: Frame) -> None:
+        """Tell the stream detector of the seasons, and of the zone of the times."""
+        for name in ("season", "holidays", "zone"):
+            own, theirs = getattr(self, name), getattr(stream, name)
+            if is_given(own) and is_given(theirs) and own != theirs:
+                raise InvalidInputError(
+                    f"{name}={own!r}, but the stream has {name}={theirs!r}. Give it in one place "
+                    "only."
+                )
+            if is_given(own):
+                stream.set_params(**{name: own})
+        if not is_given(stream.season):
+            return
+        times = next((column for column in schema.columns if column.kind == "time"), None)
+        if times is None:
+            raise TableError(
+                "A season needs the times of the rows, and no column holds any: "
+                f"{listed(list(table.columns))}. Name it, for instance time='when'."
+            )
+        if times.utc:
+            stream.set_params(zone=stream.zone or zone_of(table[times.name]))
+        elif times.format != "number":
+            stream.set_params(zone=None)  # they are local
 
     # no keep_going: a stream always goes on
     def score(self, frame: Any) -> Frame:  # type: ignore[override]
@@ -642,7 +678,10 @@ class StreamTable(TableDetector):
         why, samples = self.explain(frame, rows), self._read(as_frame(frame))
         features = self.stream_.features(samples.X, *samples.beside)[rows]
         context = None if samples.context is None else samples.context[rows][:, np.newaxis]
-        return why, readings_of(why, self.detector_, self.stream_.view_, features, context)
+        times = check_times(samples.beside[1], len(samples.X))
+        when = None if times is None else times[rows]
+        view = self.stream_.view_
+        return why, readings_of(why, self.detector_, view, features, context, times=when)
 
     def channel_costs(self, explanation: Explanation) -> FloatArray:
         """Return what each channel costs the explained rows: the sum over its windows.
@@ -729,10 +768,17 @@ class StreamTable(TableDetector):
             trace=trace,
             events=events,
         )
-        return make_report(self._with_channels(data, X, samples.X[chosen], context))
+        times = check_times(samples.beside[1], len(samples.X))
+        when = None if times is None else times[chosen]
+        return make_report(self._with_channels(data, X, samples.X[chosen], context, when))
 
     def _with_channels(
-        self, data: ReportData, features: FloatArray, values: FloatArray, context: FloatArray | None
+        self,
+        data: ReportData,
+        features: FloatArray,
+        values: FloatArray,
+        context: FloatArray | None,
+        times: FloatArray | None,
     ) -> ReportData:
         """Return the data of a report with the channels that matter and what they read."""
         stream, why = self.stream_, data.explanation
@@ -746,6 +792,7 @@ class StreamTable(TableDetector):
         readings = readings_of(
             *(why, self.detector_, stream.view_, features[rows]),
             None if context is None else context[rows],
+            times=None if times is None else times[rows],
         )
         return replace(
             data,
@@ -806,8 +853,11 @@ class StreamTable(TableDetector):
         return n_without if n_without == n_rows else 0
 
     def facts(self) -> dict[str, Any]:
-        """Return what is known of the stream: runs, windows, context, drift, channels."""
+        """Return what is known of the stream: runs, windows, context, drift, channels, seasons."""
         stream = self.stream_
+        usual = stream.view_.usual
+        seasons = None if usual is None else usual.seasons
+        found = {} if seasons is None else {"usual": seasons.facts(stream.channels_)}
         ratios = zip(stream.channels_, stream.drift_ratio_.tolist(), strict=True)
         return {
             "stream": {
@@ -825,7 +875,7 @@ class StreamTable(TableDetector):
                     for name, ratio in ratios
                 ],
             }
-        }
+        } | found
 
     @property
     def channels(self) -> list[str]:

@@ -18,6 +18,7 @@ from ocfuse.streaming.clock import (
 )
 from ocfuse.streaming.course import Course
 from ocfuse.streaming.windows import Windows
+from ocfuse.usual import Usual
 
 #: Share of the channels that may be missing while samples are still scored.
 MOST_MISSING = 0.5
@@ -37,6 +38,7 @@ class StreamView:
     usual_step: float
     max_gap: float  # usual steps over which windows reach
     fill: FloatArray | None = None  # typical features, for missing channels
+    usual: Usual | None = None  # what samples are measured from, if the time counts
 
     def __post_init__(self) -> None:
         self.watched = self.named(self.is_watched)
@@ -65,20 +67,32 @@ class StreamView:
         arrays = [rest.centre, rest.spread, rest.unrest, self.follows, self.is_watched, numbers]
         if self.course is not None:
             arrays += [self.course.mean_, self.course.spread_]
+        if self.usual is not None and self.usual.seasons is not None:
+            arrays += [self.usual.groups_.centre_, self.usual.groups_.spread_]
+            for season in self.usual.seasons.parts_:
+                arrays += [season.centre_, season.spread_]
         lengths = () if self.windows is None else self.windows.lengths
         found = sha256(repr((self.channels, lengths)).encode())
         for array in arrays:
             found.update(np.asarray(array, dtype=np.float64).tobytes())
         return found.hexdigest()
 
-    def measured(self, samples: FloatArray, context: FloatArray | None) -> FloatArray:
-        """Return samples less what is usual at their context, if that counts."""
+    def measured(
+        self, samples: FloatArray, context: FloatArray | None, times: FloatArray | None = None
+    ) -> FloatArray:
+        """Return samples less what is usual at their time and context, if these count."""
+        if self.usual is not None:
+            samples = self.usual.measure(*self.when(len(samples), times), samples)
         if self.course is None or context is None:
             return samples
         known = ~np.isnan(context).any(axis=1)
         measured = np.full_like(samples, np.nan)
         measured[known] = self.course.measured(samples[known], context[known, 0])
         return measured
+
+    def when(self, n: int, times: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        """Return groups, of which there are none, and times of samples, as `usual` takes them."""
+        return np.empty((n, 0)), np.full(n, np.nan) if times is None else times
 
     def rows(
         self,

@@ -346,9 +346,37 @@ def zones(column: Series) -> BoolArray:
 
 def has_zone(cell: str) -> bool:
     """Return whether a time is tied to a time zone."""
+    return _offset(cell) is not None
+
+
+def _offset(cell: str) -> str | None:
+    """Return the offset from UTC that a time is written with, such as "+02:00"; None for none."""
     # Z, +02, +0200 or +02:00 after a time of day
-    offset = r"(?::\d\d|T(?:\d\d)+)(?:[.,]\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"
-    return re.search(offset, _plain(cell)) is not None
+    pattern = r"(?::\d\d|T(?:\d\d)+)(?:[.,]\d+)?\s*(Z|[+-]\d\d(?::?\d\d)?)$"
+    found = re.search(pattern, _plain(cell))
+    if found is None:
+        return None
+    digits = found[1].replace(":", "").replace("Z", "+00")
+    return f"{digits[:3]}:{digits[3:] or '00'}"
+
+
+def zone_of(column: Series) -> str:
+    """Return the time zone of a column of times, such as "Europe/Berlin" or "UTC+02:00".
+
+    It is empty if they have none. Times with several offsets are of a zone that is not known.
+    """
+    if is_time_type(column.dtype):
+        zone = getattr(column.dtype, "tz", None)
+        return "" if zone is None else str(zone)
+    offsets = sorted({_offset(word) or "" for word in words(column) if word is not None})
+    if len(offsets) > 1:
+        raise TableError(
+            f"Column {str(column.name)!r} holds times with different offsets from UTC, "
+            f"{', '.join(offsets[:4])}: which zone is theirs is not known, and what is usual "
+            "depends on the local time. Name it, for instance zone='Europe/Berlin'."
+        )
+    found = offsets[0] if offsets else ""
+    return "" if not found else "UTC" if found[1:] == "00:00" else f"UTC{found}"
 
 
 def _parsed(cells: list[str | None] | list[str], format: str) -> Series:

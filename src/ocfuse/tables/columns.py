@@ -318,7 +318,11 @@ def read_cells(values: Series, column: Column, gaps: str = "judge") -> ReadColum
     if column.kind == "by":
         return _read_groups(values, column)
     if column.kind == "time":
-        return ReadColumn(read_times(values, column)[0].to_numpy())
+        found = read_times(values, column)[0]
+        if not column.utc:
+            return ReadColumn(found.to_numpy())
+        naive = found.dt.tz_convert(None).to_numpy().astype("datetime64[us]")
+        return ReadColumn(np.where(np.isnat(naive), np.nan, naive.astype(np.int64) / 1e6))
     words = cells.words(values)  # of a column that was empty in training
     is_new = np.array([word is not None for word in words], dtype=bool)
     changes = _changes(values, WAS_EMPTY, is_new, words)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ocfuse.exceptions import InvalidTypeError, TableError
+from ocfuse.frame_columns import local_frame
 from ocfuse.system.packages import needed
 
 #: `pandas.DataFrame` and `pandas.Series`; pandas itself is imported only when a table is met.
@@ -27,7 +28,9 @@ def as_frame(table: Any) -> Frame:
     pd = pandas()
     if isinstance(table, np.ndarray) and table.ndim == 2:
         return pd.DataFrame(table, columns=numbered_names(table.shape[1]), copy=False)
-    frame = table.to_pandas() if hasattr(table, "to_pandas") else table
+    local = local_frame(table)
+    frame = table if local is None else local
+    frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
     if not isinstance(frame, pd.DataFrame):
         raise InvalidTypeError(
             f"A data frame or an array of rows and columns is expected. Got {type(table).__name__}."

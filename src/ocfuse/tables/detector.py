@@ -33,12 +33,15 @@ from ocfuse.persistence import save
 from ocfuse.report import Report
 from ocfuse.report.words import count
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
+from ocfuse.system.log import logger
 from ocfuse.tables import cells
 from ocfuse.tables.cells import PlainReader, PlainRows
 from ocfuse.tables.dataframes import Frame, Series, as_frame, free_name, pandas
 from ocfuse.tables.judged import JudgedEvent, beside_judged, low_rows
 from ocfuse.tables.labels import with_unknown
 from ocfuse.tables.schema import Schema
+
+_log = logger(__name__)
 
 #: What a model knows: rows that stand alone, or runs, in which a row depends on those before it.
 ROWS: Final = "rows"
@@ -79,10 +82,16 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Columns that hold numbers, though they look like ids or counters of rows.
     by : str or sequence of str, default=None
         Columns that say whose a row is, such as "machine", or from the widest to the narrowest
-        ``["plant", "machine"]``: numbers are measured from what is usual for each of them. (The
-        `group` of a row is another thing: its rows are held out together.)
+        ``["plant", "machine"]``: numbers are measured from what is usual for each of them. The
+        `group` of a row is another thing: its rows are held out together.
     season : str or sequence of str, default=()
-        Numbers are measured from what is usual by the time of "day", "week", "month" or "year".
+        Numbers are measured from what is usual by the local time of "day", "week", "month" or
+        "year", in the columns where that foretells held-out rows.
+    holidays : sequence of str or date, default=()
+        Days that are like Sundays until they show otherwise; needs ``season="week"``.
+    zone : str, default=None
+        Time zone of the seasons, such as "Europe/Berlin". None is that of the times; times
+        without a zone are local.
     direction, limits : dict, default=None
         The side on which deviations count, and limits; as `by` and `season` they are those of
         `FusedDetector`, and may be given there as well.
@@ -125,6 +134,8 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     numbers: Any = ()
     by: Any = None
     season: Any = ()
+    holidays: Any = ()
+    zone: str | None = None
     direction: Any = None
     limits: Any = None
 
@@ -143,6 +154,8 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         numbers: Any = (),
         by: Any = None,
         season: Any = (),
+        holidays: Any = (),
+        zone: str | None = None,
         direction: Any = None,
         limits: Any = None,
     ) -> None:
@@ -158,6 +171,8 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.numbers = numbers
         self.by = by
         self.season = season
+        self.holidays = holidays
+        self.zone = zone
         self.direction = direction
         self.limits = limits
 
@@ -187,6 +202,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         else:
             detector.fit(features, with_unknown(labels), schema.groups_of(table))
         _warn_if_few(detector)
+        _log.info("columns: %s", ", ".join(f"{c.name} ({c.kind})" for c in schema.columns))
         self.schema_, self.detector_ = schema, detector
         self.card_ = make_card(features, labels, detector) | verdicts_of(judged)
         return self
@@ -257,14 +273,17 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
                 forced[what] = [c.name for c in schema.columns if c.name in several]
             encoder = make_encoder(detector.encoder)
             detector.set_params(encoder=encoder.set_params(**forced))
-        given["time"] = next((c.name for c in schema.columns if c.is_given), None)
+        times = next((c for c in schema.columns if c.is_given), None)
+        given["time"] = None if times is None else times.name
+        if times is not None and times.utc and not given["zone"]:
+            given["zone"] = cells.zone_of(table[times.name])
         known = {name: value for name, value in given.items() if value != getattr(detector, name)}
         return detector.set_params(**known), schema
 
     def _joined_settings(self, detector: FusedDetector) -> dict[str, Any]:
         """Return what is given here or to the detector of whose and when rows are, and limits."""
         joined: dict[str, Any] = {}
-        for name in ("by", "time", "season", "direction", "limits"):
+        for name in ("by", "time", "season", "holidays", "zone", "direction", "limits"):
             own, theirs = getattr(self, name), getattr(detector, name)
             if is_given(own) and is_given(theirs) and own != theirs:
                 raise InvalidInputError(

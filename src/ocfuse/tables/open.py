@@ -13,9 +13,11 @@ from ocfuse.system.bags import is_recording
 from ocfuse.system.files import natural
 from ocfuse.tables.bags import BagTable
 from ocfuse.tables.dataframes import listed
+from ocfuse.tables.excel import WORKBOOKS, ExcelSource
 from ocfuse.tables.json_lines import JSON, JsonLinesSource
+from ocfuse.tables.remote import open_remote, scheme
 from ocfuse.tables.source import ArraySource, FeatherSource, FolderSource, ParquetSource, Source
-from ocfuse.tables.text import TextSource
+from ocfuse.tables.text import COMPRESSED, TextSource
 
 TEXT = (".csv", ".tsv", ".txt")
 BINARY = {
@@ -23,6 +25,7 @@ BINARY = {
     ".feather": FeatherSource,
     ".npy": ArraySource,
     ".npz": ArraySource,
+    **dict.fromkeys(WORKBOOKS, ExcelSource),
 }
 KNOWN = (*TEXT, *JSON, *BINARY)
 #: Table of a folder that is a run of a robot, as `ocfuse simulate` writes it.
@@ -37,6 +40,7 @@ def open_source(
     decimal: str | None = None,
     columns: Sequence[str] | None = None,
     topic: str | None = None,
+    sheet: str | None = None,
 ) -> Source:
     """Open a table for reading, some rows at a time.
 
@@ -46,9 +50,10 @@ def open_source(
     Parameters
     ----------
     where : path-like, "-" or binary stream
-        A file that ends in .csv, .tsv, .txt, .jsonl, .ndjson (each also with .gz),
-        .parquet, .feather, .npy or .npz; a folder of such files with the same
-        columns, to which a column `file` with their names is added; a folder of
+        A file that ends in .csv, .tsv, .txt, .jsonl, .ndjson (each also with .gz, .bz2, .xz
+        or .zst), .parquet, .feather, .npy, .npz or .xlsx (also .xls, .xlsb, .ods); the address
+        of one, https://, s3://, gs:// or another that fsspec knows; a folder of such files with
+        the same columns, to which a column `file` with their names is added; a folder of
         runs of a robot, each a folder with `states.parquet` (its name is the `file`);
         an .mcap or .bag file, the folder of a ROS 2 bag, or a folder of these;
         "-" for CSV or JSON lines from standard input; or an object with `readline`,
@@ -66,6 +71,8 @@ def open_source(
         first line for one.
     topic : str, default=None
         Topic of a ROS recording, which may be left out if only one has numbers.
+    sheet : str, default=None
+        Sheet of a workbook. None takes the first one that holds a table.
 
     Returns
     -------
@@ -83,15 +90,25 @@ def open_source(
         return text(sys.stdin.buffer, "standard input")
     if hasattr(where, "readline"):
         return text(where, str(getattr(where, "name", "the stream")))
-    path = Path(os.fspath(where))
-    open_file = partial(_open_file, open_text=text, chunk_rows=chunk_rows, topic=topic)
-    if path.is_dir() and not is_recording(path):
-        return FolderSource(path, _tables_in(path), open_file, chunk_rows)
-    return open_file(path)
+    open_file = partial(_open_file, open_text=text, chunk_rows=chunk_rows, topic=topic, sheet=sheet)
+
+    def open_local(path: Path) -> Source:
+        if path.is_dir() and not is_recording(path):
+            return FolderSource(path, _tables_in(path), open_file, chunk_rows)
+        return open_file(path)
+
+    if scheme(where):
+        return open_remote(where, lambda path: kind(path) in KNOWN, open_local)
+    return open_local(Path(os.fspath(where)))
 
 
 def _open_file(
-    path: Path, *, open_text: "partial[TextSource]", chunk_rows: int, topic: str | None
+    path: Path,
+    *,
+    open_text: "partial[TextSource]",
+    chunk_rows: int,
+    topic: str | None,
+    sheet: str | None,
 ) -> Source:
     if not path.exists():
         raise TableError(f"There is no file {path}.")
@@ -102,6 +119,8 @@ def _open_file(
     if not path.is_file():
         raise TableError(f"{path} is no file. Feed it to standard input instead, and give '-'.")
     ending = kind(path)
+    if sheet is not None and ending not in WORKBOOKS:
+        raise TableError(f"{path.name} is no workbook and has no sheets. Leave sheet out.")
     if ending in TEXT:
         return open_text(path, path.name)
     if open_text.keywords["columns"] is not None and ending in KNOWN:
@@ -111,12 +130,13 @@ def _open_file(
         )
     if ending in JSON:
         return JsonLinesSource(path, path.name, chunk_rows)
+    if ending in WORKBOOKS:
+        return ExcelSource(path, chunk_rows, sheet)
     if ending in BINARY:
         return BINARY[ending](path, chunk_rows)
-    advice = "Save the sheet as CSV." if ending.startswith(".xls") else "Convert or rename it."
     raise TableError(
-        f"{path.name} must end in {', '.join(KNOWN)}, or in .gz after one of the first "
-        f"{len(TEXT + JSON)}. {advice}"
+        f"{path.name} must end in {', '.join(KNOWN)}, or in {', '.join(COMPRESSED)} after one of "
+        f"the first {len(TEXT + JSON)}. Convert or rename it."
     )
 
 
@@ -130,7 +150,7 @@ def _is_json(stdin: Any) -> bool:
 def kind(path: Path) -> str:
     """Return the ending that names the format, in small letters."""
     inner = Path(path.stem).suffix.lower()
-    is_compressed_text = path.suffix.lower() == ".gz" and inner in (*TEXT, *JSON)
+    is_compressed_text = path.suffix.lower() in COMPRESSED and inner in (*TEXT, *JSON)
     return inner if is_compressed_text else path.suffix.lower()
 
 

@@ -8,9 +8,12 @@ and a warning says so. That is settled line by line, so that it does not depend
 on how the file is cut into chunks.
 """
 
+import bz2
 import codecs
 import csv
 import gzip
+import io
+import lzma
 import re
 import warnings
 import zlib
@@ -19,7 +22,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, cast
 
 import numpy as np
 
@@ -30,10 +33,17 @@ from ocfuse.tables.source import Source, to_frame
 
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 FALLBACK = "cp1252"
+#: Endings of compressed files, which stand after that of the format.
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+#: What decompression raises for files that are cut off or something else, beside OSError.
+CUT_OFF = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 #: How files that are no text begin, and what they are.
 NO_TEXT = {
     b"\x1f\x8b": "is compressed. Give it a name that ends in .gz, or decompress it",
-    b"PK\x03\x04": "is an archive or a workbook. Save the table as CSV",
+    b"BZh": "is compressed. Give it a name that ends in .bz2, or decompress it",
+    b"\xfd7zXZ": "is compressed. Give it a name that ends in .xz, or decompress it",
+    b"\x28\xb5\x2f\xfd": "is compressed. Give it a name that ends in .zst, or decompress it",
+    b"PK\x03\x04": "is an archive, or a workbook. Give a workbook a name that ends in .xlsx",
     b"PAR1": "is a Parquet file. Give it a name that ends in .parquet",
 }
 
@@ -214,7 +224,7 @@ def _warn_of_numbers(header: list[str], name: str) -> None:
 
 
 class Lines:
-    """The lines of a file (also one compressed by gzip), or of a stream, which is read once.
+    """The lines of a file (also a compressed one), or of a stream, which is read once.
 
     Lines are bytes as they stand in the file, without a byte order mark; UTF-16 becomes UTF-8.
     """
@@ -241,12 +251,12 @@ class Lines:
                 yield from self._plain(self._counted(self.where))
                 return
             with self._opened(self.where) as file:
-                if self.where.suffix.lower() != ".gz":
+                if self.where.suffix.lower() not in COMPRESSED:
                     yield from self._plain(file)
                     return
-                with gzip.open(file) as plain:
+                with decompressed(file, self.where) as plain:
                     yield from self._plain(self._bounded(plain))
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except CUT_OFF as error:
             raise TableError(f"{self.name} is cut off or damaged ({error}).") from error
         except UnicodeDecodeError as error:
             raise TableError(f"{self.name} is not the UTF-16 that it begins with.") from error
@@ -315,6 +325,16 @@ class Lines:
             )
 
 
+def decompressed(file: IO[bytes], path: Path) -> IO[bytes]:
+    """Return what a file holds, decompressed if the ending of its name says so."""
+    ending = path.suffix.lower()
+    if ending == ".zst":
+        arrow = needed("pyarrow", "to read files that end in .zst")
+        return cast(IO[bytes], io.BufferedReader(arrow.CompressedInputStream(file, "zstd")))
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return cast(IO[bytes], openers[ending](file)) if ending in openers else file
+
+
 def _from_utf16(raws: Iterator[bytes]) -> Iterator[bytes]:
     """Split at line ends after decoding: their bytes occur within other letters too."""
     decoder = codecs.getincrementaldecoder("utf-16")()
@@ -368,7 +388,7 @@ def block_table(raws: list[bytes], columns: list[str], delimiter: str) -> Any | 
         or b"\0" in block
         or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
         or not _is_utf8(block)
-        or (b'"' in block and not _is_quoted_plainly(block, delimiter))
+        or (b'"' in block and not _are_quoted_plainly(raws, block, delimiter))
     ):
         return None
     csv_reader = needed("pyarrow.csv", "to read tables")
@@ -398,6 +418,12 @@ def _is_utf8(block: bytes) -> bool:
         return block.isascii() or bool(block.decode())
     except UnicodeDecodeError:
         return False
+
+
+def _are_quoted_plainly(raws: list[bytes], block: bytes, delimiter: str) -> bool:
+    """Return whether all lines are quoted plainly; most tables show it by the first ones."""
+    first = b"".join(raws[:100])
+    return _is_quoted_plainly(first, delimiter) and _is_quoted_plainly(block, delimiter)
 
 
 def _is_quoted_plainly(block: bytes, delimiter: str) -> bool:

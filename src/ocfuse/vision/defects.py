@@ -17,6 +17,9 @@ from ocfuse.arrays import IntArray
 from ocfuse.vision.features import Features
 from ocfuse.vision.frames import Picture
 
+#: Kinds of defects that are made up in pictures.
+N_KINDS = 4
+
 
 @dataclass(frozen=True)
 class Defects:

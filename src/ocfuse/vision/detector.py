@@ -34,7 +34,8 @@ from ocfuse.vision.fit import learn as learn_families
 from ocfuse.vision.frames import FrameSource
 from ocfuse.vision.networks import name_backbones
 from ocfuse.vision.patches import PatchMember, mean_map
-from ocfuse.vision.sources import open_frames
+from ocfuse.vision.plan import PicturePlan, plan_pictures
+from ocfuse.vision.sources import Runs, open_frames
 
 
 class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
@@ -111,6 +112,27 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     # -- learning ---------------------------------------------------------
+
+    def plan(self, X: Any) -> PicturePlan:
+        """Return what a fit would take, without learning: some pictures are read, all counted.
+
+        Parameters
+        ----------
+        X : pictures
+            As in `fit`; features are not pictures.
+
+        Returns
+        -------
+        PicturePlan
+            Memory and time, of the default members.
+        """
+        source = self._opened(X)
+        if isinstance(source, Batch) or source.is_live:
+            raise InvalidInputError(f"plan counts pictures of recordings. Got {source}.")
+        n_runs = None
+        if source.is_sequence:
+            n_runs = len(source.runs) if isinstance(source, Runs) else 1
+        return plan_pictures(source, name_backbones(self.backbone), n_runs)
 
     def fit(self, X: Any, groups: Any = None, context: Any = None) -> "PictureDetector":
         """Learn from normal pictures.

@@ -119,6 +119,10 @@ class FrameSource(ABC):
                 stacklevel=2,
             )
 
+    def count(self) -> int:
+        """Return the number of frames, without making pictures of them."""
+        return sum(1 for _ in self._undecoded())
+
     def with_progress(self: Source, progress: Any) -> Source:
         """Return the same frames with another progress of the task, or None for none."""
         other = copy(self)

@@ -173,8 +173,9 @@ class FrameWatch:
 
     An event is raised by `min_frames` frames in a row below the threshold of the detector,
     and ends with the first score that is not below `leave`, or when more than 10 frames in a
-    row are missing. Frames that were dropped for want of time are not missing: those in a row
-    are those that are scored. A few frames are kept, however long one watches.
+    row are missing; alarms within `hold` frames of each other are one event. Frames that were
+    dropped for want of time are not missing: those in a row are those that are scored. A few
+    frames are kept, however long one watches.
 
     Parameters
     ----------
@@ -188,6 +189,8 @@ class FrameWatch:
         Rows of sensors beside the frames: scores are then those of both, by `SensorRows.join`.
     threshold : float, default=None
         Lower scores are below the threshold; None for that of the detector, 0 with sensors.
+    hold : int, default=0
+        Frames after the end of an alarm in which another one goes on with the same event.
 
     Attributes
     ----------
@@ -221,6 +224,7 @@ class FrameWatch:
         min_frames: int = MIN_FRAMES,
         sensors: SensorRows | None = None,
         threshold: float | None = None,
+        hold: int = 0,
     ) -> None:
         self.detector, self.sensors = detector, sensors
         known, self.usual = 0.0, 1.0  # of the scale that both models share
@@ -228,7 +232,7 @@ class FrameWatch:
             known, self.usual = detector.offset_, float(np.median(detector.normal_scores_))
         self.threshold = float(known if threshold is None else threshold)
         end = leave_score(self.threshold, [self.usual]) if leave is None else leave
-        self.tracker = EventTracker(self.threshold, end, min_frames)
+        self.tracker = EventTracker(self.threshold, end, min_frames, hold=hold)
         self.repeats = RepeatMonitor(detector.stillness_)
         self.n_repeats = self.n_failures = 0
         self.names = [family.name for family in detector.families_]
@@ -322,13 +326,16 @@ class FrameWatch:
         return replace(self._tracked(seen), failures=failures)
 
     def _tracked(self, seen: Seen) -> Moment:
-        was_on, before = self.tracker.is_on, self._alarm
+        was_on, was_held, before = self.tracker.is_on, self.tracker.is_held, self._alarm
         self.tracker.update(seen.score)
         if not self.tracker.is_on:
             self._alarm = None
             return Moment(seen, ended=before)
         if was_on and before is not None:
-            self._alarm = before.with_frame(seen)
+            if not self.tracker.is_held:
+                for frame in self._recent if was_held else (seen,):
+                    before = before.with_frame(frame)
+            self._alarm = before
             return Moment(seen, self._alarm)
         self.n_events += 1
         worst = min(self._recent, key=lambda s: s.score)

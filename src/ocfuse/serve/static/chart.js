@@ -1,6 +1,6 @@
 // Pictures on canvas: the score with its threshold and alarms, and small trends.
 
-import { clock, number, steps, timeSteps } from "./words.js";
+import { clock, KINDS, number, steps, timeSteps } from "./words.js";
 
 const MARGIN = { top: 22, right: 12, bottom: 24, left: 46 };
 const FONT = "12px system-ui, sans-serif";
@@ -14,7 +14,7 @@ let colours = {};
 // Colours are those of the style sheet, so that pictures follow the theme.
 export function readColours() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ["ink", "soft", "line", "panel", "normal", "alarm", "alarm-ink", "quiet"])
+  for (const name of ["ink", "soft", "line", "panel", "normal", "alarm", "alarm-ink", "quiet", "warn"])
     colours[name] = style.getPropertyValue("--" + name).trim();
 }
 
@@ -91,34 +91,39 @@ export class ScoreChart {
       pen.fillText(number(Math.abs(tick) < 1e-12 ? 0 : tick), box.left - 7, at);
     }
     pen.textBaseline = "top";
+    let free = -Infinity;
     for (const tick of timeSteps(this.view.start, this.view.end, Math.max((box.right - box.left) / 72, 1))) {
       const at = Math.round(x(tick)) + 0.5;
-      pen.textAlign = at > box.right - 28 ? "right" : at < box.left + 28 ? "left" : "center";
       pen.beginPath(); pen.moveTo(at, box.bottom); pen.lineTo(at, box.bottom + 4); pen.stroke();
-      pen.fillText(clock(tick), Math.min(at, box.right), box.bottom + 8);
+      const words = clock(tick), wide = pen.measureText(words).width;
+      const left = Math.min(Math.max(at - wide / 2, box.left - 18), box.right + MARGIN.right - wide);
+      if (left < free) continue;
+      pen.textAlign = "left";
+      pen.fillText(words, left, box.bottom + 8);
+      free = left + wide + 8;
     }
   }
 
-  // Shaded, and a bar with the number of the event: not told by colour alone.
+  // Shaded, and a bar with the number of the event: not told by colour alone. Alarms are named first.
   drawAlarms(pen, box, x, events, start, end) {
-    let free = -Infinity;
-    for (const event of events) {
+    const taken = [], isAlarm = (event) => event.kind === "anomaly";
+    for (const event of [...events.filter(isAlarm), ...events.filter((one) => !isAlarm(one))]) {
       const stop = event.state === "open" ? end : event.end;
       if (stop < start || event.begin > end) continue;
       const left = Math.max(x(event.begin), box.left), right = Math.max(Math.min(x(stop), box.right), left + 2);
-      pen.fillStyle = colours.alarm;
+      pen.fillStyle = isAlarm(event) ? colours.alarm : colours.warn;
       pen.globalAlpha = 0.13;
       pen.fillRect(left, box.top, right - left, box.bottom - box.top);
       pen.globalAlpha = 1;
       pen.fillRect(left, box.top - 5, right - left, 5);
-      const words = (event.kind === "anomaly" ? "alarm " : event.kind + " ") + event.id, wide = pen.measureText(words).width;
+      const words = (isAlarm(event) ? "alarm" : KINDS[event.kind] || event.kind) + " " + event.id, wide = pen.measureText(words).width;
       const at = Math.min(left, box.right - wide);
-      if (at < free) continue;
+      if (taken.some((from) => Math.abs(from.at - at) < (from.at < at ? from.wide : wide) + 8)) continue;
       pen.fillStyle = colours["alarm-ink"];
       pen.textBaseline = "bottom";
       pen.textAlign = "left";
       pen.fillText(words, at, box.top - 6);
-      free = at + wide + 8;
+      taken.push({ at, wide });
     }
   }
 

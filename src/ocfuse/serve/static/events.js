@@ -1,14 +1,12 @@
 // The table of events: acknowledge, comment, older ones, CSV.
 
 import { ask, post } from "./connection.js";
-import { byId, counted, make, moment, number, plain, sameSource, setText, sourceName, span } from "./words.js";
+import { byId, counted, KINDS, make, moment, number, plain, sameSource, setText, sourceName, span } from "./words.js";
 
 const MOST_EVENTS = 1000;  // that the page keeps; older ones can be fetched again
 const PAGE = 100;
 const WHO = "ocfuse-who";
 const STATES = { open: "▲ open", ended: "ended", interrupted: "interrupted" };
-export const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate" };
-
 const VERDICTS = { real: "Real", "false alarm": "False alarm", unknown: "Unknown" };
 
 export class Events {
@@ -91,8 +89,9 @@ export class Events {
     const kind = KINDS[event.kind] === undefined ? event.kind : KINDS[event.kind];
     setText(row.state, [kind, STATES[event.state] || event.state].filter(Boolean).join(", "));
     setText(row.began, moment(event.begin));
-    setText(row.lasted, span(event.end - event.begin));
-    setText(row.lowest, number(event.lowest));
+    // of what has no samples nobody knows the end so far
+    setText(row.lasted, event.state === "open" && event.kind !== "anomaly" ? "goes on" : span(event.end - event.begin));
+    setText(row.lowest, event.lowest === null ? "" : number(event.lowest));
     row.state.dataset.kind = event.kind === "anomaly" ? "anomaly" : "other";
     this.showWhat(row, event);
     const known = event.acknowledged;
@@ -201,15 +200,33 @@ export class Events {
     if (hadFocus) row.open.focus();  // the button is gone
   }
 
-  // How a new model is made of the verdicts: on the machine of the service, not from here.
+  // How a new model is made of the verdicts: by a button where the service knows the training data.
   async showLearning() {
+    clearTimeout(this.timer);
     try {
       const { models } = await (await ask("v1/verdicts")).json();
-      const lines = models.filter((one) => one.command).map((one) => make("li", {},
-        "Learn from " + counted(one.usable, "verdict") + " on " + one.model + ": ", make("code", {}, one.command)));
+      const learned = models.some((one) => one.can_learn) ? (await (await ask("v1/learn")).json()).models : [];
+      const lines = models.filter((one) => one.command).map((one) => this.learningLine(one, learned.find((found) => found.model === one.model)));
       byId("learn").hidden = !lines.length;
       byId("learn").replaceChildren(...lines);
+      if (learned.some((found) => found.state === "running")) this.timer = setTimeout(() => this.showLearning(), 2000);
     } catch { byId("learn").hidden = true; }
+  }
+
+  learningLine({ model, usable, command, can_learn: canLearn }, found) {
+    const words = "Learn from " + counted(usable, "verdict"), line = make("li", {});
+    const isRunning = Boolean(found) && found.state === "running";
+    if (canLearn) {
+      const button = make("button", { type: "button", disabled: isRunning ? "" : null }, words);
+      button.addEventListener("click", () => this.named(async () => {
+        await post("v1/learn", { model, who: byId("who").value.trim() });
+        await this.showLearning();
+      }));
+      line.append(button, " on " + model + ". ");
+    } else line.append(words + " on " + model + ": ");
+    if (found) line.append({ running: "Learning", done: "Learned", failed: "Failed" }[found.state] + " (" + found.who + ", " + moment(found.since) + "). " + found.text);
+    else line.append(make("code", {}, command));
+    return line;
   }
 
   // What somebody found an event to be; what stands in the field of comments goes with it.

@@ -2,11 +2,11 @@
 
 import { drawTrend, readColours, ScoreChart } from "./chart.js";
 import { Connection, setToken, token } from "./connection.js";
-import { Events, KINDS } from "./events.js";
+import { Events } from "./events.js";
 import { Channels, Members, showNow, showOthers, showState } from "./panels.js";
 import { Samples } from "./samples.js";
 import { addressOf, sourceOf, Streams } from "./streams.js";
-import { byId, clock, counted, make, number, sameSource as same, setText, sourceName } from "./words.js";
+import { byId, clock, counted, KINDS, make, number, sameSource as same, setText, sourceName } from "./words.js";
 
 const FRAME = matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : 40;  // milliseconds between pictures
 const CALM = 250;  // and between numbers, which nobody can read faster
@@ -204,7 +204,9 @@ function tell() {
   showNow(samples, streams.age(stream));
   showOthers(streams.in("alarm", "interrupted").filter((one) => one !== stream), choose);
   const read = state.chosen === null ? null : samples.readings(state.chosen), event = stream && events.known.get(stream.event);
-  channels.arrange(read || state.readings.concat(event ? event.channels : []));
+  const troubled = events.of(state.source).filter((one) => one.state === "open" && one.kind !== "anomaly").flatMap((one) => one.channels);
+  // what is arranged anew must be drawn, though no sample may come
+  if (channels.arrange(read || troubled.concat(state.readings, event ? event.channels : []))) dirty();
   members.show(samples, state.chosen);
   showValues();
 }

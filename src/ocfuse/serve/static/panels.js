@@ -83,7 +83,7 @@ export class Channels {
     this.arrange([]);
   }
 
-  // Show these channels first; what was shown stays where nothing speaks for another.
+  // Show these channels first; what was shown stays where nothing speaks for another. Return whether others are shown.
   arrange(readings) {
     const names = [...new Set(readings.map((reading) => reading.name))].filter((name) => this.known.some((channel) => channel.name === name));
     if (names.length) this.first = names.slice(0, MOST_CHANNELS);
@@ -93,7 +93,7 @@ export class Channels {
     byId("channels-panel").hidden = !this.known.length;
     byId("channels-all").hidden = this.known.length <= MOST_CHANNELS;
     setText(byId("channels-all"), this.isWhole ? "Show fewer" : "Show all " + this.known.length);
-    if (list.dataset.key === key) return;
+    if (list.dataset.key === key) return false;
     list.dataset.key = key;
     this.charts.clear();
     list.replaceChildren(...shown.map((name) => {
@@ -102,6 +102,7 @@ export class Channels {
       this.charts.set(name, { canvas, value, usual, place: this.known.findIndex((channel) => channel.name === name) });
       return make("li", {}, make("div", { class: "head" }, make("h3", {}, name), make("p", {}, value, " ", usual)), canvas);
     }));
+    return true;
   }
 
   bandOf(chart, reading) {

@@ -1,7 +1,9 @@
-// How numbers and times are written.
+// How numbers, times and kinds of events are written.
 
 const FIRST_DATE = 1e8;  // seconds; earlier times are of a clock that knows no date
 const DAY = 86400;
+
+export const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate" };
 
 export const isDate = (time) => time >= FIRST_DATE;
 

@@ -1,9 +1,4 @@
-"""How good scores and predictions are: arrays in, one number out.
-
-Labels and predictions are +1 (normal) and -1 (anomaly); a higher score is more
-normal, everywhere. A rate that does not exist, because its class is absent, is
-an error and never a silent 0 or NaN.
-"""
+"""How good scores and predictions of rows that stand alone are."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,15 +6,6 @@ from numpy.typing import ArrayLike
 from ocfuse.arrays import FloatArray, Int64Array
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.system.packages import slow
-
-__all__ = [
-    "auc",
-    "average_precision",
-    "best_gmean",
-    "false_alarm_rate",
-    "gmean",
-    "missed_alarm_rate",
-]
 
 
 def auc(y: ArrayLike, scores: ArrayLike) -> float:
@@ -47,8 +33,8 @@ def auc(y: ArrayLike, scores: ArrayLike) -> float:
     >>> auc([1, 1, -1], [0.9, 0.4, 0.5])
     0.5
     """
-    labels = _labels(y, needs=(1, -1))
-    return float(slow("sklearn.metrics").roc_auc_score(labels, _scores(scores, len(labels))))
+    labels = checked_labels(y, needs=(1, -1))
+    return float(slow("sklearn.metrics").roc_auc_score(labels, checked_scores(scores, len(labels))))
 
 
 def average_precision(y: ArrayLike, scores: ArrayLike, positive: int = -1) -> float:
@@ -78,12 +64,12 @@ def average_precision(y: ArrayLike, scores: ArrayLike, positive: int = -1) -> fl
     >>> average_precision([1, 1, -1], [0.9, 0.4, 0.5])
     0.5
     """
-    labels = _labels(y, needs=(1, -1))
+    labels = checked_labels(y, needs=(1, -1))
     if positive not in (1, -1):
         raise InvalidInputError(
             f"positive must be -1 (anomaly) or 1 (normal). Got positive={positive!r}."
         )
-    evidence = positive * _scores(scores, len(labels))
+    evidence = positive * checked_scores(scores, len(labels))
     return float(slow("sklearn.metrics").average_precision_score(labels == positive, evidence))
 
 
@@ -108,7 +94,7 @@ def gmean(y: ArrayLike, predictions: ArrayLike) -> float:
     >>> gmean([1, 1, 1, 1, -1], [1, -1, -1, -1, -1])
     0.5
     """
-    _labels(y, needs=(1, -1))
+    checked_labels(y, needs=(1, -1))
     accepted = 1.0 - false_alarm_rate(y, predictions)
     caught = 1.0 - missed_alarm_rate(y, predictions)
     return float(np.sqrt(accepted * caught))
@@ -137,8 +123,8 @@ def best_gmean(y: ArrayLike, scores: ArrayLike) -> float:
     >>> best_gmean([1, 1, -1], [0.9, 0.4, 0.1])
     1.0
     """
-    labels = _labels(y, needs=(1, -1))
-    checked = _scores(scores, len(labels))
+    labels = checked_labels(y, needs=(1, -1))
+    checked = checked_scores(scores, len(labels))
     # the corners that a plot can do without may hold the best product
     curve = slow("sklearn.metrics").roc_curve(labels, checked, drop_intermediate=False)
     false_normal, true_normal, _ = curve
@@ -194,7 +180,7 @@ def missed_alarm_rate(y: ArrayLike, predictions: ArrayLike) -> float:
 
 
 def _error_rate(y: ArrayLike, predictions: ArrayLike, label: int) -> float:
-    labels = _labels(y, needs=(label,))
+    labels = checked_labels(y, needs=(label,))
     predicted = _signs(predictions, "predictions")
     if predicted.shape != labels.shape:
         raise InvalidInputError(
@@ -204,13 +190,14 @@ def _error_rate(y: ArrayLike, predictions: ArrayLike, label: int) -> float:
     return float(np.mean(predicted[labels == label] != label))
 
 
-def _labels(y: ArrayLike, needs: tuple[int, ...]) -> Int64Array:
-    labels = _signs(y, "y")
+def checked_labels(y: ArrayLike, needs: tuple[int, ...], name: str = "y") -> Int64Array:
+    """Return labels +1 and -1, of which some must occur."""
+    labels = _signs(y, name)
     for label in needs:
         if not np.any(labels == label):
             word = "normal" if label == 1 else "anomaly"
             raise InvalidInputError(
-                f"y must hold at least one {label:+d} ({word}). Got {len(labels)} labels "
+                f"{name} must hold at least one {label:+d} ({word}). Got {len(labels)} labels "
                 "without any: the measure does not exist for them."
             )
     return labels
@@ -227,7 +214,8 @@ def _signs(labels: ArrayLike, name: str) -> Int64Array:
     return signs.astype(np.int64)
 
 
-def _scores(scores: ArrayLike, n: int) -> FloatArray:
+def checked_scores(scores: ArrayLike, n: int) -> FloatArray:
+    """Return finite scores, one per label."""
     checked = _real(scores, "scores")
     if checked.shape != (n,):
         raise InvalidInputError(

@@ -1,0 +1,472 @@
+"""How well anomalies that last for a while are found: volumes under the surface, ranges, events.
+
+An *event* is a stretch of samples with label -1, an *episode* one of predictions -1. Both end
+where a run ends. Every measure is blind to something, and says to what.
+
+Left out on purpose is point-adjustment, which calls all of an event found once one of its samples
+is: where events are long, random scores then reach an F1 near 1 (Kim et al., AAAI 2022).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.metrics.rows import checked_labels, checked_scores
+from ocfuse.validation import ANOMALY, check_choice, check_number, check_whole
+
+
+def vus_roc(
+    y: ArrayLike,
+    scores: ArrayLike,
+    window: int,
+    *,
+    runs: ArrayLike | None = None,
+    n_thresholds: int | None = None,
+) -> float:
+    """Return the volume under the ROC surface of a sequence.
+
+    Labels are rarely exact to the sample, and an alarm just before or after an event is worth
+    something. So every event gets a buffer on both sides, of half a width, along which the label
+    falls with the root of the distance. Recall, by these soft labels, is multiplied by the share
+    of events that are met at all; alarms in a buffer count half as something that was to be
+    found. The area under the curve is averaged over all widths from 0 to `window` (Paparrizos et
+    al., VLDB 2022, as their package `vus` counts it since).
+
+    Blind to: when in an event the alarm comes, and whether an event brings one alarm or ten. An
+    event counts by its length. Random scores get more than 0.5, the more the shorter events are
+    for the window: 0.58 with events of 30 samples and a window of 20, 0.71 with events of 5.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of the samples in order, +1 and -1; both must occur.
+    scores : array-like of shape (n,)
+        Higher is more normal.
+    window : int
+        Largest width of the buffers, in samples: the usual length of an anomaly, or the period of
+        the sequence. 0 is the area without buffers, which still counts events that are met.
+    runs : array-like of shape (n,), default=None
+        Run of every sample, where several follow each other: no event and no buffer goes beyond
+        its run.
+    n_thresholds : int, default=None
+        Thresholds that are tried, evenly by rank. None tries all. Published values have 250.
+
+    Returns
+    -------
+    float
+        1 for perfect scores; at most 1.
+
+    Examples
+    --------
+    >>> from ocfuse.metrics import vus_roc
+    >>> y = [1, 1, 1, 1, -1, -1, 1, 1, 1, 1]
+    >>> late = [9, 9, 9, 9, 9, 1, 1, 9, 9, 9]
+    >>> round(vus_roc(y, late, 0), 2), round(vus_roc(y, late, 4), 2)
+    (0.69, 0.8)
+    """
+    return float(np.mean([roc for roc, _ in _areas(y, scores, window, runs, n_thresholds)]))
+
+
+def vus_pr(
+    y: ArrayLike,
+    scores: ArrayLike,
+    window: int,
+    *,
+    runs: ArrayLike | None = None,
+    n_thresholds: int | None = None,
+) -> float:
+    """Return the volume under the precision-recall surface of a sequence.
+
+    The same as `vus_roc` with the average precision of finding anomalies instead of the area under
+    the ROC curve, which false alarms among many normal samples hardly change. Random scores get
+    about the share of anomalous samples: report it beside it.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of the samples in order, +1 and -1; both must occur.
+    scores : array-like of shape (n,)
+        Higher is more normal.
+    window : int
+        Largest width of the buffers, in samples (see `vus_roc`).
+    runs : array-like of shape (n,), default=None
+        Run of every sample, where several follow each other.
+    n_thresholds : int, default=None
+        Thresholds that are tried, evenly by rank. None tries all. Published values have 250.
+
+    Returns
+    -------
+    float
+        At most 1.
+
+    Examples
+    --------
+    >>> from ocfuse.metrics import vus_pr
+    >>> y = [1, 1, 1, 1, -1, -1, 1, 1, 1, 1]
+    >>> round(vus_pr(y, [9, 9, 9, 9, 1, 1, 9, 9, 9, 9], 0), 2)
+    1.0
+    """
+    return float(np.mean([ap for _, ap in _areas(y, scores, window, runs, n_thresholds)]))
+
+
+def range_recall(
+    y: ArrayLike,
+    predictions: ArrayLike,
+    *,
+    runs: ArrayLike | None = None,
+    alpha: float = 0.0,
+    bias: str = "flat",
+) -> float:
+    """Return the mean over events of how much of each is found (Tatbul et al., NeurIPS 2018).
+
+    ``alpha`` for an event that is met at all, and ``1 - alpha`` times the share of it that is
+    covered, divided by the number of episodes that cover it. Every event counts the same,
+    however long it is.
+
+    Blind to: false alarms (see `range_precision`), and to an alarm that comes a sample too early
+    or late, which is not found.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of the samples in order, +1 and -1; anomalies must occur.
+    predictions : array-like of shape (n,)
+        Predictions, +1 and -1.
+    runs : array-like of shape (n,), default=None
+        Run of every sample, where several follow each other.
+    alpha : float, default=0.0
+        Weight of meeting an event at all, from 0 to 1.
+    bias : {"flat", "front", "back"}, default="flat"
+        Whether samples of an event count alike, the first ones most, or the last ones.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from ocfuse.metrics import range_recall
+    >>> range_recall([1, -1, -1, 1, -1], [1, 1, -1, -1, 1])
+    0.25
+    """
+    labels, predicted, run = _pair(y, predictions, runs, "y")
+    alpha = check_number(alpha, "alpha", 0.0, 1.0, "0 counts what is covered only.")
+    events, episodes = _stretches(labels, run), _stretches(predicted, run)
+    return _range_reward(events, episodes, predicted, alpha, bias)
+
+
+def range_precision(
+    y: ArrayLike,
+    predictions: ArrayLike,
+    *,
+    runs: ArrayLike | None = None,
+    bias: str = "flat",
+) -> float:
+    """Return the mean over episodes of how much of each is within events.
+
+    The share of an episode that lies in events, divided by the number of events that it lies in
+    (Tatbul et al., NeurIPS 2018). Every episode counts the same, however long it is.
+
+    Blind to: events without an alarm (see `range_recall`), and how near a false alarm is to an
+    event. Many short episodes within one event all count as right.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of the samples in order, +1 and -1.
+    predictions : array-like of shape (n,)
+        Predictions, +1 and -1; alarms must occur.
+    runs : array-like of shape (n,), default=None
+        Run of every sample, where several follow each other.
+    bias : {"flat", "front", "back"}, default="flat"
+        Whether samples of an episode count alike, the first ones most, or the last ones.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from ocfuse.metrics import range_precision
+    >>> range_precision([1, -1, -1, 1, 1], [1, 1, -1, -1, 1])
+    0.5
+    """
+    labels, predicted, run = _pair(y, predictions, runs, "predictions")
+    events, episodes = _stretches(labels, run), _stretches(predicted, run)
+    return _range_reward(episodes, events, labels, 0.0, bias)
+
+
+@dataclass(frozen=True)
+class EventScores:
+    """Events found and missed, alarms right and false, and delays, of one or several runs.
+
+    Attributes
+    ----------
+    n_events, n_found : int
+        Events, and how many have an alarm within `tolerance` samples.
+    n_episodes, n_false : int
+        Episodes of alarms, and how many meet no event.
+    recall : float
+        ``n_found / n_events``.
+    precision : float
+        Share of the episodes that meet an event; NaN without alarms.
+    sample_precision : float
+        Share of the samples with an alarm that are within `tolerance` of an event; NaN without.
+    composite_f1 : float
+        Harmonic mean of `recall` and `sample_precision` (Garg et al., 2021): to raise alarms
+        everywhere finds all events, and costs precision. 0 without alarms.
+    delays : ndarray of shape (n_events,)
+        From the beginning of each event to its first alarm, NaN for those not found; an alarm
+        before, within the tolerance or still on, counts as no delay.
+    """
+
+    n_events: int
+    n_found: int
+    n_episodes: int
+    n_false: int
+    recall: float
+    precision: float
+    sample_precision: float
+    composite_f1: float
+    delays: FloatArray
+
+    def __str__(self) -> str:
+        found = self.delays[~np.isnan(self.delays)]
+        delay = f", median delay {np.median(found):g}" if len(found) else ""
+        return (
+            f"{self.n_found} of {self.n_events} events found{delay}; {self.n_false} of "
+            f"{self.n_episodes} alarms false; composite F1 {self.composite_f1:.3f}"
+        )
+
+
+def event_scores(
+    y: ArrayLike,
+    predictions: ArrayLike,
+    *,
+    runs: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    tolerance: int = 0,
+) -> EventScores:
+    """Count events found, false alarms and delays.
+
+    This is what an operator asks: was it seen, how late, and how often was there nothing.
+
+    Blind to: how much of an event is covered, as one sample of it is enough. An alarm that is
+    always on finds everything at once; `composite_f1` says so, `recall` and `delays` do not.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of the samples in order, +1 and -1; anomalies must occur.
+    predictions : array-like of shape (n,)
+        Predictions, +1 and -1.
+    runs : array-like of shape (n,), default=None
+        Run of every sample, where several follow each other.
+    time : array-like of shape (n,), default=None
+        Times of the samples, numbers or dates; delays are then in their units, or in seconds for
+        dates. None counts samples.
+    tolerance : int, default=0
+        Samples by which an alarm may miss an event, before or after it.
+
+    Returns
+    -------
+    EventScores
+        In one line: ``print(event_scores(y, predictions))``.
+
+    Examples
+    --------
+    >>> from ocfuse.metrics import event_scores
+    >>> print(event_scores([1, 1, -1, -1, -1, 1, -1], [-1, 1, 1, -1, -1, 1, 1]))
+    1 of 2 events found, median delay 1; 1 of 2 alarms false; composite F1 0.571
+    """
+    labels, predicted, run = _pair(y, predictions, runs, "y")
+    check_whole(tolerance, "tolerance")
+    times = _times(time, len(labels))
+    events, episodes = _stretches(labels, run), _stretches(predicted, run)
+    wide = _widened(events, run, tolerance)
+    near = np.zeros(len(labels), dtype=bool)
+    delays = np.full(len(events), np.nan)
+    for i, (start, stop) in enumerate(wide):
+        near[start:stop] = True
+        hits = np.flatnonzero(predicted[start:stop])
+        if len(hits):
+            begin = events[i, 0]
+            delays[i] = times[max(start + hits[0], begin)] - times[begin]
+    n_found = int((~np.isnan(delays)).sum())
+    is_right = np.array([near[start:stop].any() for start, stop in episodes], dtype=bool)
+    recall = n_found / len(events)
+    sample_precision = float(near[predicted].mean()) if predicted.any() else np.nan
+    total = recall + sample_precision
+    return EventScores(
+        n_events=len(events),
+        n_found=n_found,
+        n_episodes=len(episodes),
+        n_false=int((~is_right).sum()),
+        recall=recall,
+        precision=float(is_right.mean()) if len(episodes) else np.nan,
+        sample_precision=sample_precision,
+        composite_f1=2 * recall * sample_precision / total if total > 0 else 0.0,
+        delays=delays,
+    )
+
+
+def _areas(
+    y: ArrayLike,
+    scores: ArrayLike,
+    window: int,
+    runs: ArrayLike | None,
+    n_thresholds: int | None,
+) -> list[tuple[float, float]]:
+    """Return the areas under the ROC and the precision-recall curve for every width."""
+    check_whole(window, "window")
+    labels = checked_labels(y, needs=(1, -1))
+    evidence = -checked_scores(scores, len(labels))
+    run, is_anomaly = _runs(runs, len(labels)), labels == ANOMALY
+    order = np.argsort(-evidence, kind="stable")
+    lasts = np.searchsorted(-evidence[order], -evidence[order], side="right") - 1
+    if n_thresholds is not None:
+        if n_thresholds < 2:
+            raise InvalidInputError(f"n_thresholds must be at least 2. Got {n_thresholds!r}.")
+        lasts = lasts[np.linspace(0, len(order) - 1, n_thresholds).astype(np.intp)]
+    # a threshold takes all samples with this score or more evidence
+    lasts = np.unique(lasts)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    events = _stretches(is_anomaly, run)
+    widths = range(window + 1)
+    return [_area(is_anomaly, events, run, order, rank, lasts, width) for width in widths]
+
+
+def _area(
+    is_anomaly: NDArray[np.bool_],
+    events: IntArray,
+    run: IntArray,
+    order: IntArray,
+    rank: IntArray,
+    lasts: IntArray,
+    width: int,
+) -> tuple[float, float]:
+    """Return both areas for buffers of one width."""
+    soft = _softened(is_anomaly, events, run, width)
+    zones = _joined(_widened(events, run, width // 2))
+    first = np.sort([rank[start:stop].min() for start, stop in zones])
+    met = np.searchsorted(first, lasts, side="right") / len(zones)
+    caught, n_alarms = np.cumsum(soft[order])[lasts], lasts + 1.0
+    beside = np.cumsum(np.where(is_anomaly, 0.0, soft)[order])[lasts]
+    positives = is_anomaly.sum() + beside / 2
+    hits = np.r_[0.0, np.minimum(caught / positives, 1.0) * met]
+    false = np.r_[0.0, (n_alarms - caught) / (len(soft) - positives), 1.0]
+    height = np.r_[hits, 1.0]  # the curve ends where all is an alarm
+    roc = np.sum(np.diff(false) * (height[1:] + height[:-1]) / 2)
+    return float(roc), float(np.sum(np.diff(hits) * caught / n_alarms))
+
+
+def _softened(
+    is_anomaly: NDArray[np.bool_], events: IntArray, run: IntArray, width: int
+) -> FloatArray:
+    """Return labels that fall from 1 within events to their buffers' ends."""
+    soft = is_anomaly.astype(np.float64)
+    for (start, stop), (low, high) in zip(
+        events.tolist(), _widened(events, run, width // 2).tolist(), strict=True
+    ):
+        before, after = np.arange(low, start), np.arange(stop, high)
+        if len(before):
+            soft[before] += np.sqrt(1.0 - (start - before) / width)
+        if len(after):
+            soft[after] += np.sqrt(1.0 - (after - stop + 1) / width)
+    return np.minimum(soft, 1.0)
+
+
+def _stretches(flags: NDArray[np.bool_], run: IntArray) -> IntArray:
+    """Return where stretches of True begin and end (one past the last), each within a run."""
+    key = np.where(flags, run + 1, 0)
+    edges = np.flatnonzero(np.diff(np.r_[0, key, 0]))
+    found = np.column_stack([edges[:-1], edges[1:]]) if len(edges) else np.empty((0, 2), np.intp)
+    chosen: IntArray = found[key[found[:, 0]] > 0].astype(np.intp)
+    return chosen
+
+
+def _widened(events: IntArray, run: IntArray, by: int) -> IntArray:
+    """Return events with so many samples more on both sides, within their runs."""
+    borders = np.r_[0, np.flatnonzero(np.diff(run)) + 1, len(run)]
+    which = np.searchsorted(borders, events[:, 0], side="right")
+    low = np.maximum(events[:, 0] - by, borders[which - 1])
+    return np.column_stack([low, np.minimum(events[:, 1] + by, borders[which])])
+
+
+def _joined(zones: IntArray) -> IntArray:
+    """Return zones that overlap as one; those that only touch stay two."""
+    fresh = np.r_[True, zones[1:, 0] >= zones[:-1, 1]]
+    last = np.r_[np.flatnonzero(fresh)[1:] - 1, len(zones) - 1]
+    return np.column_stack([zones[fresh, 0], zones[last, 1]])
+
+
+def _range_reward(
+    asked: IntArray, others: IntArray, is_on: NDArray[np.bool_], alpha: float, bias: str
+) -> float:
+    """Return the mean reward of the ranges asked for, by the others that overlap them."""
+    check_choice(bias, "bias", ("flat", "front", "back"))
+    rewards = []
+    for start, stop in asked.tolist():
+        n_overlaps = int(np.sum((others[:, 0] < stop) & (others[:, 1] > start)))
+        weight = np.arange(1.0, stop - start + 1.0) if bias != "flat" else np.ones(stop - start)
+        if bias == "front":
+            weight = weight[::-1]
+        share = weight[is_on[start:stop]].sum() / weight.sum()
+        rewards.append(alpha * (n_overlaps > 0) + (1.0 - alpha) * share / max(n_overlaps, 1))
+    return float(np.mean(rewards))
+
+
+def _pair(
+    y: ArrayLike, predictions: ArrayLike, runs: ArrayLike | None, needs: str
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], IntArray]:
+    """Return where labels and predictions are -1, of which one must occur, and the runs."""
+    labels = checked_labels(y, needs=(-1,) if needs == "y" else ())
+    predicted = checked_labels(
+        predictions, needs=(-1,) if needs == "predictions" else (), name="predictions"
+    )
+    if predicted.shape != labels.shape:
+        raise InvalidInputError(
+            f"predictions must have shape {labels.shape}, one per label. "
+            f"Got shape {predicted.shape}."
+        )
+    return labels == ANOMALY, predicted == ANOMALY, _runs(runs, len(labels))
+
+
+def _runs(runs: ArrayLike | None, n: int) -> IntArray:
+    """Return numbers of runs that count up with the samples."""
+    if runs is None:
+        return np.zeros(n, dtype=np.intp)
+    given: NDArray[Any] = np.asarray(runs)
+    if given.shape != (n,):
+        raise InvalidInputError(f"runs must have shape ({n},). Got shape {given.shape}.")
+    number: IntArray = np.r_[0, np.cumsum(given[1:] != given[:-1])].astype(np.intp)
+    if n and number[-1] + 1 > len(set(given.tolist())):
+        raise InvalidInputError(
+            "The samples of a run must follow each other. Sort them by run, and by time within it."
+        )
+    return number
+
+
+def _times(time: ArrayLike | None, n: int) -> FloatArray:
+    """Return times as numbers, dates as seconds."""
+    if time is None:
+        return np.arange(float(n))
+    times = np.asarray(time)
+    if times.dtype.kind == "M":
+        times = times.astype("datetime64[us]").astype(np.float64) / 1e6
+    try:
+        times = times.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"time must hold numbers or dates (datetime64). Got dtype {times.dtype}."
+        ) from None
+    if times.shape != (n,):
+        raise InvalidInputError(f"time must have shape ({n},). Got shape {times.shape}.")
+    return times

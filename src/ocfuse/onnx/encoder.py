@@ -1,0 +1,172 @@
+"""Cells to standardised numbers, as `FeatureEncoder` has it, as nodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.column_kinds import TEXT_GAPS
+from ocfuse.encoder import FARTHEST, FeatureEncoder
+from ocfuse.onnx.graph import Graph, Tensor
+
+#: Spellings of truth, which are one category each.
+SPELLINGS = {"true": ("true", "True", "TRUE"), "false": ("false", "False", "FALSE")}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The columns of a table, each (q, 1): numbers, or text where `is_text`."""
+
+    columns: Sequence[Tensor]
+    is_text: Sequence[bool]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Encoded rows (q, e), and which rows, a column, have no score."""
+
+    rows: Tensor
+    has_no_score: Tensor | None
+
+
+def encoded(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> Encoded:
+    """Return rows as the members see them.
+
+    Rows with infinity, and with gaps that are refused, have no score.
+    """
+    blocks = _numbers(graph, encoder, cells) + _categories(graph, encoder, cells)
+    rows = graph.concat([block.rows for block in blocks] + _empty(graph, encoder, cells), axis=1)
+    n_empty = int(encoder.empty_.sum())
+    # what is not known of a gap, and whether training had no such gap
+    may_be_lost = np.concatenate(
+        [*(block.may_be_lost for block in blocks), np.zeros(n_empty, bool)]
+    )
+    is_new = encoder.complete_[encoder.source_]
+    gaps = [block.gaps for block in blocks]
+    refused = [block.infinite for block in blocks if block.infinite is not None]
+    if encoder.gaps == "refuse":
+        refused += [(block.gaps & block.is_complete).any() for block in blocks]
+    has_no_score = graph.concat(refused, axis=1).any() if refused else None
+    if not may_be_lost.any():
+        return Encoded(rows, has_no_score)
+    spread = [block.gaps & np.ones(block.width, dtype=bool) for block in blocks]
+    none = [(gaps[0].first(1) & np.zeros(n_empty, dtype=bool))] if n_empty else []
+    is_lost = graph.concat(spread + none, axis=1) & may_be_lost
+    far = is_lost & is_new
+    if encoder.gaps != "alarm":
+        far = far & graph.concat(gaps, axis=1).all()
+    rows = graph.where(far, FARTHEST, rows)
+    if encoder.gaps != "alarm" or (may_be_lost & ~is_new).any():
+        rows = _judged(graph, rows, is_lost & ~far, encoder.donors_)
+    return Encoded(rows, has_no_score)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Encoded columns (q, e) of columns (q, m), with what is known of their gaps."""
+
+    rows: Tensor
+    gaps: Tensor  # (q, m)
+    is_complete: BoolArray  # (m,), training had none
+    may_be_lost: BoolArray  # (e,), nothing is known of a gap
+    infinite: Tensor | None  # (q, 1), None for text
+
+    @property
+    def width(self) -> int:
+        """The number e."""
+        return len(self.may_be_lost)
+
+
+def _numbers(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[_Block]:
+    is_number = ~encoder.categorical_ & ~encoder.ignored_
+    numbers = [cells.columns[j] for j in np.flatnonzero(is_number).tolist()]
+    if not numbers:
+        return []
+    values, scaler = graph.concat(numbers, axis=1), encoder.scaler_
+    gaps, is_complete = values.is_nan(), encoder.complete_[is_number]
+    filled = graph.where(gaps, scaler.fill_, values)
+    rows = ((filled - scaler.centre_) / scaler.scale_).clip(-FARTHEST, FARTHEST)
+    return [_Block(rows, gaps, is_complete, is_complete, values.is_infinite().any())]
+
+
+def _categories(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[_Block]:
+    blocks = []
+    chosen = zip(
+        np.flatnonzero(encoder.categorical_).tolist(),
+        encoder.codes_,
+        encoder.patterns_,
+        strict=True,
+    )
+    for j, codes, patterns in chosen:
+        column, is_text = cells.columns[j], cells.is_text[j]
+        place = _place(graph, column, is_text, codes)
+        known = np.where(np.isnan(patterns), 0.0, patterns)
+        blocks.append(
+            _Block(
+                graph.constant(known).take(place.without_axis(1), axis=0),
+                place.equals(len(codes)),
+                encoder.complete_[j : j + 1],
+                np.isnan(patterns[len(codes)]),
+                None if is_text else column.is_infinite(),
+            )
+        )
+    return blocks
+
+
+def _empty(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[Tensor]:
+    columns = [cells.columns[j] for j in np.flatnonzero(encoder.empty_).tolist()]
+    return [graph.where(column.is_nan(), 0.0, float(encoder.novelty_)) for column in columns]
+
+
+def _place(graph: Graph, column: Tensor, is_text: bool, codes: dict[str, int]) -> Tensor:
+    """Return the code of every category, ``len(codes)`` for a gap and one more for a new one."""
+    gap, unknown = len(codes), len(codes) + 1
+    if is_text:
+        pairs = [
+            (word, code) for text, code in codes.items() for word in SPELLINGS.get(text, [text])
+        ]
+        pairs += [(word, gap) for word in sorted({"", *TEXT_GAPS})]
+        found = column.equals(np.array([word for word, _ in pairs], dtype=object))
+    else:
+        pairs = list(codes.items())
+        found = column.equals(np.array([float(text) for text, _ in pairs]))
+    steps = np.array([code - unknown for _, code in pairs], dtype=np.int64)
+    place = (found.to(np.int64) * steps).sum(keep=True) + unknown
+    return place if is_text else graph.where(column.is_nan(), gap, place)
+
+
+def _judged(graph: Graph, rows: Tensor, is_lost: Tensor, donors: FloatArray) -> Tensor:
+    """Put what the training rows nearest to a row hold where it has gaps, row by row.
+
+    Of the five nearest, the one in the middle.
+    """
+    flat = is_lost.any().without_axis(1)
+    numbers = graph.add("NonZero", flat).without_axis(0)
+    count = graph.add("Size", numbers)
+    k, width = min(5, len(donors)), donors.shape[1]
+
+    def judged_row(body: Graph, i: Tensor) -> Tensor:
+        number = numbers.inside(body).take(i, axis=0)
+        row, lost = (
+            rows.inside(body).take(number, axis=0),
+            is_lost.inside(body).take(number, axis=0),
+        )
+        gaps = body.where(lost, 0.0, body.constant(donors) - row)
+        distances = _in_turn(gaps.square(), 1)
+        least, _ = distances.top(k, largest=False)
+        reach = least.take(np.array([k - 1], dtype=np.int64), axis=0)
+        which = body.add("NonZero", distances <= reach).without_axis(0)
+        near = body.constant(donors).take(which, axis=0)
+        middle = _in_turn(near, 0) / body.add("Size", which).to(np.float64)
+        spread = _in_turn(body.where(lost, near - middle, 0.0).square(), 1)
+        best = body.add("ArgMin", spread, axis=0, keepdims=0)
+        return body.where(lost, near.take(best, axis=0), row)
+
+    filled = graph.loop(count, judged_row, width)
+    return graph.add("ScatterND", rows, numbers.with_axis(1), filled)
+
+
+def _in_turn(values: Tensor, axis: int) -> Tensor:
+    """Return sums along an axis, one value after the other as NumPy adds them: rows may tie."""
+    return values.running(axis).take(np.array(-1, dtype=np.int64), axis=axis)

@@ -1,0 +1,219 @@
+"""Write a fitted detector as one ONNX file."""
+
+import json
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ocfuse.encoder import FeatureEncoder, is_given
+from ocfuse.ensemble import FusedDetector
+from ocfuse.ensemble.score import ContextScale, ScoreChain
+from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.onnx.encoder import Cells, encoded
+from ocfuse.onnx.fusion import fused, normalised, p_values, require_fusion
+from ocfuse.onnx.graph import Graph, Tensor
+from ocfuse.onnx.members import member_scores, require_members
+from ocfuse.system.files import write_atomically
+from ocfuse.tables import TableDetector
+from ocfuse.tables.detector import ROWS
+from ocfuse.validation import ANOMALY, NORMAL, require_fitted
+from ocfuse.versions import installed_version
+
+#: What an encoder has that is written; anything else must be empty.
+KNOWN_OF_ENCODER = frozenset(
+    {
+        *FeatureEncoder().get_params(),
+        *("by_", "by_codes_", "categorical_", "codes_", "complete_", "donors_", "empty_"),
+        *("ignored_", "is_frame_", "novelty_", "numbers_", "patterns_", "reasons_", "scaler_"),
+        *("source_", "time_", "zone_", "feature_names_in_", "n_features_in_"),
+    }
+)
+#: The steps from rows to scores that are written.
+KNOWN_OF_CHAIN = frozenset({"encoder", "pool", "normaliser", "fusion", "context_scale", "n_jobs"})
+#: Settings of an encoder and of a detector that change what is scored, and are not written.
+REFUSED = ("by", "time", "season", "direction", "limits")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that a model is given: its name, its place among those of training, its kind."""
+
+    name: str
+    place: int
+    kind: str  # "number", "category" or "empty", which had no value in training
+    is_text: bool  # or its cells are numbers
+
+
+def export(detector: Any, path: str | os.PathLike[str], *, single: bool = False) -> Path:
+    """Write the whole chain of a detector, from cells to score, label and p-value, as ONNX.
+
+    The file takes one tensor ``X``, a column for each that the detector learned from; or, if some
+    hold text, one input of shape (rows, 1) for every column, by its name: numbers, NaN for a gap,
+    or text, "" for a gap. It gives ``score`` (higher is more normal), ``label`` (+1 normal, -1
+    anomaly), ``p_value``, each of one entry per row, and ``threshold``. A row with infinity, or
+    with gaps that are refused, has no score: NaN, and the label -1. A detector that was fitted with
+    context takes it as a further input, ``context``.
+
+    Parameters
+    ----------
+    detector : FusedDetector or TableDetector
+        A fitted detector of rows that stand alone.
+    path : str or path-like
+        Where to write; an existing file is replaced only when the new one is complete.
+    single : bool, default=False
+        Take numbers in single precision, for callers that have no other. All is computed in
+        double precision either way.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ocfuse.onnx
+    >>> from ocfuse import FusedDetector
+    >>> X = np.random.default_rng(0).normal(size=(80, 3))
+    >>> detector = FusedDetector("light", random_state=0).fit(X)
+    >>> path = ocfuse.onnx.export(detector, "model.onnx")  # doctest: +SKIP
+    """
+    content = to_onnx(detector, single=single)
+    target = Path(path)
+    write_atomically(target, content)
+    return target
+
+
+def to_onnx(detector: Any, *, single: bool = False) -> bytes:
+    """Return the file that `export` writes."""
+    inner = _checked(detector)
+    graph, encoder = Graph(), inner.encoder_
+    columns = columns_of(inner)
+    cells = _inputs(graph, columns, encoder, np.float32 if single else np.float64)
+    read = encoded(graph, encoder, cells)
+    x, has_no_score = read.rows, read.has_no_score
+    S = member_scores(graph, inner.pool_, x)
+    Z = normalised(graph, inner.normaliser_, S)
+    if inner.context_scale_ is not None:
+        x, is_odd = _with_context(graph, inner.context_scale_, x)
+        has_no_score = is_odd if has_no_score is None else has_no_score | is_odd
+    score = fused(graph, inner.fusion_, Z, x)
+    p_value = p_values(graph, inner.conformal_, score)
+    if has_no_score is not None:
+        without = has_no_score.without_axis(1)
+        score, p_value = graph.where(without, np.nan, score), graph.where(without, np.nan, p_value)
+    is_normal = graph.add("GreaterOrEqual", score, float(inner.offset_))
+    label = graph.where(is_normal, int(NORMAL), int(ANOMALY))
+    graph.output("score", score, np.float64, ["rows"])
+    graph.output("label", label, np.int64, ["rows"])
+    graph.output("p_value", p_value, np.float64, ["rows"])
+    graph.output("threshold", graph.constant(np.array([inner.offset_])), np.float64, [1])
+    return graph.model("ocfuse", _facts(detector, inner, columns))
+
+
+def _checked(detector: Any) -> FusedDetector:
+    """Return the detector of rows that is to be written, or refuse it."""
+    inner = detector.detector_ if isinstance(detector, TableDetector) else detector
+    is_table = not isinstance(detector, TableDetector) or detector.kind == ROWS
+    if not isinstance(inner, FusedDetector) or not is_table:
+        raise InvalidTypeError(
+            "Only detectors of rows that stand alone can be exported to ONNX, FusedDetector and "
+            f"TableDetector. Got {type(detector).__name__}. Streams, whose rows depend on those "
+            "before, and pictures are scored by ocfuse watch and ocfuse serve."
+        )
+    require_fitted(inner, "pool_")
+    encoder, chain = inner.encoder_, ScoreChain.of(inner)
+    of_table = [name for name in REFUSED if name != "time"]  # the times of a table are only shown
+    asked = [(inner, REFUSED), (encoder, REFUSED), (detector, of_table)]
+    found = {name for each, names in asked for name in names if is_given(getattr(each, name, None))}
+    given = [name for name in REFUSED if name in found]
+    if given:
+        raise InvalidInputError(
+            f"A detector with {', '.join(given)} cannot be exported to ONNX: what is usual for "
+            "whom and when, sides and limits are not written. Fit one without, or serve the model "
+            "with ocfuse serve."
+        )
+    unknown = [name for name, value in vars(encoder).items() if name not in KNOWN_OF_ENCODER]
+    odd = [f"encoder_.{name}" for name in unknown if _says_something(getattr(encoder, name))]
+    steps = [field.name for field in fields(chain) if field.name not in KNOWN_OF_CHAIN]
+    odd += [name for name in steps if _says_something(getattr(chain, name))]
+    if odd:
+        raise InvalidInputError(
+            f"The detector does more than export to ONNX knows: {', '.join(odd)}. Fit one without "
+            "these settings, or serve the model with ocfuse serve."
+        )
+    require_members(inner.pool_)
+    require_fusion(inner.normaliser_, inner.fusion_)
+    return inner
+
+
+def _says_something(value: Any) -> bool:
+    return bool(np.asarray(value).any()) if isinstance(value, np.ndarray) else is_given(value)
+
+
+def columns_of(detector: Any) -> list[Column]:
+    """Return the columns that the file is given: those learned from, and those that were empty."""
+    inner = detector.detector_ if isinstance(detector, TableDetector) else detector
+    encoder = inner.encoder_
+    names = getattr(inner, "feature_names_in_", range(len(encoder.categorical_)))
+    roles = np.where(encoder.categorical_, "category", "number").astype(object)
+    roles[encoder.empty_] = "empty"
+    is_text = encoder.categorical_ & encoder.is_frame_
+    is_wanted = ~encoder.ignored_ | encoder.empty_
+    return [
+        Column(str(names[j]), int(j), roles[j], bool(is_text[j])) for j in np.flatnonzero(is_wanted)
+    ]
+
+
+def _inputs(graph: Graph, columns: list[Column], encoder: FeatureEncoder, kind: Any) -> Cells:
+    """Declare the inputs, and return the cells of every column of training."""
+    found: dict[int, Tensor] = {}
+    if any(column.is_text for column in columns):
+        for column in columns:
+            own = str if column.is_text else kind
+            cell = graph.input(column.name, own, ["rows", 1])
+            found[column.place] = cell.to(np.float64) if own is np.float32 else cell
+    else:
+        X = graph.input("X", kind, ["rows", len(columns)])
+        X = X if kind is np.float64 else X.to(np.float64)
+        for i, column in enumerate(columns):
+            found[column.place] = X.take(np.array([i], dtype=np.int64))
+    nothing = graph.constant(0.0)  # of columns that are not learned from, never asked for
+    n, texts = len(encoder.categorical_), {c.place for c in columns if c.is_text}
+    return Cells([found.get(j, nothing) for j in range(n)], [j in texts for j in range(n)])
+
+
+def _with_context(graph: Graph, scale: ContextScale, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return rows with their context as further columns, and where that is no number."""
+    context = graph.input("context", np.float64, ["rows", len(scale.centre)])
+    scaled = (context - scale.centre) * scale.factor
+    return graph.concat([x, scaled], axis=1), (context.is_nan() | context.is_infinite()).any()
+
+
+def _facts(detector: Any, inner: FusedDetector, columns: list[Column]) -> dict[str, str]:
+    """Return what the file says of itself."""
+    has_text = any(column.is_text for column in columns)
+    card = getattr(detector, "card_", {})
+    known = {
+        "version": installed_version("ocfuse"),
+        "columns": [
+            {"name": c.name, "kind": c.kind, "input": "text" if c.is_text else "number"}
+            for c in columns
+        ],
+        "inputs": "one for each column" if has_text else "X",
+        "threshold": float(inner.offset_),
+        "false_alarm_rate": float(inner.false_alarm_rate),
+        "rate_of_threshold": float(inner.threshold_rate_),
+        "gaps": inner.encoder_.gaps,
+        "members": list(inner.pool_.names_),
+        "fusion": type(inner.fusion_).__name__,
+        "rows_learned": len(inner.training_rows_),
+        "sha256_of_training": card.get("sha256", ""),
+    }
+    return {
+        f"ocfuse.{name}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in known.items()
+    }

@@ -1,0 +1,117 @@
+"""What is usual for whom and when, and how far numbers are from it.
+
+A number is measured from what is usual for its group (`ocfuse.usual.groups`), and what is left of
+all groups from what is usual at its time (`ocfuse.usual.seasons`). It must not know of tables,
+detectors and scores: it sees codes of groups, seconds and numbers.
+"""
+
+import numpy as np
+
+from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.usual.groups import GroupLevels
+from ocfuse.usual.seasons import Calendar, Seasons, check_seasons, to_days
+
+__all__ = ["Calendar", "GroupLevels", "Seasons", "Usual", "check_seasons", "to_days"]
+
+#: Rounds in which groups and seasons learn from what the others leave.
+N_ROUNDS = 2
+#: Share of normal rows whose values are called usual.
+USUAL = 0.95
+
+
+class Usual:
+    """What is usual for whom and when.
+
+    Parameters
+    ----------
+    seasons : Seasons, default=None
+        What is usual when, to be learned; None for no seasons.
+
+    Attributes
+    ----------
+    groups_ : GroupLevels
+        Centres and spreads by group; without groups those of all rows.
+    low_, high_ : ndarray of shape (m,)
+        The middle 95 % of the training rows, as they are measured, lie between these.
+    """
+
+    def __init__(self, seasons: Seasons | None = None) -> None:
+        self.seasons = seasons
+
+    def fit_measured(
+        self,
+        whose: FloatArray,
+        when: FloatArray,
+        X: FloatArray,
+        together: IntArray | None = None,
+    ) -> FloatArray:
+        """Learn from training rows, and return each as it is measured from the others.
+
+        Parameters
+        ----------
+        whose : ndarray of shape (n, n_levels)
+            Codes of the group of every row, from the widest; -1 and NaN are not known.
+        when : ndarray of shape (n,)
+            Times in seconds since 1970, NaN if they are not known; not looked at without seasons.
+        X : ndarray of shape (n, m)
+            Numbers, NaN for gaps.
+        together : ndarray of shape (n,), default=None
+            Rows with the same number, such as those of one run, are held out together.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            What is left of the numbers.
+        """
+        self.groups_ = GroupLevels()
+        centre, spread = self.groups_.fit_held_out(whose, X, together)
+        left = (X - centre) / spread
+        if self.seasons is not None:
+            left = self.seasons.fit_measured(when, left)
+            for _ in range(N_ROUNDS if whose.shape[1] and self.seasons.count else 0):
+                # rows of a group may be of some hours only: centres are of what the time leaves
+                theirs, width = self.groups_.usual(whose)
+                middle, factor = self.seasons.usual(when)
+                apart = (X - theirs) / width - middle
+                rest = theirs + width * apart / factor
+                centre, spread = self.groups_.fit_held_out(whose, rest, together)
+                left = self.seasons.fit_measured(when, (X - centre) / spread)
+        measured: FloatArray = left * self.groups_.unit_
+        self.low_, self.high_ = _middle(measured)
+        return measured
+
+    def measure(self, whose: FloatArray, when: FloatArray, X: FloatArray) -> FloatArray:
+        """Return numbers as they are measured from what is usual for their rows."""
+        centre, spread = self.usual(whose, when)
+        measured: FloatArray = (X - centre) / spread * self.groups_.unit_
+        return measured
+
+    def ranges(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, ...]:
+        """Return lowest and highest usual value, centre and unit, for every row and column."""
+        centre, unit = self.units(whose, when)
+        return centre + self.low_ * unit, centre + self.high_ * unit, centre, unit
+
+    def units(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return where numbers are measured from and in which unit, for every row and column."""
+        centre, spread = self.usual(whose, when)
+        return centre, spread / self.groups_.unit_
+
+    def usual(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return centre and spread for every row and column."""
+        centre, spread = self.groups_.usual(whose)
+        if self.seasons is None:
+            return centre, spread
+        middle, factor = self.seasons.usual(when)
+        return centre + spread * middle, spread * factor
+
+
+def _middle(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return between which values the middle of each column lies, without its gaps."""
+    low, high = np.zeros((2, X.shape[1]))
+    for j in range(X.shape[1]):
+        present = X[~np.isnan(X[:, j]), j]
+        if len(present):
+            cut = int((1.0 - USUAL) / 2 * len(present))
+            places = [cut, len(present) - 1 - cut]
+            low[j], high[j] = np.partition(present, sorted(set(places)))[places]
+    return low, high

@@ -1,0 +1,538 @@
+"""What is usual for whom: centres and spreads of numbers by group.
+
+A number is measured from what is usual for the group of its row, such as its machine:
+``(x - centre) / spread``, in units of the usual spread of a group. Groups may be nested, such as
+machines of plants; each is then drawn to its wider group, and that to all.
+
+**What a group says.** Its rows are pulled in to three spreads around their median, where a spread
+is told by the 80 % nearest to it; mean and variance of these are what the group says of itself,
+with ``v = variance / rows`` the uncertainty of the mean; the logarithm of the variance is as
+uncertain as that of a chi-squared variable of ``2 (rows - 1) / (kurtosis - 1)`` degrees of freedom.
+
+**How far it is drawn to the others** (empirical Bayes). The variance ``tau2`` between the groups
+of a wider one is the one for which the middle group is as far out as it should be
+(``median(d^2 / (tau2 + v)) = 0.455``, the median of a chi-squared variable), so that a few odd
+groups do not count. A group is drawn to the wider one by ``v / (tau2 + v)`` of the way, but never
+by more than one of its own standard errors: what is usual for an odd group of many rows stays
+usual. Spreads are drawn in the same way, on the scale of logarithms.
+
+**Groups with few rows, and new ones.** The uncertainty that is left is added to the spread, so
+that rows of all groups are, as far as can be known, equally far out. A row whose group is not
+known is judged by the wider group: its spread includes the variation between groups.
+
+**Rows that this was learned from** are nearer to their centre than fresh ones. `fit_held_out` of
+`GroupLevels` measures each of them from what the other rows of its group say, in closed form, so
+that what is learned from measured rows holds for fresh ones.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, polygamma
+
+from ocfuse.arrays import FloatArray, IntArray
+
+#: Median of a chi-squared variable with one degree of freedom.
+MEDIAN_OF_SQUARES = 0.45493642311957283
+#: Spreads that rows are pulled in to, and the share of rows nearest to the median that tell it.
+FARTHEST_ROW = 3.0
+NEAREST_SHARE = 0.8
+#: Groups of fewer rows have none that are pulled in.
+FEWEST_PULLED = 5
+#: Groups of fewer rows say nothing of their spread.
+FEWEST_SPREAD = 4
+#: The quantile of the distance from the middle of a normal distribution at that share.
+NEAREST_DISTANCE = 1.2815515655446004
+#: Standard errors that a centre, and the logarithm of a variance, is drawn by at most.
+FARTHEST_CENTRE = 1.0
+FARTHEST_SPREAD = 2.0
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What groups, or rows without one of their own, say: arrays of one shape."""
+
+    count: FloatArray
+    mean: FloatArray
+    squares: FloatArray  # sum of squared deviations from the mean
+    pseudo: FloatArray  # squared deviation of one more row, where most values are equal
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variances; NaN where there are fewer than two rows, or nothing varies."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = (self.squares + self.pseudo) / (self.count - 1.0 + (self.pseudo > 0))
+        return np.where((self.count > 1) & (found > 0), found, np.nan)
+
+    def without(self, part: "Statistics") -> "Statistics":
+        """Return what is left without some of the rows."""
+        n, gone = self.count, part.count
+        left = n - gone
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(left > 0, (n * self.mean - gone * part.mean) / left, np.nan)
+            between = (part.mean - self.mean) ** 2 * n * gone / left
+        squares = np.where(left > 0, self.squares - part.squares - between, 0.0)
+        # what rounding leaves of no variance is none
+        squares = np.where(squares > 1e-12 * self.squares, squares, 0.0)
+        return Statistics(left, mean, squares, self.pseudo)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Values of groups drawn to those of wider ones, with what is still uncertain."""
+
+    value: FloatArray
+    variance: FloatArray
+
+
+class Shrinkage:
+    """How values of groups are drawn to those of the wider groups, for one column.
+
+    Parameters
+    ----------
+    parents : list of ndarray
+        For every level, from the widest, the place of the wider group of each group; that of the
+        widest is 0, all.
+    farthest : float
+        Standard errors that a group of rows is drawn by at most.
+
+    Attributes
+    ----------
+    between : list of float
+        Variance between the groups of a wider one, by level.
+    between_new : list of float
+        The same as a new group has to reckon with: odd groups count.
+    said, variance, weight : list of ndarray
+        What the groups of every level say by themselves, how uncertain that is, and the sum of
+        the weights of the narrower groups that say it; the first is that of all.
+    drawn : list of Drawn
+        The same drawn to the wider groups.
+    """
+
+    def __init__(self, parents: list[IntArray], farthest: float) -> None:
+        self.parents = parents
+        self.farthest = farthest
+
+    def fit(self, values: FloatArray, variances: FloatArray) -> "Shrinkage":
+        """Learn from the values of the narrowest groups; NaN where they say nothing."""
+        depth = len(self.parents)
+        self.between, self.between_new = [0.0] * depth, [0.0] * depth
+        said, variance = [values], [variances]
+        weight = [np.where(np.isnan(values), 0.0, 1.0)]
+        for level in range(depth - 1, -1, -1):
+            parent = self.parents[level]
+            n_wider = 1 if level == 0 else len(self.parents[level - 1])
+            self.between[level], self.between_new[level] = between_groups(
+                said[0], variance[0], parent, n_wider
+            )
+            wider, total = joined(said[0], variance[0], self.between[level], parent, n_wider)
+            with np.errstate(divide="ignore"):
+                said.insert(0, wider)
+                variance.insert(0, 1.0 / total)
+            weight.insert(0, total)
+        self.said, self.variance, self.weight = said, variance, weight
+        self.drawn = [Drawn(said[0], variance[0])]
+        for level, at in enumerate(self.parents):
+            all_of = self.drawn[level]
+            around = Drawn(all_of.value[at], all_of.variance[at])
+            self.drawn.append(self.draw(level, said[level + 1], variance[level + 1], around))
+        return self
+
+    def draw(self, level: int, value: FloatArray, variance: FloatArray, wider: Drawn) -> Drawn:
+        """Draw values of groups of a level to those of their wider groups."""
+        between = self.between[level]
+        is_known = ~np.isnan(value) & (variance < np.inf)
+        v = np.where(is_known, variance, 1.0)
+        own = between / (between + v) if between > 0 else np.zeros(len(v))
+        step = (1.0 - own) * (wider.value - np.where(is_known, value, wider.value))
+        if level == len(self.parents) - 1:
+            most = self.farthest * np.sqrt(v)
+            step = np.clip(step, -most, most)
+        drawn = np.where(is_known, value + step, wider.value)
+        left = own * v + (1.0 - own) ** 2 * wider.variance
+        return Drawn(drawn, np.where(is_known, left, wider.variance + self.between_new[level]))
+
+    def without(self, place: IntArray, value: FloatArray, variance: FloatArray) -> Drawn:
+        """Draw what the groups of rows say without these, each to a wider group without it, too.
+
+        `place` is the group of each row.
+        """
+        level = len(self.parents) - 1
+        parent, between = self.parents[level][place], self.between[level]
+        before, v = self.said[-1][place], self.variance[-1][place]
+        with np.errstate(divide="ignore"):
+            gone = np.where(np.isnan(before), 0.0, 1.0 / (between + v))
+            come = np.where(np.isnan(value), 0.0, 1.0 / (between + variance))
+        total, middle = self.weight[level][parent], self.said[level][parent]
+        left = total - gone + come
+        move = come * (np.nan_to_num(value) - middle) - gone * (np.nan_to_num(before) - middle)
+        is_left = left > 1e-9 * total
+        move = np.where(is_left, move / np.where(is_left, left, 1.0), 0.0)
+        # a group that is pulled in, as it is odd, has moved the wider one by less
+        most = np.sqrt(1.0 / np.where(is_left, left, 1.0))
+        wider = Drawn(
+            self.drawn[level].value[parent] + np.clip(move, -most, most),
+            self.drawn[level].variance[parent],
+        )
+        return self.draw(level, value, variance, wider)
+
+    @property
+    def extra(self) -> FloatArray:
+        """Variance that a row has beside that of rows of a group, by level at which it is known.
+
+        The first is that of a row of which nothing is known, the last, 0, that of a row of a
+        known narrowest group.
+        """
+        return np.append(np.cumsum(self.between_new[::-1])[::-1], 0.0)
+
+
+def between_groups(
+    values: FloatArray, variances: FloatArray, parent: IntArray, n_wider: int
+) -> tuple[float, float]:
+    """Return the variance between groups of the same wider one, without odd groups and with."""
+    is_known = ~np.isnan(values) & (variances < np.inf)
+    x, v, at = values[is_known], variances[is_known], parent[is_known]
+    middle, n_of = medians(x, at, n_wider)
+    several = n_of[at] > 1
+    if not several.any():
+        return 0.0, 0.0
+    n = n_of[at][several]
+    squares = (x - middle[at])[several] ** 2 * n / (n - 1.0)
+    v = v[several]
+    low, high = 0.0, float(squares.max()) / MEDIAN_OF_SQUARES
+    if np.median(squares / np.maximum(v, np.finfo(float).tiny)) > MEDIAN_OF_SQUARES:
+        for _ in range(60):
+            half = 0.5 * (low + high)
+            is_low = np.median(squares / (half + v)) > MEDIAN_OF_SQUARES
+            low, high = (half, high) if is_low else (low, half)
+            if high - low <= 1e-6 * high:
+                break
+    robust = low
+    most = 25.0 * (robust + v)
+    with_odd = float(np.mean(np.minimum(squares, most) - v))
+    return robust, max(robust, with_odd)
+
+
+def joined(
+    values: FloatArray, variances: FloatArray, between: float, parent: IntArray, n_wider: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return what wider groups say by their groups, and the sums of the weights of these.
+
+    Groups that are farther out than three standard deviations are pulled in.
+    """
+    with np.errstate(divide="ignore"):
+        weight = 1.0 / np.maximum(between + variances, np.finfo(float).tiny)
+    is_known = ~np.isnan(values) & (variances < np.inf)
+    x, w, at = values[is_known], weight[is_known], parent[is_known]
+    middle, _ = medians(x, at, n_wider)
+    reach = FARTHEST_ROW / np.sqrt(w)
+    near = middle[at] + np.clip(x - middle[at], -reach, reach)
+    order = np.lexsort((x, at))
+    total = sums(w[order], at[order], n_wider)
+    # about the median: sums of large numbers would lose their digits
+    shift = sums((w * (near - middle[at]))[order], at[order], n_wider)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return middle + shift / total, total
+
+
+def medians(x: FloatArray, group: IntArray, n_groups: int) -> tuple[FloatArray, IntArray]:
+    """Return the median of each group, NaN if it is empty, and the number of its values."""
+    ordered = x[np.lexsort((x, group))]
+    count = np.bincount(group, minlength=n_groups)
+    start = np.cumsum(count) - count
+    found = np.full(n_groups, np.nan)
+    some = count > 0
+    first, n = start[some], count[some]
+    found[some] = ordered[first + (n - 1) // 2] / 2 + ordered[first + n // 2] / 2
+    return found, count
+
+
+def sums(x: NDArray[Any], group: IntArray, n_groups: int) -> FloatArray:
+    """Return the sum of the values of each group."""
+    return np.bincount(group, x, n_groups).astype(np.float64)
+
+
+class GroupLevels:
+    """Centres and spreads of numbers by group, on one or several levels.
+
+    Attributes
+    ----------
+    keys_ : list of ndarray
+        For every level the groups that training had, as numbers that are made of the place of
+        the wider group and the code of this one, sorted.
+    widths_ : list of int
+        Number of codes of every level.
+    counts_ : ndarray of shape (n_groups,)
+        Training rows of each of the narrowest groups.
+    centre_, spread_ : ndarray of shape (n_nodes, m)
+        What is usual: of all, then of the groups of every level.
+    unit_ : ndarray of shape (m,)
+        Usual spread of a group.
+    own_ : ndarray of shape (m,)
+        How far the centre of a group is its own, in the median: 0 if it is that of the wider
+        group, 1 if it is not drawn to it at all.
+    """
+
+    def fit(self, codes: FloatArray, X: FloatArray) -> "GroupLevels":
+        """Learn from rows; see `fit_held_out`."""
+        self.fit_held_out(codes, X)
+        return self
+
+    def fit_held_out(
+        self, codes: FloatArray, X: FloatArray, together: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Learn from rows, and return centre and spread of each as learned from the others.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n, n_levels)
+            Code of the group of every row, from the widest; -1 and NaN are not known.
+        X : ndarray of shape (n, m)
+            Numbers, NaN for gaps.
+        together : ndarray of shape (n,), default=None
+            Rows with the same number, such as those of one run, are held out together.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n, m)
+            Centres and spreads that each row is measured from.
+        """
+        parents = self._number(codes)
+        if not parents:
+            return self._fit_all(X)
+        place = self.places(codes)[-1]
+        n_groups, m = len(self.keys_[-1]), X.shape[1]
+        self.counts_ = np.bincount(place[place >= 0], minlength=n_groups)
+        n_nodes = 1 + sum(map(len, self.keys_))
+        self.centre_, self.spread_ = np.zeros((n_nodes, m)), np.ones((n_nodes, m))
+        self.unit_, self.own_ = np.ones((2, m))
+        fitted = [self._fit_column(j, X[:, j], place, parents) for j in range(m)]
+        centre, spread = self.usual(codes)
+        for j, column in enumerate(fitted):
+            if column is not None:
+                rows = np.flatnonzero((place >= 0) & ~np.isnan(X[:, j]))
+                run = rows if together is None else together[rows]
+                found = column.held_out(X[rows, j], place[rows], run)
+                centre[rows, j], spread[rows, j] = found
+        return centre, spread
+
+    def places(self, codes: FloatArray) -> list[IntArray]:
+        """Return the place of the group of each row on every level, -1 if it is not known."""
+        parent = np.zeros(len(codes), dtype=np.intp)
+        found = []
+        for level, keys in enumerate(self.keys_):
+            code = _whole(codes[:, level])
+            wanted = parent * self.widths_[level] + code
+            at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+            is_known = (parent >= 0) & (code >= 0) & (code < self.widths_[level])
+            is_known &= len(keys) > 0 and keys[at] == wanted
+            parent = np.where(is_known, at, -1)
+            found.append(parent)
+        return found
+
+    def nodes(self, codes: FloatArray) -> IntArray:
+        """Return where the centre of each row is: that of the narrowest group that is known."""
+        node, start = np.zeros(len(codes), dtype=np.intp), 1
+        for keys, place in zip(self.keys_, self.places(codes), strict=True):
+            node = np.where(place >= 0, start + place, node)
+            start += len(keys)
+        return node
+
+    def usual(self, codes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return centre and spread for every row and column."""
+        node = self.nodes(codes)
+        return self.centre_[node], self.spread_[node]
+
+    def _number(self, codes: FloatArray) -> list[IntArray]:
+        """Give the groups of every level numbers; return the wider group of each."""
+        self.keys_: list[IntArray] = []
+        self.widths_: list[int] = []
+        parents: list[IntArray] = []
+        parent = np.zeros(len(codes), dtype=np.intp)
+        for level in range(codes.shape[1]):
+            code = _whole(codes[:, level])
+            is_known = (parent >= 0) & (code >= 0)
+            width = int(code.max(initial=0)) + 1
+            wanted = parent * width + code
+            keys, at = np.unique(wanted[is_known], return_inverse=True)
+            self.keys_.append(keys)
+            self.widths_.append(width)
+            parents.append(keys // width)
+            parent = np.full(len(codes), -1)
+            parent[is_known] = at
+        return parents
+
+    def _fit_all(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Learn from rows that are all one group; of so many none moves the centre."""
+        m = X.shape[1]
+        self.counts_ = np.array([len(X)])
+        self.centre_, self.spread_ = np.zeros((1, m)), np.ones((1, m))
+        self.own_ = np.ones(m)
+        for j in range(m):
+            x = np.sort(X[~np.isnan(X[:, j]), j])
+            if not len(x):
+                continue
+            one = np.zeros(len(x), dtype=np.intp)
+            middle, count = medians(x, one, 1)
+            reach = reach_of_groups(np.abs(x - middle), one, count)
+            near = np.clip(x, middle - reach, middle + reach)
+            self.centre_[0, j], self.spread_[0, j] = near.mean(), near.std() or 1.0
+        self.unit_ = self.spread_[0]
+        return self.usual(np.empty((len(X), 0)))
+
+    def _fit_column(
+        self, j: int, x: FloatArray, place: IntArray, parents: list[IntArray]
+    ) -> "GroupColumn | None":
+        """Learn centres and spreads of one column; None if no row of a group has a value."""
+        present = ~np.isnan(x)
+        rows = present & (place >= 0)
+        if not rows.any():
+            there = x[present]
+            self.centre_[:, j] = np.median(there) if len(there) else 0.0
+            self.spread_[:, j] = self.unit_[j] = (there.std() if len(there) else 1.0) or 1.0
+            return None
+        column = GroupColumn(x[rows], place[rows], parents)
+        self.centre_[:, j], self.spread_[:, j] = column.usual()
+        self.unit_[j], self.own_[j] = column.unit, column.own
+        return column
+
+
+class GroupColumn:
+    """What is usual for groups in one column.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Values, without gaps.
+    place : ndarray of shape (n,)
+        Group of each.
+    parents : list of ndarray
+        See `Shrinkage`.
+    """
+
+    def __init__(self, x: FloatArray, place: IntArray, parents: list[IntArray]) -> None:
+        n_groups = len(parents[-1])
+        middle, count = medians(x, place, n_groups)
+        reach = reach_of_groups(np.abs(x - middle[place]), place, count)
+        self.low, self.high = middle - reach, middle + reach
+        near = np.clip(x, self.low[place], self.high[place])
+        order = np.lexsort((near, place))  # in which order the rows came changes no bit
+        near, at = near[order], place[order]
+        n = np.maximum(count, 1)
+        mean = middle + sums(near - middle[at], at, n_groups) / n
+        deviation = near - mean[at]
+        squares = sums(deviation**2, at, n_groups)
+        squares[squares <= 1e-26 * sums(near**2, at, n_groups)] = 0.0  # rounding
+        self.kurtosis = _kurtosis(deviation, at, squares, n)
+        unit = np.sqrt(np.median((squares / n)[at])) or np.sqrt(squares.sum() / len(x))
+        # constant in every group: a change counts as one of a column that hardly varies
+        means = mean[count > 0]
+        self.unit = float(unit or 1e-3 * (np.ptp(means) or np.abs(means[0])) or 1.0)
+        is_flat = sums(near == middle[at], at, n_groups) > 0.5 * count
+        pseudo = np.where(is_flat, self.unit**2, 0.0)
+        self.own_rows = Statistics(count.astype(float), mean, squares, pseudo)
+        # where groups are too small, those of all together
+        is_small = not ((count >= FEWEST_SPREAD) & (squares + pseudo > 0)).any()
+        self.of_all = self._variance_of_all(x, squares, count) if is_small else None
+        value, variance = self._of_spreads(self.own_rows)
+        self.spreads = Shrinkage(parents, FARTHEST_SPREAD).fit(value, variance)
+        self.centres = Shrinkage(parents, FARTHEST_CENTRE)
+        self.centres.fit(mean, self._of_centres(self.own_rows, self.spreads.drawn[-1]))
+
+    @property
+    def own(self) -> float:
+        """How far the centre of a group is its own, in the median of groups."""
+        between, v = self.centres.between[-1], self.centres.variance[-1]
+        return float(np.median(between / (between + v)))
+
+    def usual(self) -> tuple[FloatArray, FloatArray]:
+        """Return centres and spreads: of all, then of the groups of every level."""
+        centres, spreads = self.centres, self.spreads
+        found = []
+        for level, (centre, spread) in enumerate(zip(centres.drawn, spreads.drawn, strict=True)):
+            within = _variance(spread, spreads.extra[level])
+            found.append(np.sqrt(within + centre.variance + centres.extra[level]))
+        return np.concatenate([drawn.value for drawn in centres.drawn]), np.concatenate(found)
+
+    def held_out(
+        self, x: FloatArray, place: IntArray, run: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return centre and spread of the rows that this was learned from, without their runs."""
+        own = self.own_rows
+        whole = Statistics(own.count[place], own.mean[place], own.squares[place], own.pseudo[place])
+        near = np.clip(x, self.low[place], self.high[place])
+        _, part = np.unique(place * (run.max() + 1) + run, return_inverse=True)
+        n_parts = int(part.max()) + 1
+        count = np.bincount(part, minlength=n_parts).astype(np.float64)
+        # from the mean of the group: sums of large numbers would lose their digits
+        apart = near - whole.mean
+        mean = sums(apart, part, n_parts) / count
+        squares = sums((apart - mean[part]) ** 2, part, n_parts)
+        gone = Statistics(
+            count[part], whole.mean + mean[part], squares[part], np.zeros_like(squares[part])
+        )
+        left = whole.without(gone)
+        value, variance = self._of_spreads(left)
+        spread = self.spreads.without(place, value, variance)
+        centre = self.centres.without(place, left.mean, self._of_centres(left, spread))
+        return centre.value, np.sqrt(_variance(spread) + centre.variance)
+
+    def _variance_of_all(self, x: FloatArray, squares: FloatArray, count: IntArray) -> float:
+        """Return the variance within groups; that of all rows if no group has several."""
+        n_free = len(x) - int(np.sum(count > 0))
+        found = squares.sum() / n_free if n_free else np.var(x)
+        return max(float(found), 1e-3 * self.unit**2)
+
+    def _of_spreads(self, rows: Statistics) -> tuple[FloatArray, FloatArray]:
+        """Return logarithms of variances, and how uncertain these are.
+
+        They are those of chi-squared variables, of fewer degrees of freedom the heavier the tails.
+        """
+        if self.of_all is not None:  # no group says anything of its own
+            n = len(rows.count)
+            return np.full(n, np.log(self.of_all)), np.full(n, 1e-3)
+        is_said = (rows.count >= FEWEST_SPREAD) & (rows.variance > 0)
+        half = np.where(is_said, (rows.count - 1.0) / (self.kurtosis - 1.0), 1.0)
+        bias = digamma(half) - np.log(half)
+        value = np.log(np.where(is_said, rows.variance, 1.0)) - bias
+        uncertain = polygamma(1, half)
+        return np.where(is_said, value, np.nan), np.where(is_said, uncertain, np.inf)
+
+    def _of_centres(self, rows: Statistics, spread: Drawn) -> FloatArray:
+        """Return how uncertain means of rows are."""
+        with np.errstate(divide="ignore"):
+            return np.where(rows.count > 0, _variance(spread) / rows.count, np.inf)
+
+
+def _whole(codes: FloatArray) -> IntArray:
+    """Return codes as whole numbers, -1 for what is not known."""
+    return np.where(np.isnan(codes), -1, codes).astype(np.intp)
+
+
+def _variance(spread: Drawn, extra: float = 0.0) -> FloatArray:
+    """Return the mean variance, from its logarithm and how uncertain that is."""
+    return np.exp(spread.value + np.minimum(0.5 * (spread.variance + extra), 2.0))
+
+
+def reach_of_groups(distance: FloatArray, place: IntArray, count: IntArray) -> FloatArray:
+    """Return how far from its median a row of each group counts in full."""
+    ordered = distance[np.lexsort((distance, place))]
+    start = np.cumsum(count) - count
+    told = np.minimum(start + (NEAREST_SHARE * (count - 1)).astype(np.intp), len(ordered) - 1)
+    reach = ordered[told] * (FARTHEST_ROW / NEAREST_DISTANCE)
+    return np.where((count >= FEWEST_PULLED) & (reach > 0), reach, np.inf)
+
+
+def _kurtosis(deviation: FloatArray, place: IntArray, squares: FloatArray, n: IntArray) -> float:
+    """Return the kurtosis within groups, of at least 4 rows, between 2 and 30."""
+    variance = squares / n
+    fourth = sums(deviation**4, place, len(n)) / n
+    chosen = (variance > 0) & (n >= 4)
+    if not chosen.any():
+        return 3.0
+    of_groups = fourth[chosen] / variance[chosen] ** 2
+    # of few rows it is too low: for normal ones by 6 / (n + 1)
+    of_groups = of_groups + 6.0 / (n[chosen] + 1.0)
+    return float(np.clip(np.average(of_groups, weights=n[chosen]), 2.0, 30.0))

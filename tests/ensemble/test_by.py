@@ -1,0 +1,240 @@
+"""Rows measured from what is usual for whom: `by` of FusedDetector."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ocfuse import FeatureEncoder, FusedDetector, load
+from ocfuse.exceptions import CellsWarning, CopiedRowsWarning, InvalidInputError, InvalidTypeError
+from ocfuse.streaming.channels import row_readings
+
+N_MACHINES = 40
+
+
+def rows_of_machines(n, seed, n_machines=N_MACHINES, n_columns=2):
+    """Return n rows of each machine, whose levels and spreads differ."""
+    known = np.random.default_rng(17)
+    level = 100.0 * known.normal(size=(n_machines, n_columns))
+    spread = np.exp(known.normal(size=(n_machines, n_columns)))
+    machine = np.repeat(np.arange(n_machines), n)
+    noise = np.random.default_rng(seed).normal(size=(len(machine), n_columns))
+    table = pd.DataFrame(level[machine] + spread[machine] * noise, columns=["flow", "current"])
+    return table.assign(machine=[f"m{i}" for i in machine]), spread[machine]
+
+
+@pytest.fixture(scope="module")
+def detector():
+    rows, _ = rows_of_machines(20, 1)
+    return FusedDetector("light", by="machine", false_alarm_rate=0.1, random_state=0).fit(rows)
+
+
+def test_the_false_alarm_rate_holds_within_groups(detector):
+    rows, _ = rows_of_machines(200, 2)
+    is_alarm = detector.predict(rows) < 0
+    rates = is_alarm.reshape(N_MACHINES, -1).mean(axis=1)
+    assert 0.07 <= is_alarm.mean() <= 0.13
+    # twenty rows tell mean and spread of a machine to a quarter of a spread
+    assert np.mean((rates > 0.03) & (rates < 0.25)) >= 0.9
+    plain, _ = rows_of_machines(20, 1)
+    without = FusedDetector("light", false_alarm_rate=0.1, random_state=0)
+    without.fit(plain.drop(columns="machine"))
+    other = without.predict(rows.drop(columns="machine")) < 0
+    assert rates.std() < 0.7 * other.reshape(N_MACHINES, -1).mean(axis=1).std()
+
+
+def test_a_shift_is_found_by_the_spread_of_its_machine(detector):
+    rows, spread = rows_of_machines(20, 3)
+    rows["flow"] += 8.0 * spread[:, 0]
+    assert (detector.predict(rows) < 0).mean() > 0.95
+
+
+def test_machines_at_a_fifth_of_their_usual_volume_are_found():
+    level = np.exp(np.random.default_rng(0).normal(size=90) * 1.5 + 7.0)
+
+    def days(n, seed, broken=()):
+        rng = np.random.default_rng(seed)
+        share = np.where(np.isin(np.arange(90), broken), 0.2, 1.0)
+        volume = np.round(level * share * np.exp(0.15 * rng.normal(size=(n, 90))))
+        names = [f"m{i:02}" for i in range(90)] * n
+        return pd.DataFrame({"machine": names, "volume": volume.ravel()})
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CopiedRowsWarning)  # whole numbers may come twice
+        detector = FusedDetector("light", by="machine", random_state=0).fit(days(30, 1))
+    is_broken = np.isin(np.arange(90), np.arange(0, 90, 9))
+    is_alarm = np.array(
+        [detector.predict(days(1, seed, np.flatnonzero(is_broken))) < 0 for seed in range(2, 12)]
+    )
+    assert is_alarm[:, is_broken].sum(axis=1).min() >= 9
+    assert is_alarm[:, ~is_broken].mean() <= 0.065
+
+
+def test_rows_of_many_groups_are_one_model():
+    rows, _ = rows_of_machines(4, 1, n_machines=1500)
+    encoder = FeatureEncoder(by="machine").fit(rows)
+    arrays = [value for value in vars(encoder.usual_.groups_).values() if hasattr(value, "nbytes")]
+    assert sum(array.nbytes for array in arrays) < 1500 * 200
+    assert encoder.transform(rows).shape == (6000, 2)
+
+
+def test_the_order_of_rows_and_the_names_of_groups_do_not_matter(detector):
+    rows, _ = rows_of_machines(20, 1)
+    fresh, _ = rows_of_machines(3, 5)
+    expected = detector.score_samples(fresh)
+    shuffled = rows.sample(frac=1.0, random_state=0)
+    other = FusedDetector("light", by="machine", false_alarm_rate=0.1, random_state=0)
+    assert np.array_equal(other.fit(shuffled).score_samples(fresh), expected)
+    renamed = {f"m{i}": f"{97 * (i + 1) % 41}" for i in range(N_MACHINES)}
+    other.fit(rows.replace({"machine": renamed}))
+    found = other.score_samples(fresh.replace({"machine": renamed}))
+    assert np.allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_the_level_of_a_machine_does_not_matter(detector):
+    rows, _ = rows_of_machines(20, 1)
+    fresh, _ = rows_of_machines(20, 5)
+    moved = [table.copy() for table in (rows, fresh)]
+    for table in moved:
+        table.loc[table["machine"] == "m3", "flow"] += 5000.0
+    other = FusedDetector("light", by="machine", false_alarm_rate=0.1, random_state=0)
+    found = other.fit(moved[0]).predict(moved[1])
+    # centres are drawn to each other by less than a hundredth of their spread
+    assert np.mean(found != detector.predict(fresh)) < 0.01
+
+
+def test_a_new_machine_is_judged_by_all_and_said_so(detector):
+    rows, _ = rows_of_machines(1, 3)
+    rows["machine"] = "m999"
+    with pytest.warns(CellsWarning, match="judged by what is usual for all"):
+        is_alarm = detector.predict(rows) < 0
+    assert is_alarm.mean() < 0.2
+    rows["flow"] += 5000.0
+    with pytest.warns(CellsWarning):
+        assert (detector.predict(rows) < 0).all()
+
+
+def test_a_gap_in_the_group_is_judged_by_all_too(detector):
+    rows, _ = rows_of_machines(1, 3)
+    rows["machine"] = None
+    with pytest.warns(CellsWarning, match="no value"):
+        scores = detector.score_samples(rows)
+    assert np.isfinite(scores).all()
+
+
+def test_gaps_of_numbers_and_categories_stand_beside_groups():
+    rows, _ = rows_of_machines(20, 1)
+    rng = np.random.default_rng(0)
+    rows["mode"] = rng.choice(["a", "b"], size=len(rows))
+    rows.loc[rng.random(len(rows)) < 0.1, "current"] = np.nan
+    detector = FusedDetector("light", by="machine", random_state=0).fit(rows)
+    fresh, _ = rows_of_machines(5, 2)
+    scores = detector.score_samples(fresh.assign(mode="a", current=np.nan))
+    assert np.isfinite(scores).all()
+
+
+def test_an_explanation_says_what_is_usual_for_the_machine(detector):
+    rows, spread = rows_of_machines(20, 1)
+    row = rows.iloc[[60]].copy()
+    row["flow"] += 30.0 * spread[60, 0]
+    reading = detector.explain(row).readings(0, 1)[0]
+    assert reading.words.endswith("for machine m3")
+    theirs = rows[rows["machine"] == "m3"]["flow"]
+    middle, width = theirs.median(), theirs.max() - theirs.min()
+    low, high = reading.judgement.facts["low"], reading.judgement.facts["high"]
+    assert low < middle < high
+    assert 0.7 * width < high - low < 1.6 * width
+    assert reading.judgement.facts["of"] == "for machine m3"
+    assert "for machine m3" in detector.explain(row).reason()
+
+
+def test_the_usual_range_holds_most_fresh_rows_of_each_machine(detector):
+    rows, _ = rows_of_machines(100, 4)
+    encoder = detector.encoder_
+    low, high, _, _ = encoder.ranges(encoder.read(rows))
+    inside = (rows["flow"] >= low[:, 0]) & (rows["flow"] <= high[:, 0])
+    assert 0.93 <= inside.mean() <= 0.97
+    assert np.isnan(low[:, 2]).all()
+
+
+def test_a_report_counts_alarms_by_group(detector):
+    rows, spread = rows_of_machines(20, 6)
+    theirs = rows["machine"] == "m7"
+    rows.loc[theirs, "flow"] += 30.0 * spread[theirs, 0]
+    page = detector.report(rows).html
+    table = page.split('id="groups"')[1].split("</table>")[0]
+    first = table.split("<tbody>")[1].split("</tr>")[0]
+    assert "machine m7" in first
+    assert first.count(">20<") == 2
+    assert "100 %" in first
+    assert "measured by machine: 40 groups of 20 rows" in page
+
+
+def test_a_report_without_groups_has_no_table_of_them():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    assert 'id="groups"' not in FusedDetector("light", random_state=0).fit(X).report(X).html
+
+
+def test_a_model_file_keeps_what_is_usual(detector, tmp_path):
+    fresh, _ = rows_of_machines(3, 5)
+    loaded = load(detector.save(tmp_path / "m.ocf"))
+    assert np.array_equal(loaded.score_samples(fresh), detector.score_samples(fresh))
+    assert loaded.explain(fresh[:1]).reason() == detector.explain(fresh[:1]).reason()
+
+
+def test_nested_groups_and_positions_of_arrays():
+    rng = np.random.default_rng(0)
+    plant, machine = np.repeat([0, 1, 2, 3], 60), np.tile(np.repeat(np.arange(6), 10), 4)
+    X = np.column_stack([plant, machine, 50.0 * plant + 5.0 * machine + rng.normal(size=240)])
+    X[:, 2] += rng.normal(size=240)
+    detector = FusedDetector("light", by=[0, 1], random_state=0).fit(X)
+    assert detector.encoder_.roles_ == ["by", "by", "number"]
+    assert (detector.predict([[2, 3, 115.0]]) == 1).all()
+    assert (detector.predict([[2, 3, 50.0]]) == -1).all()
+    frame = pd.DataFrame(X, columns=["plant", "machine", "flow"])
+    named = FusedDetector("light", by=["plant", "machine"], random_state=0).fit(frame)
+    with pytest.warns(CellsWarning, match="machine: values that training had not"):
+        reason = named.explain(pd.DataFrame({"plant": [2], "machine": [9], "flow": [500.0]}))
+    assert "for plant 2" in reason.reason()
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("mashine", "must name columns of X.*Did you mean 'machine'"),
+        ("number", "another value in every row"),
+        (["machine", "position"], "other values together in every row"),
+        (7, "0 to 4"),
+    ],
+)
+def test_columns_that_name_no_groups_are_refused(by, words):
+    rows, _ = rows_of_machines(5, 1)
+    rows["number"] = [f"row {i}" for i in range(len(rows))]
+    rows["position"] = [str(i % 5) for i in range(len(rows))]
+    with pytest.raises(InvalidInputError, match=words):
+        FusedDetector("light", by=by).fit(rows)
+
+
+def test_dates_name_no_groups():
+    rows, _ = rows_of_machines(5, 1)
+    rows["day"] = pd.Timestamp("2026-01-01")
+    with pytest.raises(InvalidTypeError, match="named in time"):
+        FusedDetector("light", by="day").fit(rows)
+
+
+def test_a_table_of_groups_alone_is_refused():
+    rows, _ = rows_of_machines(5, 1)
+    with pytest.raises(InvalidInputError, match="no column to learn from"):
+        FusedDetector("light", by="machine").fit(rows[["machine"]])
+
+
+def test_channels_behind_a_row_read_what_is_usual_for_its_machine(detector):
+    rows, spread = rows_of_machines(20, 1)
+    row = rows.iloc[[60]].copy()
+    row["flow"] += 30.0 * spread[60, 0]
+    (reading,) = row_readings(detector.explain(row), detector, 0, 1)
+    theirs = rows[rows["machine"] == "m3"]["flow"]
+    assert reading.value == row["flow"].iloc[0]
+    assert abs(reading.usual - theirs.median()) < 2.0 * theirs.std()
+    assert 0.3 * theirs.std() < reading.spread < 2.0 * theirs.std()
