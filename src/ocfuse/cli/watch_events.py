@@ -325,6 +325,7 @@ class StreamReporter:
                     "blind": events.n_blind,
                     "silences": monitor.n_silences,
                     "sensors": monitor.n_sensors,
+                    **({"limits": monitor.n_limits} if monitor.model.limits_ is not None else {}),
                     "counts": counts,
                     **place_of(monitor.last),
                     **monitor.origin(),
@@ -336,6 +337,8 @@ class StreamReporter:
             both = f"{count(n_rows, 'row')}, {count(events.n_events, 'event')}"
             if monitor.n_sensors:
                 both += f", {count(monitor.n_sensors, 'sensor failure')}"
+            if monitor.n_limits:
+                both += f", {count(monitor.n_limits, 'limit')} broken"
             warn(f"{both}, {n_bad:,} left out; {', '.join(odd)}")
 
     def _say(self, records: Iterable[Row]) -> None:

@@ -70,8 +70,8 @@ class LiveMonitor:
         The events, and how many rows had no score.
     last : dict
         The last row.
-    n_rows, n_silences, n_sensors : int
-        Rows that `take` has taken, silences, and sensors that failed.
+    n_rows, n_silences, n_sensors, n_limits : int
+        Rows that `take` has taken, silences, sensors that failed, and limits that were broken.
 
     Examples
     --------
@@ -110,16 +110,17 @@ class LiveMonitor:
         )
         usual = patience(model) if is_live else None
         self.timeout = usual if timeout is None else timeout
-        self.n_rows = self.n_silences = self.n_sensors = self._n_refused = 0
+        self.n_rows = self.n_silences = self.n_sensors = self.n_limits = self._n_refused = 0
         self.last: Record = {"row": None, "columns": {}}
         self._why: tuple[Record, Record] | None = None  # lowest row of an event, and its reasons
         self._heard, self._is_silent = monotonic(), False
 
     @property
     def n_alarms(self) -> int:
-        """Events, failures of sensors, and times that nothing was watched."""
+        """Events, failures of sensors, limits broken, and times that nothing was watched."""
         events = self.events
-        return events.n_events + events.n_blind + self.n_silences + self.n_sensors
+        n_others = self.n_silences + self.n_sensors + self.n_limits
+        return events.n_events + events.n_blind + n_others
 
     def take(self, values: Mapping[str, Any], time: Any = None) -> list[Record]:
         """Take the next row; return what happens there.
@@ -202,7 +203,9 @@ class LiveMonitor:
             self.last = row
             told: list[Record] = []
             for event in log.sensors.get(i, ()):
-                self.n_sensors += event.state == "begin"
+                if event.state == "begin":
+                    self.n_limits += event.kind == "limit"
+                    self.n_sensors += event.kind != "limit"
                 told.append(event.at(row["row"]).as_dict() | {"columns": row["columns"]})
             for record in self.events.take(row, None if runs is None else runs[i]):
                 if record["kind"] == "blind":
