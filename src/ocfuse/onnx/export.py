@@ -29,6 +29,8 @@ KNOWN_OF_ENCODER = frozenset(
         *("by_", "by_codes_", "categorical_", "codes_", "complete_", "donors_", "empty_"),
         *("ignored_", "is_frame_", "novelty_", "numbers_", "patterns_", "reasons_", "scaler_"),
         *("source_", "time_", "zone_", "feature_names_in_", "n_features_in_"),
+        *("direction_", "profiled_"),  # sides are refused below; what goes with many categories
+        # is looked up as any other encoding of them
     }
 )
 #: The steps from rows to scores that are written.
