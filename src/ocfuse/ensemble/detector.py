@@ -121,7 +121,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     season : str or sequence of str, default=()
         Numbers are measured from what is usual by the local time of "day", "week", "month" or
         "year", in the columns where that foretells held-out rows; needs `time`.
-    holidays : sequence of str or date, default=()
+    holidays : str or sequence of str, default=()
         Days, such as "2026-12-25", that are like Sundays until they show otherwise; needs
         ``season="week"``.
     zone : str, default=None
