@@ -67,7 +67,7 @@ NEED_CORE := tests/solvers tests/kernels tests/nearest tests/detectors tests/sco
     tests/distributed \
     $(addprefix tests/cli/test_,fit.py score.py watch.py score_files.py) \
     tests/ordinary tests/persistence tests/system/test_files.py \
-    $(addprefix tests/test_,explain.py encoder.py metrics.py)
+    tests/metrics $(addprefix tests/test_,explain.py encoder.py frame_columns.py)
 test-oldest: .venv-oldest/.stamp  ## run the tests of core, tool and distributed with the oldest supported versions
 	$(OLDEST) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 	    --force-reinstall .
@@ -143,7 +143,7 @@ bench-tables: $(STAMP)  ## score a table of 1 GB; memory, time, and pandas besid
 bench-sequences: $(STAMP)  ## sensor streams: SKAB, robot failures, latency (an hour)
 	$(RUN) -m benchmarks.sequences
 
-bench-operator: $(STAMP)  ## events an hour, delay and events per fault: motor, SKAB (ten minutes)
+bench-operator: $(STAMP)  ## events an hour, delay and events per fault: motor, SKAB, belt, robot cell (twenty minutes)
 	$(RUN) -m benchmarks.operator
 
 bench-pictures: $(STAMP)  ## pictures: tiles, MVTec features, frames per second

@@ -13,6 +13,7 @@ from ocfuse.lab.paper.repetitions import draw
 from ocfuse.lab.paper.systems import SYSTEMS, make_context
 from ocfuse.paper import PaperDetector
 from ocfuse.tuning.search import PAPER_P, PAPER_RHO
+from tests.ensemble.test_conformance import fails_as_documented
 
 pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.OcfuseWarning")
 
@@ -193,14 +194,7 @@ def test_a_fit_that_fails_leaves_the_detector_as_it_was(detector):
 @pytest.mark.slow
 @parametrize_with_checks(
     # at rho = 5 a training row lies on the threshold: rounding decides
-    [PaperDetector(p=2.0, rho=4.0, random_state=0)],
-    expected_failed_checks=lambda estimator: {
-        "check_outliers_fit_predict": "fit_predict judges training rows by held-out scores",
-        # more than half of the labels have one value of two: refused with the line to write
-        "check_fit2d_1feature": "labels",
-        "check_fit_check_is_fitted": "labels",
-        "check_fit_idempotent": "labels",
-    },
+    [PaperDetector(p=2.0, rho=4.0, random_state=0)]
 )
 def test_checks_of_scikit_learn(estimator, check):
-    check(estimator)
+    fails_as_documented(estimator, check)

@@ -157,3 +157,32 @@ def test_scores_of_a_table_leave_rows_without_a_score_out():
 def test_scores_of_a_detector_that_is_not_fitted():
     with pytest.raises(InvalidInputError, match="Fit it first"):
         plot.scores(FusedDetector(), [[0.0]])
+
+
+def test_a_timeline_has_alarms_and_known_events():
+    values = np.array([1.0, 1.0, np.nan, -2.0, -3.0, 1.0])
+    y = [1, 1, 1, -1, -1, 1]
+    _, ax = pyplot.subplots()
+    assert plot.timeline(values, y=y, offset=-1.0, ax=ax) is ax
+    line, alarms, threshold = ax.lines
+    np.testing.assert_array_equal(line.get_ydata(), values)
+    np.testing.assert_array_equal(alarms.get_xdata(), [3, 4])
+    assert threshold.get_ydata()[0] == -1.0
+    assert texts(ax.get_legend().get_texts()) == ["known event", "alarm", "threshold -1"]
+    (event,) = ax.patches
+    assert (event.get_x(), event.get_width()) == (3, 2)
+    ax.figure.canvas.draw()
+
+
+def test_a_timeline_over_dates():
+    dates = np.datetime64("2024-01-01") + np.arange(3) * np.timedelta64(1, "D")
+    ax = plot.timeline([1.0, 2.0, 3.0], time=dates)
+    assert ax.get_xlabel() == "time"
+    assert ax.get_legend() is None
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", ["time", "y"])
+def test_a_timeline_of_other_lengths_is_refused(name):
+    with pytest.raises(InvalidInputError, match=rf"{name} must have one value per sample"):
+        plot.timeline([1.0, 2.0], **{name: [1]})

@@ -25,6 +25,7 @@ The tree::
     ├── DriftWarning                           channels wander between blocks of training
     ├── EqualWeightsWarning                    a fusion found nothing to learn
     ├── FewSamplesWarning                      too few rows for what was asked
+    ├── LabelsWarning                          y holds no labels and was not learned from
     ├── MemberWarning                          a failing member was left out
     ├── ModelVersionWarning                    a model file comes from other versions
     ├── PseudoNegativeWarning                  pseudo-anomalies cannot tell members apart

@@ -30,7 +30,7 @@ from ocfuse.ensemble.fit import Table, read_table, warn_of_ignored
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
 from ocfuse.exceptions import InvalidInputError, NotEnoughMemoryError
 from ocfuse.explain import UsualValues
-from ocfuse.frames import native_frame
+from ocfuse.frame_columns import native_frame
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.crossfit import Ballot, ScoredRows, fit_fusion
 from ocfuse.fusion.local_lp import LocalLpFusion

@@ -154,6 +154,62 @@ def explanation(
     return ax
 
 
+def timeline(
+    scores: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    offset: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw scores over time, with the alarms, and the events that are known.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Scores of the samples in order, such as ``stream.score_run(samples)``; NaN leaves a gap.
+    time : array-like of shape (n,), default=None
+        Numbers or dates; None counts samples.
+    y : array-like of shape (n,), default=None
+        Labels of the samples: where they are -1, the background is coloured.
+    offset : float, default=None
+        The threshold: scores below it are alarms.
+    ax : Axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    places = np.arange(len(values)) if time is None else np.asarray(time)
+    labels = None if y is None else np.asarray(y)
+    for name, array in (("scores", values), ("time", places), ("y", labels)):
+        if array is not None and array.shape != (len(values),):
+            raise InvalidInputError(
+                f"{name} must have one value per sample, shape ({len(values)},). "
+                f"Got shape {array.shape}."
+            )
+    ax = _axes(ax)
+    ax.plot(places, values, color=QUIET, linewidth=0.8)
+    if labels is not None:
+        edges = np.flatnonzero(np.diff(np.r_[False, labels < 0, False]))
+        for i, (start, stop) in enumerate(zip(edges[::2], edges[1::2], strict=True)):
+            until = places[min(stop, len(places) - 1)]
+            label = None if i else "known event"
+            ax.axvspan(places[start], until, color=NORMAL, alpha=0.15, linewidth=0, label=label)
+    if offset is not None:
+        below = values < offset
+        ax.plot(places[below], values[below], ".", color=ALARM, markersize=3, label="alarm")
+        ax.axhline(offset, color=INK, linestyle="--", label=f"threshold {offset:.3g}")
+    ax.set_ylabel("score, higher = more normal")
+    ax.set_xlabel("sample" if time is None else "time")
+    if labels is not None or offset is not None:
+        ax.legend()
+    return ax
+
+
 def agreement(member_scores: ArrayLike, names: Sequence[str], *, ax: Axes | None = None) -> Axes:
     """Draw how far the members put rows in the same order, by rank correlation.
 

@@ -11,6 +11,7 @@ import pytest
 from ocfuse.cli.app import run
 
 N_MACHINES, N_DAYS = 90, 10
+FLAGS = ("--by", "machine", "--members", "light")
 BROKEN = np.isin(np.arange(N_MACHINES), np.arange(0, N_MACHINES, 9))
 
 
@@ -35,7 +36,7 @@ def files(tmp_path_factory):
 def model(files):
     path, out = files / "m.ocf", io.StringIO()
     with redirect_stdout(out), pytest.raises(SystemExit) as caught:
-        run(["fit", str(files / "normal.csv"), "--by", "machine", "-o", str(path)])
+        run(["fit", str(files / "normal.csv"), *FLAGS, "-o", str(path)])
     assert caught.value.code == 0
     return path, out.getvalue()
 

@@ -58,9 +58,9 @@ def test_a_plan_holds(name):
 
 
 @pytest.mark.parametrize(
-    "pool, n, m, gigabytes",
+    ("pool", "n", "m", "gigabytes"),
     [
-        # what processes took that learned from so many rows; rates were not fitted to the first
+        # what processes took that learned from so many rows; rates were not fitted to the first two
         ("default", 1_000_000, 20, 2.14),
         ("default", 200_000, 64, 1.28),
         ("default", 300_000, 10, 0.65),

@@ -104,7 +104,7 @@ def test_a_gap_in_time_raises_no_alarm(model):
 
 
 def test_arrays_with_seconds():
-    rows = load_of(28, 1)
+    rows = load_of(10, 1)
     seconds = rows["when"].astype("datetime64[s]").astype(np.int64).to_numpy(float)
     X = rows[["load", "temp"]].to_numpy()
     stream = stream_of(season="day").fit(X, time=seconds)

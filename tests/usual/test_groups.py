@@ -196,3 +196,25 @@ def test_moving_a_group_that_is_not_drawn_moves_its_centre_alone(group, shift, s
     change[group] -= shift
     assert np.abs(change).max() < 2.0 / np.sqrt(30)
     assert np.abs(after.measure(codes, moved) - before.measure(codes, X)).max() < 0.6
+
+
+def test_rows_of_one_run_are_held_out_together():
+    rng = np.random.default_rng(0)
+    machine, run = np.repeat(np.arange(20), 60), np.repeat(np.arange(120), 10)
+    level = 50.0 * rng.normal(size=20)
+
+    def draw(seed):
+        noise = np.random.default_rng(seed)
+        of_run = noise.normal(size=120)[run]
+        return (level[machine] + of_run + 0.1 * noise.normal(size=1200))[:, np.newaxis]
+
+    codes, X = machine[:, np.newaxis].astype(float), draw(1)
+    levels = GroupLevels()
+    rates = []
+    for together in (None, run):
+        centre, spread = levels.fit_held_out(codes, X, together)
+        limit = np.quantile(np.abs((X - centre) / spread), 0.95)
+        fresh = [(draw(seed) - levels.usual(codes)[0]) for seed in range(2, 12)]
+        rates.append(np.mean(np.abs(fresh) / levels.usual(codes)[1] > limit))
+    assert rates[0] > 0.075
+    assert 0.035 <= rates[1] <= 0.07

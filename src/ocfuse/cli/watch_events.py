@@ -31,7 +31,7 @@ from ocfuse.streaming.sensors import SENSOR_KINDS
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
-from ocfuse.tables.detector import RESULTS
+from ocfuse.tables.detector import RESULTS, RULE
 
 #: Seconds between writes of the state of a stream.
 SAVE_SECONDS = 5.0
@@ -169,12 +169,15 @@ class Reporter:
     model: TableDetector
     flags: Flags
     n_alarms: int = 0
+    n_broken: int = 0  # rows that break a limit
     n_unknown: int = 0  # rows that could not be scored, and may be anomalies
     n_judged: int = 0  # rows that were judged without some of their columns
 
     def report(self, rows: list[Row], without: str) -> None:
         """Print a line per alarm; `without` is the field of columns a row is judged without."""
         self.n_alarms += sum(bool(row["is_anomaly"]) for row in rows)
+        if self.model.limits_ is not None:
+            self.n_broken += sum(row[RULE] is not None for row in rows)
         self.n_judged += sum(row[without] is not None for row in rows)
         shown = rows if self.flags.show_all else [row for row in rows if row["is_anomaly"]]
         if not shown:
@@ -185,7 +188,9 @@ class Reporter:
         if self.flags.json:
             print_at_once("".join(map(json_line, shown)))
         else:
-            print_at_once(printable("".join(_line(row, name, without) for row in shown)))
+            has_limits = self.model.limits_ is not None
+            lines = [_line(row, name, without, has_limits) for row in shown]
+            print_at_once(printable("".join(lines)))
 
     def begin(self) -> None:
         """Do nothing at a header: rows stand alone."""
@@ -197,6 +202,7 @@ class Reporter:
         """Print the counts, but not of nothing before an error."""
         if not self.flags.quiet and (n_rows or not has_failed):
             rows, alarms = count(n_rows, "row"), count(self.n_alarms, "alarm")
+            alarms += f" ({self.n_broken:,} of them beyond a limit)" * (self.n_broken > 0)
             judged = f", {self.n_judged:,} judged without some columns" * (self.n_judged > 0)
             warn(f"{rows}, {alarms}, {n_bad:,} left out{judged}")
 
@@ -206,11 +212,12 @@ class Reporter:
         self.flags.complain(number, error)
 
 
-def _line(row: dict[str, Any], threshold: str, without: str) -> str:
+def _line(row: dict[str, Any], threshold: str, without: str, has_limits: bool) -> str:
     state = "alarm" if row["is_anomaly"] else "normal"
-    names = "  ".join(
-        f"{key} {value}" for key, value in row.items() if key not in (*RESULTS, threshold, without)
-    )
+    rule = row.get(RULE) if row["is_anomaly"] else None
+    hidden = (*RESULTS, threshold, without, *([RULE] if has_limits else []))
+    names = "  ".join(f"{key} {value}" for key, value in row.items() if key not in hidden)
+    state += f"  limit broken: {rule}" if has_limits and rule else ""
     judged = f"  judged without {row[without]}" if row[without] else ""
     return (
         f"{state}  {names}  score {row['score']:.4g}  threshold {row[threshold]:.4g}  "
@@ -376,7 +383,7 @@ def _words(record: Row) -> str:
             f"{last['row']}  lowest score {worst['score']:.4g} in row {worst['row']}  "
             f"severity {record['severity']:.1f}"
         )
-    if kind in SENSOR_KINDS:
+    if kind in (*SENSOR_KINDS, "limit"):
         return f"{record['text']}  {_named(record)}"
     if kind == "blind":
         odd = ", ".join(oddities(record["counts"])) or "windows are not full yet"

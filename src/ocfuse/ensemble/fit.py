@@ -213,7 +213,8 @@ class Learned:
         rows = table if kept.all() else table.take(chosen)
         settled = self.recipe.encoder or FeatureEncoder().settle(rows.X)
         self.encoder = copy(settled)
-        encoded = self.encoder.learn_encoded(rows.X)
+        label = None if rows.groups is None else rows.groups.label
+        encoded = self.encoder.learn_encoded(rows.X, label)
         if before is not None:  # a column may still have gaps if it had some before
             self.encoder.complete_ = before.complete_
         order = canonical_order(encoded, *rows.keys())

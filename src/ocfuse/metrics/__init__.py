@@ -1,12 +1,9 @@
-"""How good scores and predictions are: arrays in, one number out.
+"""How good scores and predictions are, of rows that stand alone and of sequences.
 
-Labels and predictions are +1 (normal) and -1 (anomaly); a higher score is more normal,
-everywhere. A rate that does not exist, because its class is absent, is an error and never a
-silent 0 or NaN. This package must not know which detector gave the scores.
-
-Rows that stand alone: `auc` and its neighbours. Sequences, whose anomalies last for a while:
-`vus_roc`, `vus_pr`, `range_precision`, `range_recall`, `event_scores`. For `cross_val_score`
-and searches of scikit-learn: `scorer`, and `as_labels` for labels in another coding.
+Labels and predictions are +1 (normal) and -1 (anomaly), a higher score is more normal,
+everywhere, and a rate that does not exist, because its class is absent, is an error and never a
+silent 0 or NaN. Everything here takes arrays, or is a scorer for scikit-learn; it must not know
+which detector gave the scores.
 """
 
 from ocfuse.metrics.ranges import (

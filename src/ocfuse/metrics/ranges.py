@@ -446,7 +446,7 @@ def _runs(runs: ArrayLike | None, n: int) -> IntArray:
     given: NDArray[Any] = np.asarray(runs)
     if given.shape != (n,):
         raise InvalidInputError(f"runs must have shape ({n},). Got shape {given.shape}.")
-    number = np.r_[0, np.cumsum(given[1:] != given[:-1])].astype(np.intp)
+    number: IntArray = np.r_[0, np.cumsum(given[1:] != given[:-1])].astype(np.intp)
     if n and number[-1] + 1 > len(set(given.tolist())):
         raise InvalidInputError(
             "The samples of a run must follow each other. Sort them by run, and by time within it."

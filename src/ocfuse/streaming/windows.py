@@ -5,11 +5,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ocfuse.arrays import FloatArray
 from ocfuse.detectors.base import require_count
+from ocfuse.encoder import read_columns
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.frame_columns import read_frame
 from ocfuse.groups import Groups
 
 #: What is taken of every window, in the order of the columns.
@@ -116,7 +118,13 @@ def check_samples(X: Any) -> FloatArray:
     try:
         samples = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"Samples must be numbers, NaN for gaps. {error}.") from None
+        frame = read_frame(X)  # a query is run, and gaps of pandas' own kind become NaN
+        columns: list[NDArray[Any]] = []
+        if hasattr(frame, "columns"):
+            columns = read_columns(frame, np.zeros(len(frame.columns), dtype=bool))
+        if not columns or any(column.dtype.kind == "O" for column in columns):
+            raise InvalidInputError(f"Samples must be numbers, NaN for gaps. {error}.") from None
+        samples = np.column_stack(columns)
     if samples.ndim != 2 or not samples.shape[1]:
         raise InvalidInputError(
             f"Samples must have shape (n_samples, n_channels). Got shape {samples.shape}. "

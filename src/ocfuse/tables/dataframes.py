@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ocfuse.exceptions import InvalidTypeError, TableError
-from ocfuse.frames import local_frame
+from ocfuse.frame_columns import local_frame
 from ocfuse.system.packages import needed
 
 #: `pandas.DataFrame` and `pandas.Series`; pandas itself is imported only when a table is met.

@@ -1,13 +1,13 @@
 """What is usual for whom and when, and how far numbers are from it.
 
-A number is measured from what is usual for its group (`ocfuse.usual.groups`), and what is left of
-all groups from what is usual at its time (`ocfuse.usual.seasons`). It must not know of tables,
-detectors and scores: it sees codes of groups, seconds and numbers.
+A number is measured from what is usual for its group, by `ocfuse.usual.groups`, and what is left
+of all groups from what is usual at its time, by `ocfuse.usual.seasons`. It must not know of
+tables, detectors and scores: it sees codes of groups, seconds and numbers.
 """
 
 import numpy as np
 
-from ocfuse.arrays import FloatArray
+from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.usual.groups import GroupLevels
 from ocfuse.usual.seasons import Calendar, Seasons, check_seasons, to_days
 
@@ -38,7 +38,13 @@ class Usual:
     def __init__(self, seasons: Seasons | None = None) -> None:
         self.seasons = seasons
 
-    def fit_measured(self, whose: FloatArray, when: FloatArray, X: FloatArray) -> FloatArray:
+    def fit_measured(
+        self,
+        whose: FloatArray,
+        when: FloatArray,
+        X: FloatArray,
+        together: IntArray | None = None,
+    ) -> FloatArray:
         """Learn from training rows, and return each as it is measured from the others.
 
         Parameters
@@ -49,6 +55,8 @@ class Usual:
             Times in seconds since 1970, NaN if they are not known; not looked at without seasons.
         X : ndarray of shape (n, m)
             Numbers, NaN for gaps.
+        together : ndarray of shape (n,), default=None
+            Rows with the same number, such as those of one run, are held out together.
 
         Returns
         -------
@@ -56,7 +64,7 @@ class Usual:
             What is left of the numbers.
         """
         self.groups_ = GroupLevels()
-        centre, spread = self.groups_.fit_held_out(whose, X)
+        centre, spread = self.groups_.fit_held_out(whose, X, together)
         left = (X - centre) / spread
         if self.seasons is not None:
             left = self.seasons.fit_measured(when, left)
@@ -65,7 +73,8 @@ class Usual:
                 theirs, width = self.groups_.usual(whose)
                 middle, factor = self.seasons.usual(when)
                 apart = (X - theirs) / width - middle
-                centre, spread = self.groups_.fit_held_out(whose, theirs + width * apart / factor)
+                rest = theirs + width * apart / factor
+                centre, spread = self.groups_.fit_held_out(whose, rest, together)
                 left = self.seasons.fit_measured(when, (X - centre) / spread)
         measured: FloatArray = left * self.groups_.unit_
         self.low_, self.high_ = _middle(measured)

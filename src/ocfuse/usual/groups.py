@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, polygamma
+from scipy.special import digamma, ndtri, polygamma, stdtrit
 
 from ocfuse.arrays import FloatArray, IntArray
 
@@ -45,6 +45,10 @@ FEWEST_PULLED = 5
 FEWEST_SPREAD = 4
 #: The quantile of the distance from the middle of a normal distribution at that share.
 NEAREST_DISTANCE = 1.2815515655446004
+#: Share of rows that lie below the place where tails are compared, and the fewest degrees of
+#: freedom that a group is thought to have.
+TAIL = 0.998
+LEAST_FREEDOM = 3.0
 #: Standard errors that a centre, and the logarithm of a variance, is drawn by at most.
 FARTHEST_CENTRE = 1.0
 FARTHEST_SPREAD = 2.0
@@ -66,15 +70,17 @@ class Statistics:
             found = (self.squares + self.pseudo) / (self.count - 1.0 + (self.pseudo > 0))
         return np.where((self.count > 1) & (found > 0), found, np.nan)
 
-    def without(self, x: FloatArray) -> "Statistics":
-        """Return what is left without one row, whose value is pulled in already."""
-        n = self.count
+    def without(self, part: "Statistics") -> "Statistics":
+        """Return what is left without some of the rows."""
+        n, gone = self.count, part.count
+        left = n - gone
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.where(n > 1, (n * self.mean - x) / (n - 1.0), np.nan)
-            squares = self.squares - (x - self.mean) ** 2 * n / (n - 1.0)
+            mean = np.where(left > 0, (n * self.mean - gone * part.mean) / left, np.nan)
+            between = (part.mean - self.mean) ** 2 * n * gone / left
+        squares = np.where(left > 0, self.squares - part.squares - between, 0.0)
         # what rounding leaves of no variance is none
         squares = np.where(squares > 1e-12 * self.squares, squares, 0.0)
-        return Statistics(n - 1.0, mean, squares, self.pseudo)
+        return Statistics(left, mean, squares, self.pseudo)
 
 
 @dataclass(frozen=True)
@@ -278,7 +284,9 @@ class GroupLevels:
         self.fit_held_out(codes, X)
         return self
 
-    def fit_held_out(self, codes: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def fit_held_out(
+        self, codes: FloatArray, X: FloatArray, together: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Learn from rows, and return centre and spread of each as learned from the others.
 
         Parameters
@@ -287,6 +295,8 @@ class GroupLevels:
             Code of the group of every row, from the widest; -1 and NaN are not known.
         X : ndarray of shape (n, m)
             Numbers, NaN for gaps.
+        together : ndarray of shape (n,), default=None
+            Rows with the same number, such as those of one run, are held out together.
 
         Returns
         -------
@@ -307,7 +317,8 @@ class GroupLevels:
         for j, column in enumerate(fitted):
             if column is not None:
                 rows = np.flatnonzero((place >= 0) & ~np.isnan(X[:, j]))
-                found = column.held_out(X[rows, j], place[rows])
+                run = rows if together is None else together[rows]
+                found = column.held_out(X[rows, j], place[rows], run)
                 centre[rows, j], spread[rows, j] = found
         return centre, spread
 
@@ -445,19 +456,35 @@ class GroupColumn:
         centres, spreads = self.centres, self.spreads
         found = []
         for level, (centre, spread) in enumerate(zip(centres.drawn, spreads.drawn, strict=True)):
-            within = _variance(spread, spreads.extra[level])
+            is_last = level == len(centres.drawn) - 1
+            within = _tail_variance(spread) if is_last else _variance(spread, spreads.extra[level])
             found.append(np.sqrt(within + centre.variance + centres.extra[level]))
         return np.concatenate([drawn.value for drawn in centres.drawn]), np.concatenate(found)
 
-    def held_out(self, x: FloatArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return centre and spread of the rows that this was learned from, without each."""
+    def held_out(
+        self, x: FloatArray, place: IntArray, run: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return centre and spread of the rows that this was learned from, without their runs."""
         own = self.own_rows
         whole = Statistics(own.count[place], own.mean[place], own.squares[place], own.pseudo[place])
-        left = whole.without(np.clip(x, self.low[place], self.high[place]))
+        near = np.clip(x, self.low[place], self.high[place])
+        _, part = np.unique(place * (run.max() + 1) + run, return_inverse=True)
+        n_parts = int(part.max()) + 1
+        count = np.bincount(part, minlength=n_parts).astype(np.float64)
+        # from the mean of the group: sums of large numbers would lose their digits
+        apart = near - whole.mean
+        mean = sums(apart, part, n_parts) / count
+        squares = sums((apart - mean[part]) ** 2, part, n_parts)
+        gone = Statistics(
+            count[part], whole.mean + mean[part], squares[part], np.zeros_like(squares[part])
+        )
+        left = whole.without(gone)
         value, variance = self._of_spreads(left)
         spread = self.spreads.without(place, value, variance)
         centre = self.centres.without(place, left.mean, self._of_centres(left, spread))
-        return centre.value, np.sqrt(_variance(spread) + centre.variance)
+        # as sure as of fresh rows: else the others, which are fewer, would seem nearer
+        spread = Drawn(spread.value, self.spreads.drawn[-1].variance[place])
+        return centre.value, np.sqrt(_tail_variance(spread) + centre.variance)
 
     def _variance_of_all(self, x: FloatArray, squares: FloatArray, count: IntArray) -> float:
         """Return the variance within groups; that of all rows if no group has several."""
@@ -494,6 +521,20 @@ def _whole(codes: FloatArray) -> IntArray:
 def _variance(spread: Drawn, extra: float = 0.0) -> FloatArray:
     """Return the mean variance, from its logarithm and how uncertain that is."""
     return np.exp(spread.value + np.minimum(0.5 * (spread.variance + extra), 2.0))
+
+
+def _tail_variance(spread: Drawn) -> FloatArray:
+    """Return the variance of a normal variable that is as often far out as rows of a group.
+
+    As its variance is uncertain, that is a t variable, of more degrees of freedom the surer it is.
+    """
+    half = np.maximum(1.0 / spread.variance + 0.5, LEAST_FREEDOM / 2)  # of the trigamma function
+    log_variance = spread.value + digamma(half) - np.log(half)
+    known = np.geomspace(LEAST_FREEDOM / 2, 1e4, 300)
+    factors = stdtrit(2.0 * known, TAIL) / ndtri(TAIL)
+    factor = np.interp(np.log(half), np.log(known), factors)
+    found: FloatArray = np.exp(log_variance) * factor**2
+    return found
 
 
 def reach_of_groups(distance: FloatArray, place: IntArray, count: IntArray) -> FloatArray:

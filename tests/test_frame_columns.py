@@ -14,8 +14,9 @@ from ocfuse import FeatureEncoder, FusedDetector
 from ocfuse.detectors import GMM, KNN
 from ocfuse.encoder import check_table, take_rows
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.frames import FrameColumns, read_frame
+from ocfuse.frame_columns import FrameColumns, read_frame
 from ocfuse.paper import PaperDetector
+from ocfuse.streaming import StreamDetector
 from ocfuse.tables import TableDetector
 
 pytestmark = pytest.mark.filterwarnings("ignore::ocfuse.exceptions.OcfuseWarning")
@@ -54,6 +55,8 @@ def arrow_chunked(table):
 
 
 def arrow_dictionary(table):
+    if "mode" not in table.column_names:
+        return table
     place = table.column_names.index("mode")
     return table.set_column(place, "mode", table["mode"].dictionary_encode())
 
@@ -135,6 +138,24 @@ def test_the_detector_of_the_paper_takes_them():
     for rows in (numbers, pl.from_arrow(numbers).lazy()):
         fitted = PaperDetector(p=2.0, rho=4.0, random_state=0).fit(rows)
         np.testing.assert_array_equal(fitted.score_samples(rows), expected)
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=NAMES)
+def test_streams_take_them(library):
+    samples = ARROW.select(["temp", "flow"])
+    expected = StreamDetector(detector(), windows=(3,)).fit(pandas(samples).to_numpy())
+    fitted = StreamDetector(detector(), windows=(3,)).fit(library(samples))
+    np.testing.assert_array_equal(
+        fitted.score_run(library(samples)), expected.score_run(pandas(samples).to_numpy())
+    )
+    names = fitted.explain(library(samples), rows=[5]).feature_names
+    assert {name.split()[0] for name in names} == {"temp", "flow"}
+
+
+def test_text_in_a_stream_is_refused():
+    for frame in (ARROW, pl.from_arrow(ARROW).lazy(), pandas(ARROW)):
+        with pytest.raises(InvalidInputError, match="Samples must be numbers"):
+            StreamDetector(detector(), windows=(3,)).fit(frame)
 
 
 def test_a_gap_of_an_arrow_dictionary_is_a_gap():
