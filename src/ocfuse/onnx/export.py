@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ocfuse import __version__
 from ocfuse.encoder import FeatureEncoder, is_given
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import ContextScale, ScoreChain
@@ -20,15 +21,14 @@ from ocfuse.system.files import write_atomically
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import ROWS
 from ocfuse.validation import ANOMALY, NORMAL, require_fitted
-from ocfuse.versions import installed_version
 
-#: What an encoder has that is written; anything else must be empty.
+#: What an encoder has that is written, or refused by a name of its own; all else must be empty.
 KNOWN_OF_ENCODER = frozenset(
     {
-        *FeatureEncoder().get_params(),
-        *("by_", "by_codes_", "categorical_", "codes_", "complete_", "donors_", "empty_"),
-        *("ignored_", "is_frame_", "novelty_", "numbers_", "patterns_", "reasons_", "scaler_"),
-        *("source_", "time_", "zone_", "feature_names_in_", "n_features_in_"),
+        *("scale", "gaps", "categories", "numbers", "by", "time", "season", "direction"),
+        *("by_", "by_codes_", "categorical_", "codes_", "complete_", "direction_", "donors_"),
+        *("empty_", "ignored_", "is_frame_", "novelty_", "numbers_", "patterns_", "profiled_"),
+        *("reasons_", "scaler_", "source_", "time_", "zone_"),
     }
 )
 #: The steps from rows to scores that are written.
@@ -196,7 +196,7 @@ def _facts(detector: Any, inner: FusedDetector, columns: list[InputColumn]) -> d
     has_text = any(column.is_text for column in columns)
     card = getattr(detector, "card_", {})
     known = {
-        "version": installed_version("ocfuse"),
+        "version": __version__,
         "columns": [
             {"name": c.name, "kind": c.kind, "input": "text" if c.is_text else "number"}
             for c in columns
