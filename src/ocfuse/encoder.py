@@ -1150,7 +1150,10 @@ def _is_missing(value: Any) -> bool:
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:
-    return np.frompyfunc(_number, 1, 1)(values) if values.dtype.kind == "O" else values
+    if values.dtype.kind != "O":
+        return values
+    with np.errstate(all="ignore"):  # from 2.5 on NumPy warns of every gap here
+        return np.asarray(np.frompyfunc(_number, 1, 1)(values))
 
 
 def _number(value: Any) -> Any:

@@ -211,6 +211,35 @@ class UsualValues:
         sides = list(encoder.direction_) if any(encoder.direction_) else None
         return cls(n, low, high, least, most, gaps, levels, learned, sides)
 
+    def joined(self, others: "UsualValues") -> "UsualValues":
+        """Return the usual values of these rows and others together.
+
+        The middle 95 % of numbers lie between means of both limits, by the number of rows.
+        """
+        share = others.n_rows / max(self.n_rows + others.n_rows, 1)
+
+        def between(mine: FloatArray, theirs: FloatArray) -> FloatArray:
+            """Return means, or the one that is known."""
+            found = (1.0 - share) * mine + share * theirs
+            return np.where(np.isnan(found), np.fmin(mine, theirs), found)
+
+        levels: list[dict[str, int] | None] = []
+        for mine, theirs in zip(self.levels, others.levels, strict=True):
+            if mine is None or theirs is None:
+                levels.append(mine)
+            else:
+                levels.append(dict(sorted((Counter(mine) + Counter(theirs)).items())))
+        return UsualValues(
+            self.n_rows + others.n_rows,
+            between(self.low, others.low),
+            between(self.high, others.high),
+            np.fmin(self.least, others.least),
+            np.fmax(self.most, others.most),
+            self.gaps + others.gaps,
+            levels,
+            self.learned,
+        )
+
     def judge(self, j: int, cell: Any, own: "OwnRange | None" = None) -> Judgement | None:
         """Judge a value of column j, as `values_of` has it, by those of normal rows.
 

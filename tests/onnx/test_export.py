@@ -94,6 +94,12 @@ def test_pools(members):
 
 
 @pytest.mark.slow
+def test_what_an_update_has_learned_is_exported():
+    X = rows(640)
+    detector = fitted(FusedDetector(random_state=0), X[:600]).update(X[600:])
+    assert_same(detector, asked(X))
+
+
 def test_large_pool_and_kernels_by_landmarks():
     X = rows(2100, 5)
     detector = FusedDetector("default", random_state=0).fit(X)

@@ -32,6 +32,7 @@ from ocfuse.cli.options import (
     Id,
     Ignore,
     Json,
+    Keep,
     Label,
     Low,
     Members,
@@ -206,14 +207,7 @@ def fit_command(
             show_default=False,
         ),
     ] = None,
-    keep: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=99,
-            help="With --force, keep so many former models as model.ocf.1 (the last), .2, ...",
-        ),
-    ] = 3,
+    keep: Keep = 3,
     stream: Stream = False,
     windows: Windows = "10,30",
     context: Annotated[

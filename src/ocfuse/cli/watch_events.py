@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
@@ -28,6 +28,8 @@ from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.monitor import place_of
 from ocfuse.streaming.resume import resume_stream, save_stream
 from ocfuse.streaming.sensors import SENSOR_KINDS
+from ocfuse.streaming.slow import SlowChange, SlowSettings, change_words, judged_again
+from ocfuse.streaming.status import CHANGED
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
@@ -71,6 +73,8 @@ class EventSettings:
     routes: Sequence[Route] = ()
     #: File that keeps the state of the stream over a restart.
     state: Path | None = None
+    #: What follows slow changes, and tests for them.
+    slow: SlowSettings = field(default_factory=SlowSettings)
 
 
 class NotTold(logging.Handler):
@@ -153,13 +157,13 @@ def make_reporter(
     """
     if isinstance(model, StreamTable):
         return StreamReporter(model, settings, flags, is_live, names)
-    if settings != EventSettings():
+    if replace(settings, slow=SlowSettings()) != EventSettings():
         raise typer.BadParameter(
             "--leave, --min-rows, --hold, --timeout, --events, --notify and --state are for "
             "streams of sensors. The model knows rows that stand alone; learn one with ocfuse fit "
             "--stream."
         )
-    return Reporter(model, flags)
+    return Reporter(model, flags, SlowChange.of(model.detector_, settings.slow))
 
 
 @dataclass
@@ -168,6 +172,7 @@ class Reporter:
 
     model: TableDetector
     flags: Flags
+    slow: SlowChange = field(default_factory=SlowChange)
     n_alarms: int = 0
     n_broken: int = 0  # rows that break a limit
     n_unknown: int = 0  # rows that could not be scored, and may be anomalies
@@ -175,22 +180,41 @@ class Reporter:
 
     def report(self, rows: list[Row], without: str) -> None:
         """Print a line per alarm; `without` is the field of columns a row is judged without."""
-        self.n_alarms += sum(bool(row["is_anomaly"]) for row in rows)
+        changes = self._followed(rows)
+        self.n_alarms += sum(bool(row["is_anomaly"]) for row in rows) + len(changes)
         if self.model.limits_ is not None:
             self.n_broken += sum(row[RULE] is not None for row in rows)
         self.n_judged += sum(row[without] is not None for row in rows)
         shown = rows if self.flags.show_all else [row for row in rows if row["is_anomaly"]]
-        if not shown:
-            return
-        name = free_name("threshold", shown[0])
-        offset = float(self.model.detector_.offset_)
-        shown = [row | {name: offset} for row in shown]
-        if self.flags.json:
-            print_at_once("".join(map(json_line, shown)))
-        else:
-            has_limits = self.model.limits_ is not None
-            lines = [_line(row, name, without, has_limits) for row in shown]
-            print_at_once(printable("".join(lines)))
+        if shown:
+            name = free_name("threshold", shown[0])
+            offset = float(self.model.detector_.offset_)
+            shown = [row | {name: offset} for row in shown]
+            if self.flags.json:
+                print_at_once("".join(map(json_line, shown)))
+            else:
+                has_limits = self.model.limits_ is not None
+                lines = [_line(row, name, without, has_limits) for row in shown]
+                print_at_once(printable("".join(lines)))
+        for change in changes:
+            line = json_line(change) if self.flags.json else f"{_words(change)}\n"
+            print_at_once(printable(line) if not self.flags.json else line)
+
+    def _followed(self, rows: list[Row]) -> list[Row]:
+        """Judge rows by the threshold of now; return the changes of their source."""
+        told, detector = [], self.model.detector_
+        shift = free_name("shift", rows[0]) if rows else ""
+        for row in rows:
+            score = float(row["score"])
+            if self.slow.rolling is not None:
+                about = self.slow.shift, detector.conformal_, float(detector.offset_)
+                row |= judged_again(row, *about) | {shift: self.slow.shift}
+            change = self.slow.take(score, in_event=bool(row["is_anomaly"]))
+            if change is not None:
+                number = next(iter(row.values()))
+                place = {"row": number, "columns": {}}
+                told.append(place | self.slow.record(change))
+        return told
 
     def begin(self) -> None:
         """Do nothing at a header: rows stand alone."""
@@ -252,13 +276,16 @@ class StreamReporter:
             timeout=settings.timeout,
             is_live=is_live,
             names=names,
+            slow=settings.slow,
             n_before=n_before,
         )
         self._kept: list[str] = []
         self._state, self._saved_at = settings.state, monotonic()
         if self._state is not None:
             try:
-                resume_stream(self._state, model)
+                found = resume_stream(self._state, model)
+                if found is not None and self.monitor.slow is not None:
+                    self.monitor.slow.go_on_from(found.slow)
             except InvalidInputError as error:
                 warn(f"Warning: {error}")
 
@@ -267,7 +294,7 @@ class StreamReporter:
         if self._state is not None and (is_last or monotonic() - self._saved_at >= SAVE_SECONDS):
             self._saved_at = monotonic()
             try:
-                save_stream(self._state, self.monitor.model)
+                save_stream(self._state, self.monitor.model, slow=self.monitor.slow)
             except OSError as error:
                 warn(f"Warning: the state of the stream cannot be written: {error}")
 
@@ -325,6 +352,7 @@ class StreamReporter:
                     "blind": events.n_blind,
                     "silences": monitor.n_silences,
                     "sensors": monitor.n_sensors,
+                    **({} if monitor.slow is None else {"changes": monitor.n_changes}),
                     "counts": counts,
                     **place_of(monitor.last),
                     **monitor.origin(),
@@ -334,6 +362,8 @@ class StreamReporter:
         if not self.flags.quiet:
             odd = [f"{events.n_unscored:,} without a score", *oddities(counts)]
             both = f"{count(n_rows, 'row')}, {count(events.n_events, 'event')}"
+            if monitor.n_changes:
+                both += f", {count(monitor.n_changes, 'change')} of the source"
             if monitor.n_sensors:
                 both += f", {count(monitor.n_sensors, 'sensor failure')}"
             warn(f"{both}, {n_bad:,} left out; {', '.join(odd)}")
@@ -383,6 +413,8 @@ def _words(record: Row) -> str:
             f"{last['row']}  lowest score {worst['score']:.4g} in row {worst['row']}  "
             f"severity {record['severity']:.1f}"
         )
+    if kind == CHANGED:
+        return f"{change_words(record)}  {_named(record)}"
     if kind in (*SENSOR_KINDS, "limit"):
         return f"{record['text']}  {_named(record)}"
     if kind == "blind":

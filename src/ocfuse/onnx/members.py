@@ -210,7 +210,8 @@ def _gmm(rows: QueryRows, member: GMM) -> Tensor:
 
 
 def _mahalanobis(rows: QueryRows, member: Mahalanobis) -> Tensor:
-    coordinates = member.reference_.view(Whitening).coordinates
+    own = member.whitening_  # after an update
+    coordinates = member.reference_.view(Whitening).coordinates if own is None else own
     return -rows.view(coordinates).x.square().sum()
 
 

@@ -573,8 +573,8 @@ class EventForm(BaseModel):
     id: int
     change: int = Field(description="Number of its last change, counted over all events.")
     kind: str = Field(
-        description="anomaly; silent: the stream sends nothing; or the trouble of a sensor: "
-        "missing, stuck, range or rate."
+        description="anomaly; silent: the stream sends nothing; changed: the source is not what "
+        "it was; or the trouble of a sensor: missing, stuck, range or rate."
     )
     model: str
     stream: str

@@ -24,6 +24,7 @@ from ocfuse.serve.errors import finite, overloaded
 from ocfuse.serve.pictures import PictureScorer
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
+from ocfuse.streaming.slow import SlowChange, SlowSettings
 from ocfuse.streaming.table import states_of
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
@@ -179,6 +180,10 @@ class RowScorer:
             rule=rules,
         )
 
+    def slow_change(self, settings: SlowSettings) -> SlowChange:
+        """Return what follows slow changes of one stream."""
+        return SlowChange.of(self.detector, settings)
+
     def tracker(self, min_rows: int | None) -> EventTracker:
         """Return what makes events of scores: by default of each row below the threshold."""
         end = leave_score(self.threshold, self.detector.normal_scores_)
@@ -253,6 +258,10 @@ class RunScorer:
         fresh = copy(self.model)
         fresh.stream_ = copy(self.model.stream_)
         return fresh.restart()
+
+    def slow_change(self, settings: SlowSettings) -> SlowChange:
+        """Return what follows slow changes of one stream."""
+        return self.model.stream_.slow_change(settings)
 
     def tracker(self, min_rows: int | None) -> EventTracker:
         """Return what makes events of scores: by default as the model says."""

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
@@ -46,7 +46,9 @@ from ocfuse.streaming.channels import row_readings
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.resume import StateFolder, resume_stream, save_stream
 from ocfuse.streaming.sensors import SensorEvent
-from ocfuse.tables.detector import RUNS
+from ocfuse.streaming.slow import SlowSettings, change_words, judged_again
+from ocfuse.streaming.status import CHANGED
+from ocfuse.tables.detector import RULE, RUNS
 
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -352,6 +354,7 @@ class StreamServices:
     batchers: Batchers
     beside: Callable[[Served, str, int | None], RowFollower | None] = lambda *_: None
     states: StateFolder | None = None
+    slow: SlowSettings = field(default_factory=SlowSettings)
 
 
 @dataclass
@@ -403,6 +406,7 @@ class Stream:
         self.is_named = is_named
         self._feed = feed_of(served, around.workers.streams, around.batchers, around.limits)
         self._tracker = served.scorer.tracker(min_rows)
+        self._slow = served.scorer.slow_change(around.slow) if around.slow.is_on else None
         self._beside = around.beside(served, name, min_rows)
         # names that we give are given again after a restart, to others
         self._states = around.states if is_named and isinstance(self._feed, RunFeed) else None
@@ -608,11 +612,11 @@ class Stream:
         found, notes = await self._feed.score(rows) if rows else ([], [])
         of_rows = iter(found)
         outcomes = [item.error if item.content is None else next(of_rows) for item in items]
+        outcomes, alarms, changes = self._judged(outcomes)
         scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
         name = self.served.name
         self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
-        alarms = [self._alarm(outcome) for outcome in outcomes]
         if self._beside is not None:
             self._beside.put(
                 [
@@ -626,12 +630,53 @@ class Stream:
         events = await self._recorded(items, samples)
         of_all = zip(items, outcomes, samples, events, strict=True)
         answers = [await self._answer(*about) for about in of_all]
+        for i, record in changes:
+            await self._record_change(items[i], record)
         self._tell_overview(items, outcomes, whys)
         now = asyncio.get_running_loop().time()
         if self._states is not None and now - self._saved_at >= SAVE_SECONDS:
             self._saved_at = now
             await self._on_streams(self._save)
         return answers, notes
+
+    def _judged(
+        self, outcomes: Sequence[Outcome | None]
+    ) -> tuple[list[Outcome | None], list[str | None], list[tuple[int, dict[str, Any]]]]:
+        """Return rows as they stand to the threshold of now, their alarms, and changes by row."""
+        if self._slow is None:
+            return list(outcomes), [self._alarm(outcome) for outcome in outcomes], []
+        scorer = self.served.scorer
+        found: list[Outcome | None] = []
+        alarms: list[str | None] = []
+        changes = []
+        for i, outcome in enumerate(outcomes):
+            score = outcome.score if isinstance(outcome, Scored) else math.nan
+            if isinstance(outcome, Scored) and self._slow.rolling is not None:
+                about = self._slow.shift, scorer.detector.conformal_, scorer.threshold
+                now = judged_again({"score": score, RULE: outcome.rule}, *about)
+                outcome = replace(outcome, **now)
+            found.append(outcome)
+            alarms.append(self._alarm(outcome))
+            change = self._slow.take(score, in_event=self._tracker.is_on)
+            if change is not None:
+                changes.append((i, self._slow.record(change)))
+        return found, alarms, changes
+
+    async def _record_change(self, item: Item, record: Mapping[str, Any]) -> None:
+        """Keep, and tell, that the source has changed: an event that is over at once."""
+        store, loop = self.around.events, asyncio.get_running_loop()
+        about = CHANGED, self.source, item.time, change_words(record)
+
+        def keep() -> int:
+            event = store.raise_event(*about)
+            store.end(event, item.time)
+            return event
+
+        event = await loop.run_in_executor(self.around.workers.events, keep)
+        self.around.metrics.events.labels(self.served.name).inc()
+        self.around.metrics.changes.labels(self.served.name).inc()
+        name, stream = self.source
+        log_event("source_changed", model=name, stream=stream, number=event, seq=item.seq)
 
     async def _on_streams(self, task: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.around.workers.streams, task)
@@ -649,6 +694,8 @@ class Stream:
         if found is None:
             return False
         self._tracker = found.tracker_like(self._tracker)
+        if self._slow is not None:
+            self._slow.go_on_from(found.slow)
         # its event was interrupted: the next row begins one
         self._run, self._goes_on = found.run, self._tracker.is_on
         return True
@@ -658,7 +705,8 @@ class Stream:
         if self._states is None or not isinstance(self._feed, RunFeed):
             return
         try:
-            save_stream(self._states.file(*self.source), self._feed.model, self._tracker)
+            file, model = self._states.file(*self.source), self._feed.model
+            save_stream(file, model, self._tracker, self._slow)
         except OSError as error:
             log_event("state_not_written", level=logging.ERROR, reason=str(error))
 

@@ -60,6 +60,7 @@ from ocfuse.streaming.fit import (
     warn_of_few_runs,
 )
 from ocfuse.streaming.sensors import ChannelMonitor, SensorEvent, SensorLimits
+from ocfuse.streaming.slow import SlowChange, SlowSettings, stream_block
 from ocfuse.streaming.view import StreamView, typical
 from ocfuse.streaming.windows import KINDS, LARGEST, Windows, check_samples, run_slices
 from ocfuse.tables.judged import spread
@@ -130,6 +131,10 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     zone : str, optional
         Time zone of the seasons, for times in UTC. None is that of the times, if `fit` gets a
         column of pandas that has one; other times are taken as they are.
+    alarm_rate : AlarmRate, optional
+        How often normal runs may raise an event. Given, events of training runs are counted, each
+        scored by a fit that has not seen it, which takes as long as four fits more; with a rate,
+        they settle threshold and `event_rule_`.
     direction : dict, optional
         For channels of which only one side is bad, that side, by name or position:
         ``{"current": "high"}``. It holds for the level and for the slope of windows; how much such
@@ -138,10 +143,6 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         For channels, the lowest and the highest value that is allowed, None for none:
         ``{"temp": (None, 90)}``. A sample beyond is told as one of a sensor that fails, of the
         kind "limit", from the first to the last such sample, whatever the score is.
-    alarm_rate : AlarmRate, optional
-        How often normal runs may raise an event. Given, events of training runs are counted, each
-        scored by a fit that has not seen it, which takes as long as four fits more; with a rate,
-        they settle threshold and `event_rule_`.
 
     Attributes
     ----------
@@ -532,6 +533,28 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             normal, wanted = self.detector_.normal_scores_, self.alarm_rate_
             facts |= held.facts(held.n_events(self.offset_, rule, normal), wanted)
         return facts
+
+    def slow_change(self, settings: SlowSettings) -> SlowChange:
+        """Return what follows slow changes of a live stream, and tests whether it has changed.
+
+        The test takes blocks of rows that are long enough for held-out scores of training to
+        be no more alike from block to block than chance explains, and no shorter than the
+        longest window.
+
+        Parameters
+        ----------
+        settings : SlowSettings
+            What is asked for.
+
+        Returns
+        -------
+        SlowChange
+            At the beginning of a stream.
+        """
+        check_is_fitted(self, "detector_")
+        known = self.training_scores_ if self.held_out_ is None else self.held_out_.scores
+        block = stream_block(known, max((*self.windows, 1)))
+        return SlowChange.of(self.detector_, settings, block)
 
     def tracker(
         self,

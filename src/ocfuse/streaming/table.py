@@ -839,6 +839,14 @@ class StreamTable(TableDetector):
             "each other: fit again with the runs that are normal, or use calibrate."
         )
 
+    def update(self, frame: Any, *, memory: int | None = None) -> "StreamTable":
+        """Refuse: rows of a run are alike, and its threshold counts runs."""
+        raise InvalidInputError(
+            "update is for rows that stand alone. The model is one of streams, whose rows follow "
+            "each other: fit again with the runs that are normal, use calibrate, or let the "
+            "threshold follow slow changes (ocfuse watch --adaptive)."
+        )
+
     def in_order(self, chunks: Iterable[Frame]) -> Iterator[Frame]:
         """Yield chunks, unless rows of a recorded run do not follow each other."""
         last, seen = None, set()

@@ -511,6 +511,48 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             self.detector_.adapt(features)
         return self
 
+    def update(self, frame: Any, *, memory: int | None = None) -> "TableDetector":
+        """Take more normal rows without learning all anew (see `FusedDetector.update`).
+
+        Parameters
+        ----------
+        frame : data frame
+            Rows with the columns of training. A label column, if there is one, is looked at:
+            anomalies are not learned from, and rows that it calls normal are never left out.
+        memory : int, default=None
+            Rows to know at most: the oldest are forgotten. None forgets none.
+
+        Returns
+        -------
+        TableDetector
+            The model; its `card_` has a part "updates", which says how many rows have come when.
+        """
+        check_is_fitted(self, "detector_")
+        schema, table = self.schema_, as_frame(frame)
+        features = schema.features_of(table, gaps=self.detector_.encoder_.gaps)
+        labels = with_unknown(schema.labels_of(table))
+        before = self.detector_.n_added_, self.detector_.n_dropped_
+        with cell_warnings_off():
+            self.detector_.update(features, labels, memory=memory)
+        detector = self.detector_
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        known = self.card_.get("updates", {})
+        updates = {
+            "number": known.get("number", 0) + 1,
+            "rows_added": detector.n_added_,
+            "rows_forgotten": detector.n_dropped_,
+            "last": now,
+            "last_rows": {
+                "given": len(table),
+                "added": detector.n_added_ - before[0],
+                "forgotten": detector.n_dropped_ - before[1],
+            },
+            "members_kept_as_they_were": list(detector.unchanged_members_),
+            "fit_again": detector.refit_reason_,
+        }
+        self.card_ = self.card_ | {"updates": updates}
+        return self
+
     def prune(self, tol: float = 1e-9) -> "TableDetector":
         """Stop computing members that change no score by more (see `FusedDetector.prune`)."""
         check_is_fitted(self, "detector_")
