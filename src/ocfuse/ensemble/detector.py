@@ -588,7 +588,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             number is of the rows of `fit` and then of those of each update, from the oldest row
             on that is not forgotten.
         """
-        state = update(self, X, y, context, memory)
+        with few_threads(0):  # as in a fit: the bits do not depend on the number of threads
+            state = update(self, X, y, context, memory)
         if not state:
             return self
         conformal = state.pop("conformal_")
