@@ -46,6 +46,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "adapted": _adapted(detector.fusion_),
         "pruned": _pruned(detector),
         "threshold": detector.offset_,
+        "limits": None if model.limits_ is None else str(model.limits_),
         "false_alarms": detector.false_alarm_rate,
         "false_alarms_reachable": detector.threshold_rate_,
         "certificate": _certificate(model),
@@ -109,6 +110,7 @@ def print_summary(model: TableDetector) -> None:
             *(("trusted most", line) for line in in_words(known["trust"])),
             *(("usual", line) for line in usual_words(known["usual"])),
             ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
+            ("limits", known["limits"] and f"{known['limits']}: always alarms, counted apart"),
             ("false alarms", _rates(known)),
             ("how sure", (known["certificate"] or {}).get("words")),
         ]

@@ -33,7 +33,7 @@ from ocfuse.streaming.status import CHANGED
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
-from ocfuse.tables.detector import RESULTS
+from ocfuse.tables.detector import RESULTS, RULE
 
 #: Seconds between writes of the state of a stream.
 SAVE_SECONDS = 5.0
@@ -174,6 +174,7 @@ class Reporter:
     flags: Flags
     slow: SlowChange = field(default_factory=SlowChange)
     n_alarms: int = 0
+    n_broken: int = 0  # rows that break a limit
     n_unknown: int = 0  # rows that could not be scored, and may be anomalies
     n_judged: int = 0  # rows that were judged without some of their columns
 
@@ -181,6 +182,8 @@ class Reporter:
         """Print a line per alarm; `without` is the field of columns a row is judged without."""
         changes = self._followed(rows)
         self.n_alarms += sum(bool(row["is_anomaly"]) for row in rows) + len(changes)
+        if self.model.limits_ is not None:
+            self.n_broken += sum(row[RULE] is not None for row in rows)
         self.n_judged += sum(row[without] is not None for row in rows)
         shown = rows if self.flags.show_all else [row for row in rows if row["is_anomaly"]]
         if shown:
@@ -190,7 +193,9 @@ class Reporter:
             if self.flags.json:
                 print_at_once("".join(map(json_line, shown)))
             else:
-                print_at_once(printable("".join(_line(row, name, without) for row in shown)))
+                has_limits = self.model.limits_ is not None
+                lines = [_line(row, name, without, has_limits) for row in shown]
+                print_at_once(printable("".join(lines)))
         for change in changes:
             line = json_line(change) if self.flags.json else f"{_words(change)}\n"
             print_at_once(printable(line) if not self.flags.json else line)
@@ -221,6 +226,7 @@ class Reporter:
         """Print the counts, but not of nothing before an error."""
         if not self.flags.quiet and (n_rows or not has_failed):
             rows, alarms = count(n_rows, "row"), count(self.n_alarms, "alarm")
+            alarms += f" ({self.n_broken:,} of them beyond a limit)" * (self.n_broken > 0)
             judged = f", {self.n_judged:,} judged without some columns" * (self.n_judged > 0)
             warn(f"{rows}, {alarms}, {n_bad:,} left out{judged}")
 
@@ -230,11 +236,12 @@ class Reporter:
         self.flags.complain(number, error)
 
 
-def _line(row: dict[str, Any], threshold: str, without: str) -> str:
+def _line(row: dict[str, Any], threshold: str, without: str, has_limits: bool) -> str:
     state = "alarm" if row["is_anomaly"] else "normal"
-    names = "  ".join(
-        f"{key} {value}" for key, value in row.items() if key not in (*RESULTS, threshold, without)
-    )
+    rule = row.get(RULE) if row["is_anomaly"] else None
+    hidden = (*RESULTS, threshold, without, *([RULE] if has_limits else []))
+    names = "  ".join(f"{key} {value}" for key, value in row.items() if key not in hidden)
+    state += f"  limit broken: {rule}" if has_limits and rule else ""
     judged = f"  judged without {row[without]}" if row[without] else ""
     return (
         f"{state}  {names}  score {row['score']:.4g}  threshold {row[threshold]:.4g}  "
@@ -408,7 +415,7 @@ def _words(record: Row) -> str:
         )
     if kind == CHANGED:
         return f"{change_words(record)}  {_named(record)}"
-    if kind in SENSOR_KINDS:
+    if kind in (*SENSOR_KINDS, "limit"):
         return f"{record['text']}  {_named(record)}"
     if kind == "blind":
         odd = ", ".join(oddities(record["counts"])) or "windows are not full yet"

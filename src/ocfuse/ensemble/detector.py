@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.members import is_shared
 from ocfuse.detectors.pool import Pool
-from ocfuse.encoder import FeatureEncoder, check_table, make_encoder, warn_of_cells
+from ocfuse.encoder import (
+    FeatureEncoder,
+    check_table,
+    make_encoder,
+    positions_of,
+    read_numbers,
+    warn_of_cells,
+)
 from ocfuse.ensemble.adapt import adapted_fusion, require_adaptable
 from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
 from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
@@ -28,6 +35,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
 from ocfuse.frame_columns import native_frame
 from ocfuse.groups import check_groups
+from ocfuse.limits import Limits, check_limits, make_limits, warn_of_broken
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
 from ocfuse.system.cache import caching
@@ -123,10 +131,14 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         For columns of which only one side is bad, that side: ``{"errors": "high"}`` or "low".
     limits : dict, default=None
         For columns with limits that no row may pass, the lowest and the highest value that is
-        allowed, None for none: ``{"temp": (None, 90)}``.
+        allowed, None for none: ``{"temp": (None, 90)}``. `predict` returns -1 beyond, whatever
+        the score is, and `broken_limits` says which limit it is; scores, p-values and the
+        threshold do not change.
 
     Attributes
     ----------
+    limits_ : Limits or None
+        The limits, with the positions of their columns.
     encoder_ : FeatureEncoder
         The fitted encoder; its `ignored_` tells which columns were left out.
     pool_ : Pool
@@ -205,6 +217,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     zone: str | None = None
     direction: Any = None
     limits: Any = None
+    limits_: Limits | None = None
 
     def __init__(
         self,
@@ -334,15 +347,15 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             The fitted detector.
         """
         check_rate(self.false_alarm_rate)
-        if self.limits:
-            raise InvalidInputError("limits is not known yet. Leave it out.")
         table = read_table(X, y, groups, context)
+        limits = self._settled_limits(table)
         require_memory(self.plan(table.X, y if table.y.any() else None, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, native_frame(table.X), skip_check_array=True)
         n_anomalies = int((table.y == ANOMALY).sum())
         _log.info("fit: %d rows, %d labelled anomalies", len(table), n_anomalies)
         fresh._fit(table)
+        fresh.limits_ = limits
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         _log.info(
@@ -360,7 +373,40 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         `fit(X).predict(X)` would judge them by members that know them.
         """
         self.fit(X, y, groups, context)
-        return np.where(self.training_scores_ >= self.offset_, NORMAL, ANOMALY)
+        is_normal = self.training_scores_ >= self.offset_
+        return np.where(is_normal & (self.broken_limits(X) == ""), NORMAL, ANOMALY)
+
+    def _settled_limits(self, table: Table) -> Limits | None:
+        """Return the limits of the columns of a training table; warn of rows that break them."""
+        given = check_limits(self.limits)
+        if not given:
+            return None
+        names = [*map(str, table.X.columns)] if hasattr(table.X, "columns") else None
+        places = positions_of(list(given), names, table.X.shape[1], "limits")
+        shown = [f"x{j}" if names is None else names[j] for j in places]
+        limits = make_limits(given, np.array(places), shown)
+        if limits is not None:
+            known = table.take(np.flatnonzero(table.y != ANOMALY))
+            warn_of_broken(limits.broken(read_numbers(known.X, places, "limits")))
+        return limits
+
+    def broken_limits(self, X: Any) -> NDArray[np.object_]:
+        """Return which of the `limits` every row breaks.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows with the columns of training.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Such as "temp above 90" or "temp above 90; level below 2"; empty for none.
+        """
+        if self.limits_ is None:
+            return super().broken_limits(X)
+        values = read_numbers(self._checked(X), self.limits_.places.tolist(), "limits")
+        return np.array(self.limits_.broken(values), dtype=object)
 
     def _make_encoder(self) -> FeatureEncoder:
         """Return the encoder that the parameters describe, not fitted."""

@@ -119,6 +119,11 @@ class RowResult(BaseModel):
     is_anomaly: bool | None = Field(
         description="Whether the row raises an alarm; null if there is no score."
     )
+    rule: str | None = Field(
+        default=None,
+        description="The limits that the row breaks, such as 'temp above 90', which raise an alarm "
+        "whatever the score is; only of models that have limits.",
+    )
     place: Place | None = Field(default=None, description="Of pictures only.")
 
 

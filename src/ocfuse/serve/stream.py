@@ -48,7 +48,7 @@ from ocfuse.streaming.resume import StateFolder, resume_stream, save_stream
 from ocfuse.streaming.sensors import SensorEvent
 from ocfuse.streaming.slow import SlowSettings, change_words, judged_again
 from ocfuse.streaming.status import CHANGED
-from ocfuse.tables.detector import RUNS
+from ocfuse.tables.detector import RULE, RUNS
 
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -81,6 +81,7 @@ class Scored:
     cells: Cells | None = None
     sensors: Sequence[SensorEvent] = ()
     picture: JudgedPicture | None = None
+    rule: str | None = None  # the limits that a row which stands alone breaks
 
 
 @dataclass(frozen=True)
@@ -161,9 +162,10 @@ class RowFeed:
         for begin in range(0, len(rows), self._batcher.most_rows):
             part = rows[begin : begin + self._batcher.most_rows]
             scores = await self._batcher.score(part)
-            columns = zip(part, scores.score, scores.p_value, scores.is_anomaly, strict=True)
-            for cells, score, p_value, flag in columns:
-                found.append(Scored(score, p_value, flag, cells=cells))
+            rules = scores.rule or [None] * len(part)
+            columns = zip(part, scores.score, scores.p_value, scores.is_anomaly, rules, strict=True)
+            for cells, score, p_value, flag, rule in columns:
+                found.append(Scored(score, p_value, flag, cells=cells, rule=rule))
         return found
 
     def whys(self, asked: Sequence[Scored], named: Sequence[bool]) -> list[Why | None]:
@@ -212,7 +214,7 @@ class RunFeed:
         frame, log = self.model.follow(given)
         runs = self.model.runs_in(frame)
         names = [None] * len(rows) if runs is None else [str(run) for run in runs]
-        scores = scores_of(frame)
+        scores = scores_of(frame, self.model.limits_ is not None)
         return [
             Scored(*values, why=partial(self._why, log, i), sensors=log.sensors.get(i, ()))
             for i, values in enumerate(
@@ -650,8 +652,8 @@ class Stream:
         for i, outcome in enumerate(outcomes):
             score = outcome.score if isinstance(outcome, Scored) else math.nan
             if isinstance(outcome, Scored) and self._slow.rolling is not None:
-                conformal = scorer.detector.conformal_
-                now = judged_again({"score": score}, self._slow.shift, conformal, scorer.threshold)
+                about = self._slow.shift, scorer.detector.conformal_, scorer.threshold
+                now = judged_again({"score": score, RULE: outcome.rule}, *about)
                 outcome = replace(outcome, **now)
             found.append(outcome)
             alarms.append(self._alarm(outcome))
@@ -783,6 +785,7 @@ class Stream:
             "score": finite(outcome.score),
             "p_value": finite(outcome.p_value),
             "is_anomaly": outcome.is_anomaly,
+            **({} if outcome.rule is None else {"rule": outcome.rule}),
             "alarm": None if sample is None else sample.alarm,
             "event": event,
             **({} if outcome.picture is None else {"place": outcome.picture.place}),
@@ -823,7 +826,11 @@ class Stream:
             self._tracker.finish()
             self._run = scored.run
         before = self._tracker.is_on and not self._goes_on
-        self._tracker.update(scored.score)
+        # a row that breaks a limit is part of an event, whatever its score is
+        score = scored.score
+        if scored.rule is not None:
+            score = min(score, self._tracker.enter - 1.0)
+        self._tracker.update(score)
         self._goes_on = False
         if self._tracker.is_on:
             return None if before else "begin"
@@ -919,6 +926,9 @@ class Stream:
         self, item: Item, scored: Scored, alarm: Any, why: Why | None, severity: float | None
     ) -> Sample:
         why = Why({}, None) if why is None else why
+        readings = list(why.readings)
+        if scored.rule is not None:
+            readings.insert(0, {"name": "limit", "words": f"limit broken: {scored.rule}"})
         return Sample(
             model=self.served.name,
             stream=self.name,
@@ -933,7 +943,7 @@ class Stream:
             drift=why.drift,
             alarm=alarm,
             severity=severity,
-            readings=why.readings,
+            readings=readings,
             values=self._values(item.row),
             thumbnail=item.thumbnail if why.thumbnail is None else why.thumbnail,
         )

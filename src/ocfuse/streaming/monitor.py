@@ -16,7 +16,6 @@ from ocfuse.streaming.events import EventTracker
 from ocfuse.streaming.slow import SlowSettings, judged_again
 from ocfuse.streaming.table import StreamTable
 from ocfuse.tables.dataframes import pandas
-from ocfuse.tables.detector import RESULTS
 
 #: A scored row, or what happened there: number, columns beside the channels, and more by kind.
 Record: TypeAlias = dict[str, Any]
@@ -39,6 +38,7 @@ class LiveMonitor:
     alarm                               scores fell below the threshold, and an event began
     event                               the event is over
     missing, stuck, range, rate         a sensor fails (`state` "begin"), or is well again
+    limit                               a limit is broken (`state` "begin"), or no longer
     silent                              no rows come ("begin"), or they come again ("end")
     blind                               rows come, but have had no score for long
     drift                               the level of a channel has left what was learned
@@ -157,8 +157,9 @@ class LiveMonitor:
             scores, log = self.model.follow(frame)
         runs = self.model.runs_in(scores)
         (cells,) = scores.to_dict("records")
-        beside = {name: cell for name, cell in cells.items() if name not in RESULTS}
-        row = {"row": self.n_rows, "columns": beside, **{name: cells[name] for name in RESULTS}}
+        names = self.model.result_names
+        beside = {name: cell for name, cell in cells.items() if name not in names}
+        row = {"row": self.n_rows, "columns": beside, **{name: cells[name] for name in names}}
         self.n_rows += 1
         told = self.follow([row], None if runs is None else runs.tolist(), log)
         return back + [record for _, records in told for record in records]

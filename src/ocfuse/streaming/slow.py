@@ -11,6 +11,7 @@ from ocfuse.arrays import FloatArray
 from ocfuse.scores import Change, ChangeTest, ConformalCalibrator, RollingThreshold
 from ocfuse.scores.slow import block_length
 from ocfuse.streaming.status import CHANGED
+from ocfuse.tables.detector import RULE
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,16 @@ class SlowChange:
 def judged_again(
     row: Mapping[str, Any], shift: float, conformal: ConformalCalibrator, offset: float
 ) -> dict[str, Any]:
-    """Return score, p-value and alarm of a row as it stands to the threshold now; {} for none."""
+    """Return score, p-value and alarm of a row as it stands to the threshold now; {} for none.
+
+    A row that breaks a limit raises an alarm whatever its score is.
+    """
     score = float(row["score"]) - shift
     if math.isnan(score):
         return {}
     p_value = float(conformal.p_values([score])[0])
-    return {"score": score, "p_value": p_value, "is_anomaly": score < offset}
+    is_anomaly = score < offset or row.get(RULE) is not None
+    return {"score": score, "p_value": p_value, "is_anomaly": is_anomaly}
 
 
 def change_words(record: Mapping[str, Any]) -> str:
