@@ -614,7 +614,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
         Rows that are far outside are left out, as in `fit`, and also rows that score so low that
         less than one batch of normal rows in 100 would have such a row; if they are more than a
-        fifth of all, they are refused. Copies of rows that were learned are left out too.
+        fifth of all, they are refused. Rows that break a limit and copies of rows that were
+        learned are left out, too.
 
         Parameters
         ----------
