@@ -615,7 +615,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
         Rows that are far outside are left out, as in `fit`, and also rows that score so low that
         less than one batch of normal rows in 100 would have such a row; if they are more than a
-        fifth of all, they are refused. Copies of rows that were learned are left out too.
+        fifth of all, they are refused. Rows that break a limit and copies of rows that were
+        learned are left out, too.
 
         Parameters
         ----------
@@ -635,7 +636,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             number is of the rows of `fit` and then of those of each update, from the oldest row
             on that is not forgotten.
         """
-        state = update(self, X, y, context, memory)
+        with few_threads(0):  # as in a fit: the bits do not depend on the number of threads
+            state = update(self, X, y, context, memory)
         if not state:
             return self
         conformal = state.pop("conformal_")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ocfuse import __version__
-from ocfuse.encoder import is_given
+from ocfuse.encoder import FeatureEncoder, is_given
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import ContextScale, ScoreChain
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
