@@ -152,7 +152,7 @@ bench-tables: $(STAMP)  ## score a table of 1 GB; memory, time, and pandas besid
 bench-sequences: $(STAMP)  ## sensor streams: SKAB, robot failures, latency (an hour)
 	$(RUN) -m benchmarks.sequences
 
-bench-operator: $(STAMP)  ## events an hour, delay and events per fault: motor, SKAB (ten minutes)
+bench-operator: $(STAMP)  ## events an hour, delay and events per fault: motor, SKAB, belt, robot cell (twenty minutes)
 	$(RUN) -m benchmarks.operator
 
 bench-pictures: $(STAMP)  ## pictures: tiles, MVTec features, frames per second

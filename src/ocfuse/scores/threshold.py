@@ -150,7 +150,11 @@ class InnerThresholdMixin(ThresholdMixin):
 
 
 class AlarmMixin(ThresholdMixin):
-    """Alarms and p-values of a detector of rows, by its `score_samples`."""
+    """Alarms and p-values of a detector of rows, by its `score_samples` and its limits.
+
+    This is where it is settled what raises an alarm: a score below the threshold, or a value
+    beyond a limit. Nothing but the score counts for p-values and the false-alarm rate.
+    """
 
     def score_samples(self, X: Any, context: Any = None) -> FloatArray:
         """Return the score of every row: higher is more normal."""
@@ -162,8 +166,16 @@ class AlarmMixin(ThresholdMixin):
         return scores - self.offset_
 
     def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
-        """Return +1 for normal rows and -1 for alarms; a row without a score is not normal."""
-        return np.where(self.decision_function(X, context) >= 0, NORMAL, ANOMALY)
+        """Return +1 for normal rows and -1 for alarms; a row without a score is not normal.
+
+        A row that breaks a limit is an alarm, whatever its score is.
+        """
+        is_normal = self.decision_function(X, context) >= 0
+        return np.where(is_normal & (self.broken_limits(X) == ""), NORMAL, ANOMALY)
+
+    def broken_limits(self, X: Any) -> NDArray[np.object_]:
+        """Return which limits every row breaks, such as "temp above 90"; empty for none."""
+        return np.full(len(X), "", dtype=object)
 
     def p_values(self, X: Any, context: Any = None) -> FloatArray:
         """Return conformal p-values: how rarely a normal row scores this low."""
