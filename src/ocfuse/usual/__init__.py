@@ -1,8 +1,8 @@
 """What is usual for whom and when, and how far numbers are from it.
 
-A number is measured from what is usual for its group (`ocfuse.usual.groups`), and what is left of
-all groups from what is usual at its time (`ocfuse.usual.seasons`). It must not know of tables,
-detectors and scores: it sees codes of groups, seconds and numbers.
+A number is measured from what is usual for its group, by `ocfuse.usual.groups`, and what is left
+of all groups from what is usual at its time, by `ocfuse.usual.seasons`. It must not know of
+tables, detectors and scores: it sees codes of groups, seconds and numbers.
 """
 
 import numpy as np

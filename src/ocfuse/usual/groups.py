@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, polygamma
+from scipy.special import digamma, ndtri, polygamma, stdtrit
 
 from ocfuse.arrays import FloatArray, IntArray
 
@@ -45,6 +45,10 @@ FEWEST_PULLED = 5
 FEWEST_SPREAD = 4
 #: The quantile of the distance from the middle of a normal distribution at that share.
 NEAREST_DISTANCE = 1.2815515655446004
+#: Share of rows that lie below the place where tails are compared, and the fewest degrees of
+#: freedom that a group is thought to have.
+TAIL = 0.998
+LEAST_FREEDOM = 3.0
 #: Standard errors that a centre, and the logarithm of a variance, is drawn by at most.
 FARTHEST_CENTRE = 1.0
 FARTHEST_SPREAD = 2.0
@@ -452,7 +456,8 @@ class GroupColumn:
         centres, spreads = self.centres, self.spreads
         found = []
         for level, (centre, spread) in enumerate(zip(centres.drawn, spreads.drawn, strict=True)):
-            within = _variance(spread, spreads.extra[level])
+            is_last = level == len(centres.drawn) - 1
+            within = _tail_variance(spread) if is_last else _variance(spread, spreads.extra[level])
             found.append(np.sqrt(within + centre.variance + centres.extra[level]))
         return np.concatenate([drawn.value for drawn in centres.drawn]), np.concatenate(found)
 
@@ -477,7 +482,9 @@ class GroupColumn:
         value, variance = self._of_spreads(left)
         spread = self.spreads.without(place, value, variance)
         centre = self.centres.without(place, left.mean, self._of_centres(left, spread))
-        return centre.value, np.sqrt(_variance(spread) + centre.variance)
+        # as sure as of fresh rows: else the others, which are fewer, would seem nearer
+        spread = Drawn(spread.value, self.spreads.drawn[-1].variance[place])
+        return centre.value, np.sqrt(_tail_variance(spread) + centre.variance)
 
     def _variance_of_all(self, x: FloatArray, squares: FloatArray, count: IntArray) -> float:
         """Return the variance within groups; that of all rows if no group has several."""
@@ -514,6 +521,20 @@ def _whole(codes: FloatArray) -> IntArray:
 def _variance(spread: Drawn, extra: float = 0.0) -> FloatArray:
     """Return the mean variance, from its logarithm and how uncertain that is."""
     return np.exp(spread.value + np.minimum(0.5 * (spread.variance + extra), 2.0))
+
+
+def _tail_variance(spread: Drawn) -> FloatArray:
+    """Return the variance of a normal variable that is as often far out as rows of a group.
+
+    As its variance is uncertain, that is a t variable, of more degrees of freedom the surer it is.
+    """
+    half = np.maximum(1.0 / spread.variance + 0.5, LEAST_FREEDOM / 2)  # of the trigamma function
+    log_variance = spread.value + digamma(half) - np.log(half)
+    known = np.geomspace(LEAST_FREEDOM / 2, 1e4, 300)
+    factors = stdtrit(2.0 * known, TAIL) / ndtri(TAIL)
+    factor = np.interp(np.log(half), np.log(known), factors)
+    found: FloatArray = np.exp(log_variance) * factor**2
+    return found
 
 
 def reach_of_groups(distance: FloatArray, place: IntArray, count: IntArray) -> FloatArray:
