@@ -39,7 +39,12 @@ autodoc_typehints = "none"  # the docstrings name the types
 autosummary_generate = True
 autosummary_ignore_module_all = False  # a package makes public what its __all__ says
 templates_path = ["templates"]
-exclude_patterns = ["gallery/**.ipynb", "gallery/**.md5", "gallery/**.json", "sg_execution_times.rst"]
+exclude_patterns = [
+    "gallery/**.ipynb",
+    "gallery/**.md5",
+    "gallery/**.json",
+    "sg_execution_times.rst",
+]
 
 # Links into the documentation of others. Without the network there are none, and no error.
 intersphinx_mapping = {

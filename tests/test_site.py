@@ -3,11 +3,18 @@
 import importlib
 import pkgutil
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer
 
 import ocfuse
+from ocfuse import FusedDetector
+from ocfuse.cli.runtime import COMMANDS
+from ocfuse.detectors import make_pool
+from ocfuse.detectors.base import MANY_ROWS
+from supply.pins import lowest, project
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -74,3 +81,91 @@ def test_every_name_of_the_reference_is_there(name):
         owner = importlib.import_module(module)
         assert hasattr(owner, attribute)
         assert attribute not in getattr(owner, "__all__", ()), "its package lists it already"
+
+
+# -- words ---------------------------------------------------------------
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@cache
+def written():
+    """Return what the README and all pages say."""
+    return "\n".join([text_of("README.md"), *(text_of(f"docs/{page}.md") for page in pages())])
+
+
+def test_the_versions_that_the_questions_name_are_those_of_the_package():
+    bounds = dict(line.split("==") for line in lowest(project()["dependencies"]))
+    page = re.sub(r"\s+", " ", text_of("docs/faq.md"))
+    assert f"NumPy {bounds['numpy']} and scikit-learn {bounds['scikit-learn']}" in page
+    needed = re.search(r"The library needs (.*?)\. ", page)[1]
+    names = re.split(", | and ", needed.lower())
+    assert sorted(names) == sorted(bounds)
+
+
+def test_the_guide_counts_members_and_rows_as_the_code_does():
+    page = text_of("docs/guide.md")
+    for pool in ("default", "large", "wide"):
+        (count,) = re.findall(rf'^\| `"{pool}"` \| (\d+):', page, re.MULTILINE)
+        assert int(count) == len(make_pool(pool))
+    assert f"where more than {MANY_ROWS:,} rows" in page
+    assert f"above {MANY_ROWS:,} rows" in text_of("docs/howto/speed.md")
+    assert f"above {MANY_ROWS:,} rows" in text_of("docs/accuracy.md")
+
+
+def test_the_least_rows_that_the_questions_name_are_needed_and_enough():
+    n = int(re.search(r"How many rows do I need\?\*\* At least (\d+)", text_of("docs/faq.md"))[1])
+    detector = FusedDetector("light", false_alarm_rate=0.2, random_state=0)
+    X = [[0.1 * i, (i * i) % 3] for i in range(n)]
+    detector.fit(X)
+    with pytest.raises(ValueError, match=f"At least {n} rows"):
+        detector.fit(X[:-1])
+
+
+@cache
+def options():
+    """Return the options of every command."""
+    found = {"--help", "--version"}
+    waiting = [typer.main.get_command(importlib.import_module(m).app) for m, _ in COMMANDS.values()]
+    while waiting:
+        command = waiting.pop()
+        waiting += getattr(command, "commands", {}).values()
+        for parameter in command.params:
+            found |= {*parameter.opts, *parameter.secondary_opts}
+    return found
+
+
+def test_every_command_that_pages_name_is_there():
+    named = set(re.findall(r"(?:`|^\$ |^    )ocfuse ([a-z][a-z-]+)\b", written(), re.MULTILINE))
+    assert len(named) > 10
+    assert named <= set(COMMANDS)
+
+
+def test_every_option_that_is_named_behind_a_command_is_there():
+    lines = re.findall(r"`ocfuse [a-z-]+ [^`\n]*`|^ocfuse [a-z-]+ .*$", written(), re.MULTILINE)
+    named = {option for line in lines for option in re.findall(r"(?<!\S)--[a-z][a-z-]+", line)}
+    assert len(named) > 30
+    assert named <= options(), sorted(named - options())
+
+
+def test_every_method_of_a_detector_that_pages_call_is_there():
+    pages_of_tables = ("guide", "faq", "migration", "howto/labels", "howto/members", "howto/save")
+    calls = {
+        name
+        for page in pages_of_tables
+        for name in re.findall(r"\bdetector\.([a-z]\w*)\(", text_of(f"docs/{page}.md"))
+    }
+    assert {"fit", "explain", "set_threshold"} <= calls
+    assert [name for name in calls if not hasattr(FusedDetector, name)] == []
+
+
+def test_the_table_of_pools_tells_what_was_measured():
+    page = text_of("docs/accuracy.md")
+    measured = text_of("benchmarks/results/accuracy/pools.md")
+    for pool in ("default", "large", "light"):
+        (told,) = re.findall(rf"^\| {pool} \|(.*)\|$", page, re.MULTILINE)
+        (found,) = re.findall(rf"^\| {pool} \|(.*)\|$", measured, re.MULTILINE)
+        told, found = told.split("|"), found.split("|")
+        assert told == found[:5] + found[6:]  # without wins and losses

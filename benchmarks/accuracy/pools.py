@@ -53,7 +53,7 @@ def run(quick: bool, jobs: int) -> Report:
         METHOD.format(families=len(names)).strip(),
         [],
         [Table(f"Means over {len(names)} families, in %", header, rows)],
-        {name: one for name, one in zip(names, found, strict=True)},
+        dict(zip(names, found, strict=True)),
     )
 
 

@@ -153,7 +153,8 @@ def write(folder: Path, recording: dict[str, Any]) -> None:
     words = json.dumps(recording, separators=(",", ":"))
     (static / "recording.js").write_text(f"const RECORDING = {words};\n", encoding="utf-8")
     page = (source / "page.html").read_text(encoding="utf-8")
-    scripts = '<script src="static/recording.js"></script>\n<script src="static/replay.js"></script>\n'
+    names = ("recording.js", "replay.js")
+    scripts = "".join(f'<script src="static/{name}"></script>\n' for name in names)
     mark = '<script type="module"'
     (folder / "line.html").write_text(page.replace(mark, scripts + mark, 1), encoding="utf-8")
 

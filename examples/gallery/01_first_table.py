@@ -23,8 +23,8 @@ train, fresh, malignant = benign[::2], benign[1::2], table[diagnosis == 0]
 detector = FusedDetector(random_state=0).fit(train)
 
 # %%
-# ``predict`` is +1 for normal rows and -1 for anomalies. Of fresh normal rows about 5 % raise an
-# alarm, the rate that is asked for by default.
+# ``predict`` is +1 for normal rows and -1 for anomalies. Of fresh normal rows at most about 5 %
+# raise an alarm, the rate that is asked for by default.
 
 print(f"alarms among fresh benign samples: {(detector.predict(fresh) == -1).mean():.1%}")
 print(f"alarms among malignant samples:    {(detector.predict(malignant) == -1).mean():.1%}")

@@ -2,12 +2,12 @@
 Groups and false-alarm rates
 ============================
 
-Rows of one run are alike. Held out one by one they promise too much; held out run by run they do
-not.
+Rows of one run are alike. If single rows are held out, the false-alarm rate is far too high. If whole
+runs are held out, it is kept.
 """
 
 # %%
-# A hundred runs of a machine. Every run has its own offset, and each of its rows only a little noise.
+# A hundred runs of a machine. Every run has an offset of its own, and its rows differ little.
 
 import matplotlib.pyplot as plt
 import numpy as np

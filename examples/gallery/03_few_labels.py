@@ -29,7 +29,8 @@ truth = np.repeat([1, -1], [len(fresh), len(unseen)])
 # One ``fit`` takes no labels, some, or all: +1 normal, -1 anomaly, 0 unknown. Detectors learn from
 # normal rows alone; the fusion learns from the labels.
 
-found = {"no labels": auc(truth, FusedDetector(random_state=0).fit(X[train]).score_samples(X[rows]))}
+detector = FusedDetector(random_state=0).fit(X[train])
+found = {"no labels": auc(truth, detector.score_samples(X[rows]))}
 for n in (3, 5, 10):
     learned = np.concatenate([train, labelled[:n]])
     y = np.repeat([1, -1], [len(train), n])
@@ -39,7 +40,7 @@ for name, value in found.items():
     print(f"{name}: AUC {value:.3f}")
 
 # %%
-# This is one split of one data set: `the accuracy page <../accuracy.html>`_ has 62 families of data.
+# This is one split of one data set. `Accuracy <../accuracy.html>`_ has many families of data.
 
 figure, axes = plt.subplots(figsize=(5, 2.8), layout="constrained")
 axes.plot(list(found), list(found.values()), marker="o")

@@ -7,7 +7,7 @@ from them how far to trust each detector.
 """
 
 # %%
-# Two classes of vowels, say: one is normal. In use, one row in ten is an anomaly.
+# Two classes of made-up rows: one is normal. In use, one row in ten is an anomaly.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,8 +26,8 @@ test = np.vstack([rest[900:2_400], odd[100:600]])
 truth = np.repeat([1, -1], [1_500, 500])
 
 # %%
-# The rows need no labels. Where too few of them look unusual, or all have drifted, ``adapt`` changes
-# nothing or refuses.
+# The rows need no labels. If too few of them look unusual, ``adapt`` changes nothing; if all of them
+# have drifted, it refuses.
 
 detector = FusedDetector(random_state=0).fit(train)
 adapted = FusedDetector(random_state=0).fit(train).adapt(in_use)

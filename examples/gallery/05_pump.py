@@ -2,7 +2,8 @@
 A machine with sensors
 ======================
 
-Learn from normal runs, ask for so many false alarms an hour, and see which sensor an alarm is about.
+Learn from normal runs, see how many false alarms per hour to expect, and which sensor an alarm is
+about.
 """
 
 # %%
@@ -26,8 +27,8 @@ which = np.repeat(np.arange(24), [len(run.time) for run in normal])
 
 # %%
 # Windows of a run become rows with level, slope and spread of every sensor. Runs are held out in
-# turn, so that the events they raise tell how many to expect of others. The two temperatures wander
-# from run to run: ``drift="drop"`` leaves them out.
+# turn: the events that they raise show how many false alarms to expect. The two temperatures wander
+# from run to run, and ``drift="drop"`` leaves them out.
 
 stream = StreamDetector(FusedDetector("light", random_state=0), drift="drop", max_rows=800)
 stream.fit(X, runs=which, time=time)
@@ -35,20 +36,20 @@ for name, value in stream.alarm_facts().items():
     print(f"{name}: {value}")
 
 # %%
-# One run, as it would have been seen while it came.
+# Scores of the run with the fault, as they would have come live.
 
 scores = stream.score_run(faulty, fault.time)
 minutes = fault.time / 60
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
 axes.plot(minutes, scores, linewidth=0.8)
 axes.axhline(stream.offset_, color="black", linestyle="--", label="threshold")
-axes.axvline(minutes[fault.onset], color="tab:red", label="the fault begins")
+axes.axvline(minutes[fault.onset], color="#D55E00", label="the fault begins")
 axes.set(xlabel="minutes", ylabel="score")
 axes.legend()
 plt.show()
 
 # %%
-# Which sensor? The run once more, as a program has it that watches: up to the lowest score.
+# Which sensor? ``follow`` takes the rows as a live program does, here up to the lowest score.
 
 worst = int(np.nanargmin(scores))
 stream.reset().follow(faulty[: worst + 1], fault.time[: worst + 1])

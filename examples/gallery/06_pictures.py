@@ -2,8 +2,7 @@
 Pictures
 ========
 
-Pictures become numbers by a few lines or by a network, and are judged like any table. Pictures of
-one object belong to one group.
+A few lines, or a network, turn pictures into columns of numbers, which are scored like any table.
 """
 
 # %%
@@ -32,7 +31,7 @@ plates = np.array([plate(False) for _ in range(300)])
 scratched = np.array([plate(True) for _ in range(60)])
 
 # %%
-# Details of two sizes; of each the strongest in every square of a grid.
+# Structures of two sizes. The strongest of each in every square of a grid is a column.
 
 
 def features(pictures):

@@ -2,8 +2,8 @@
 The paper by name
 =================
 
-"Locally Adaptive One-Class Classifier Fusion with Dynamic lp-Norm Constraints" (arXiv 2411.06406) as
-one estimator, and the rules that it is compared with.
+"Locally Adaptive One-Class Classifier Fusion with Dynamic lp-Norm Constraints" (arXiv 2411.06406)
+as one estimator, and the rules that it is compared with.
 """
 
 # %%
@@ -40,5 +40,5 @@ axes.set(xlabel="AUC", xlim=(0.5, 1.0))
 plt.show()
 
 # %%
-# One small set tells nothing about which is better. `All tables beside print <../reproduction.html>`_,
-# `the paper's questions on 62 families of data <../paper-questions.html>`_.
+# One small set does not show which is better. More: `the paper's tables, computed again
+# <../reproduction.html>`_ and `its questions on many families of data <../paper-questions.html>`_.
