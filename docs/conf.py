@@ -99,6 +99,7 @@ html_theme_options = {
 html_sidebars = {"index": [], "api": []}
 html_static_path = ["static"]
 html_extra_path = [str(EXTRA)]
+html_favicon = str(ROOT / "src" / "ocfuse" / "serve" / "static" / "icon.svg")
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
 html_math_renderer = "mathml"

@@ -169,3 +169,82 @@ def test_the_table_of_pools_tells_what_was_measured():
         (found,) = re.findall(rf"^\| {pool} \|(.*)\|$", measured, re.MULTILINE)
         told, found = told.split("|"), found.split("|")
         assert told == found[:5] + found[6:]  # without wins and losses
+
+
+# -- beside others -------------------------------------------------------
+
+#: Rows of the table of `docs/peers.md` that say yes of us, and what would then be there.
+HAVE = {
+    "learned fusion of detectors": "ocfuse.fusion:TrustFusion",
+    "states a rate of false alarms, not a contamination": "ocfuse:FusedDetector.set_threshold",
+    "p-values, false discovery rate": "ocfuse:FusedDetector.discoveries",
+    "a certificate for this calibration set": "ocfuse:FusedDetector.certificate",
+    "guarantees for new runs, not only for rows": "ocfuse.groups:group_folds",
+    "alarms an hour": "--false-alarms-per-hour",
+    "no, some or all labels in one `fit`": "ocfuse.fusion:LabelledFusion",
+    "gaps and categories as they are": "ocfuse:FeatureEncoder.set_params",
+    "compared with its group, thousands in one model": "--by",
+    "compared with its hour and its day of the week": "--season",
+    "only one side of a column is bad": "--high",
+    "takes up new rows without a new fit": "ocfuse:FusedDetector.update",
+    "a threshold that follows slow change, within a bound": "--adaptive",
+    "says why, for each row": "ocfuse:FusedDetector.explain",
+    "a report for people": "ocfuse:FusedDetector.report",
+    "a service with a live page": "ocfuse.serve.dashboard:dashboard_router",
+    "tells others: webhook, MQTT, mail": "--notify",
+    "alarms get verdicts, models learn from them": "--learn-from",
+    "command line": "ocfuse.cli:main",
+    "model files that run no code": "ocfuse.persistence:load",
+    "pandas, polars, Arrow": "ocfuse.frame_columns:read_frame",
+    "ONNX": "ocfuse.onnx:export",
+    "MLflow": "ocfuse.mlflow:log_model",
+    "an MCP server for assistants": "ocfuse.mcp:make_server",
+    "many machines": "ocfuse.distributed:fit",
+}
+
+
+def our_column():
+    """Return what the table says of us, by row."""
+    lines = [
+        line.strip("|").split("|") for line in text_of("docs/peers.md").splitlines() if "|" in line
+    ]
+    rows = [[cell.strip(" *") for cell in line] for line in lines]
+    return {row[0]: row[1] for row in rows if row[0] and row[1] and set(row[0]) != {"-"}}
+
+
+def test_what_the_table_says_that_we_have_is_known_here():
+    said = {row for row, ours in our_column().items() if ours.startswith("Y")}
+    assert said == set(HAVE)
+
+
+@pytest.mark.parametrize("row", HAVE)
+def test_what_the_table_says_that_we_have_is_there(row):
+    if HAVE[row].startswith("--"):
+        assert HAVE[row] in options()
+        return
+    module, _, name = HAVE[row].partition(":")
+    found = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert callable(found)
+
+
+def test_the_table_counts_our_detectors():
+    detectors = importlib.import_module("ocfuse.detectors")
+    others = {"Pool", "from_pyod", "make_pool"}
+    count = len(set(detectors.__all__) - others)
+    assert our_column()["detectors to choose from"] == f"{count}, and all of PyOD"
+
+
+def test_what_the_table_says_that_we_lack_is_still_not_there():
+    column = our_column()
+    for row in ("GPU", "text, audio, graphs", "years of use by many people"):
+        assert column[row] == "-"
+    sources = " ".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    assert "cuda" not in sources.lower()
+    assert not hasattr(FusedDetector, "partial_fit")
+
+
+def test_the_table_is_linked_from_the_first_pages():
+    assert "docs/peers.md" in text_of("README.md")
+    assert "(peers.md)" in text_of("docs/index.md")

@@ -34,8 +34,8 @@ LINE: dict[str, tuple[int, str | None]] = {
 }
 #: Messages to a page that are the same for every stream it shows.
 SHARED = ("events", "streams")
-#: Seconds of the recording that are over when a page begins: there is something to be seen.
-BEFORE = 140
+#: Seconds from where a page begins to the first event: there is something to be seen soon.
+BEFORE = 5
 
 
 class Looker(threading.Thread):
@@ -106,7 +106,7 @@ def record(model: Path) -> dict[str, Any]:
     welcome = next(one for _, one in lookers[0].messages if one["type"] == "welcome")
     return {
         "begin": begin,
-        "start": begin + BEFORE,
+        "start": next(when for when, one in shared if one.get("events")) - BEFORE,
         "end": end,
         "welcome": welcome,
         "shared": shared,

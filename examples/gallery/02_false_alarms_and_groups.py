@@ -2,8 +2,8 @@
 Groups and false-alarm rates
 ============================
 
-Rows of one run are alike. If single rows are held out, the false-alarm rate is far too high. If whole
-runs are held out, it is kept.
+Rows of one run are alike. If single rows are held out, false alarms are far more than stated. If
+whole runs are held out, they are not.
 """
 
 # %%

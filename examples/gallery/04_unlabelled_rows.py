@@ -26,7 +26,7 @@ test = np.vstack([rest[900:2_400], odd[100:600]])
 truth = np.repeat([1, -1], [1_500, 500])
 
 # %%
-# The rows need no labels. If too few of them look unusual, ``adapt`` changes nothing; if all of them
+# The rows need no labels. If too few of them look unusual, ``adapt`` changes nothing. If all of them
 # have drifted, it refuses.
 
 detector = FusedDetector(random_state=0).fit(train)
