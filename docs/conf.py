@@ -46,7 +46,8 @@ exclude_patterns = [
     "sg_execution_times.rst",
 ]
 
-# Links into the documentation of others. Without the network there are none, and no error.
+# Links into the documentation of others, if OCFUSE_DOCS_ONLINE is set: without it nothing is
+# fetched, so that a build needs no network and is the same everywhere.
 intersphinx_mapping = {
     "python": ("https://docs.python.org/3", None),
     "numpy": ("https://numpy.org/doc/stable", None),

@@ -106,7 +106,7 @@ def record(model: Path) -> dict[str, Any]:
     welcome = next(one for _, one in lookers[0].messages if one["type"] == "welcome")
     return {
         "begin": begin,
-        "start": next(when for when, one in shared if one.get("events")) - BEFORE,
+        "start": next((when - BEFORE for when, one in shared if one.get("events")), begin),
         "end": end,
         "welcome": welcome,
         "shared": shared,

@@ -26,8 +26,8 @@ test = np.vstack([rest[900:2_400], odd[100:600]])
 truth = np.repeat([1, -1], [1_500, 500])
 
 # %%
-# The rows need no labels. If too few of them look unusual, ``adapt`` changes nothing. If all of them
-# have drifted, it refuses.
+# The rows need no labels. If too few of them look unusual, ``adapt`` changes nothing. If all have
+# drifted, it refuses.
 
 detector = FusedDetector(random_state=0).fit(train)
 adapted = FusedDetector(random_state=0).fit(train).adapt(in_use)
