@@ -219,7 +219,7 @@ class UsualValues:
         share = others.n_rows / max(self.n_rows + others.n_rows, 1)
 
         def between(mine: FloatArray, theirs: FloatArray) -> FloatArray:
-            """Return means, or the one that is known."""
+            """Return means of limits; where only one is known, that."""
             found = (1.0 - share) * mine + share * theirs
             return np.where(np.isnan(found), np.fmin(mine, theirs), found)
 

@@ -259,6 +259,19 @@ def test_rows_of_machines_are_measured_from_what_is_usual_for_each():
     assert detector.predict(wrong)[0] == -1
 
 
+def test_rows_that_break_a_limit_are_not_learned():
+    limits = {0: (None, float(X[:340, 0].max()) - 0.5)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        detector = FusedDetector(QUICK, random_state=0, limits=limits).fit(X[:300])
+    rows = X[300:340].copy()
+    rows[:2, 0] = limits[0][1] + 0.1
+    broken = int((rows[:, 0] > limits[0][1]).sum())
+    with pytest.warns(SuspectRowsWarning, match=f"{broken} of 40 rows break a limit"):
+        detector.update(rows, y=np.ones(40))
+    assert detector.n_added_ == 40 - broken
+
+
 #: What an update is held to, on rows of real tables: agreement of the ranks of the scores with a
 #: fit of the same seed, of the alarms, and how far the share of false alarms may be off.
 RANKS, ALARMS, RATE = 0.95, 0.97, 0.03

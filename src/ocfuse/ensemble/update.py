@@ -74,7 +74,7 @@ def update(
     require_updatable(detector, memory)
     trace = detector._trace(X, context)
     labels = check_training_labels(y, len(trace))
-    normal = np.flatnonzero(labels != ANOMALY)
+    normal = np.flatnonzero((labels != ANOMALY) & ~_beyond_limits(detector, X))
     rows = _sorted_out(detector, trace.take(normal), labels[normal] == NORMAL)
     _tell(detector, rows, len(normal))
     learned, far = normal[rows.learned], normal[rows.far]
@@ -144,6 +144,21 @@ def require_updatable(detector: "FusedDetector", memory: int | None) -> None:
             f"memory must be a number of rows of at least {LEAST_MEMORY}, or None for all. "
             f"Got {memory!r}."
         )
+
+
+def _beyond_limits(detector: "FusedDetector", X: Any) -> BoolArray:
+    """Return which rows break a limit, which are anomalies whatever is said of them."""
+    rules = detector.broken_limits(X)
+    is_broken: BoolArray = rules != ""
+    if is_broken.any():
+        which = "; ".join(sorted(set(rules[is_broken]))[:3])
+        warnings.warn(
+            f"{int(is_broken.sum()):,} of {len(rules):,} rows break a limit ({which}) and were not "
+            "learned from.",
+            SuspectRowsWarning,
+            stacklevel=5,
+        )
+    return is_broken
 
 
 def _sorted_out(detector: "FusedDetector", trace: Trace, vouched: BoolArray) -> Update:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ocfuse import __version__
-from ocfuse.encoder import is_given
+from ocfuse.encoder import FeatureEncoder, is_given
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import ContextScale, ScoreChain
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
@@ -26,10 +26,11 @@ from ocfuse.validation import ANOMALY, NORMAL, require_fitted
 #: What an encoder has that is written, or refused by a name of its own; all else must be empty.
 KNOWN_OF_ENCODER = frozenset(
     {
-        *("scale", "gaps", "categories", "numbers", "by", "time", "season", "direction"),
+        *FeatureEncoder().get_params(),
         *("by_", "by_codes_", "categorical_", "codes_", "complete_", "direction_", "donors_"),
         *("empty_", "ignored_", "is_frame_", "novelty_", "numbers_", "patterns_", "profiled_"),
         *("reasons_", "scaler_", "sides_", "source_", "time_", "zone_"),
+        *("feature_names_in_", "n_features_in_"),
     }
 )
 #: The steps from rows to scores that are written.

@@ -126,7 +126,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Measure channels from what is usual by the local time of "day", "week", "month" or "year",
         where that foretells held-out times; `fit` then needs times that are dates, or seconds
         since 1970.
-    holidays : sequence of str or date, default=()
+    holidays : str or sequence of str, default=()
         Days that are like Sundays until they show otherwise; needs ``season="week"``.
     zone : str, optional
         Time zone of the seasons, for times in UTC. None is that of the times, if `fit` gets a
