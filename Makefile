@@ -30,7 +30,7 @@ ifneq ($(wildcard .venv/.unfinished),)
 ANEW := .anew
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-operator bench-pictures bench-robots bench-scale bench-speed bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist test-wheels release-check audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-operator bench-pictures bench-robots bench-scale bench-speed bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -95,8 +95,17 @@ format: $(STAMP)  ## repair what the linter can repair, and format
 	$(RUN) -m ruff check --fix $(CODE)
 	$(RUN) -m ruff format $(CODE)
 
-dist: $(STAMP)  ## build sdist and wheel of this commit twice, compare and check them
+# With kernels for Python 3.10 where there is one; without a compiler of this machine.
+dist: $(STAMP) .venv/.release  ## build sdist and wheels of this commit twice, compare and check them (minutes)
 	$(RUN) -m supply.dist
+
+# Downloads what the package needs once for each Python.
+test-wheels: $(STAMP)  ## install the wheels of dist/ in every Python at hand, and use them (minutes)
+	$(RUN) -m supply.fresh dist
+	$(RUN) -m supply.fresh --no-kernels dist $(RUN)
+
+release-check: $(STAMP)  ## look whether version, changelog, citation, recipe and address agree
+	$(RUN) -m supply.release
 
 # pip-audit has an environment of its own: what it needs is not what is audited.
 audit: $(STAMP)  ## compare what is installed with pins, licences, checksums and known holes
@@ -143,7 +152,7 @@ bench-tables: $(STAMP)  ## score a table of 1 GB; memory, time, and pandas besid
 bench-sequences: $(STAMP)  ## sensor streams: SKAB, robot failures, latency (an hour)
 	$(RUN) -m benchmarks.sequences
 
-bench-operator: $(STAMP)  ## events an hour, delay and events per fault: motor, SKAB (ten minutes)
+bench-operator: $(STAMP)  ## events an hour, delay and events per fault: motor, SKAB, belt, robot cell (twenty minutes)
 	$(RUN) -m benchmarks.operator
 
 bench-pictures: $(STAMP)  ## pictures: tiles, MVTec features, frames per second
@@ -230,6 +239,11 @@ $(STAMP): .venv/.everything .venv/.kernel
 
 .venv/.torch: .venv/.everything
 	@OCFUSE_NO_NATIVE=1 $(INSTALL) packages torch --no-build-isolation -e '.[rivals-torch]'
+	@touch $@
+
+# Compilers for other systems are large, and only a release needs them.
+.venv/.release: .venv/.everything
+	@OCFUSE_NO_NATIVE=1 $(INSTALL) packages 'what a release needs' --no-build-isolation -e '.[release]'
 	@touch $@
 
 .venv/.docs: .venv/.everything

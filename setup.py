@@ -2,15 +2,23 @@
 
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-#: Packages with a kernel, and what its compiler must not do besides: the
-#: distances of rows are those of NumPy to the last bit, which a fused product would change.
+#: Packages with a kernel, and what its compiler must not do besides: on x86-64 the distances of
+#: rows are those of NumPy to the last bit, which a fused product would change.
 KERNELS = {"solvers": [], "kernels": ["-ffp-contract=off"]}
+
+#: One build for this and all later versions of Python: from 3.11 on the buffer protocol is part
+#: of the limited API. Earlier versions, and those without a global lock, have builds of their own.
+LIMITED = (3, 11)
+IS_LIMITED = sys.version_info >= LIMITED and not sysconfig.get_config_var("Py_GIL_DISABLED")
+LIMITED_MACRO = ("Py_LIMITED_API", "0x{:02X}{:02X}0000".format(*LIMITED))
+LIMITED_TAG = {"bdist_wheel": {"py_limited_api": "cp{}{}".format(*LIMITED)}}
 
 # No flag here may assume that NaN and infinity do not occur (as -ffast-math
 # does) or that the machine that runs the wheel is the one that built it.
@@ -29,7 +37,8 @@ UNIX_FLAGS = [
 ]
 # The oldest macOS whose library has what C++17 needs.
 MACOS_FLAGS = ["-mmacosx-version-min=10.14"] if sys.platform == "darwin" else []
-MSVC_FLAGS = ["/std:c++17", "/EHsc", "/O2"]
+# Windows' headers name their own min and max, unless told otherwise.
+MSVC_FLAGS = ["/std:c++17", "/EHsc", "/O2", "/fp:precise", "/DNOMINMAX"]
 
 
 class OptionalBuild(build_ext):
@@ -73,9 +82,15 @@ def native_extension(package: str) -> Extension:
         f"ocfuse.{package}._native",
         sorted(path.as_posix() for path in root.glob(f"{package}/kernel/*.cpp")),
         depends=sorted(path.as_posix() for path in headers),
+        define_macros=[LIMITED_MACRO] if IS_LIMITED else [],
+        py_limited_api=IS_LIMITED,
         language="c++",
         optional=True,
     )
 
 
-setup(ext_modules=native_extensions(), cmdclass={"build_ext": OptionalBuild})
+setup(
+    ext_modules=native_extensions(),
+    cmdclass={"build_ext": OptionalBuild},
+    options=LIMITED_TAG if IS_LIMITED else {},
+)

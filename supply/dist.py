@@ -1,4 +1,7 @@
-"""Build the distributions of a commit twice, in two places, and keep them if they are the same."""
+"""Build the distributions of a commit twice, in two places, and keep them if they are the same.
+
+A source distribution, and from it the wheels that ``supply/wheels.py`` names.
+"""
 
 import gzip
 import hashlib
@@ -13,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from supply.pins import ROOT
+from supply.wheels import Wheel, faults, planned
 
 #: What must not make a difference.
 SURROUNDINGS = (
@@ -28,18 +32,24 @@ def main() -> None:
     commit, epoch = _git("rev-parse", "HEAD").strip(), _git("log", "-1", "--format=%ct").strip()
     if _git("status", "--porcelain", "--untracked-files=no"):
         print("Changes that are not committed are not in these distributions.")
-    with tempfile.TemporaryDirectory(prefix="ocfuse-dist-") as name:
-        places = [Path(name) / "a", Path(name) / "another" / "place"]
+    wheels = planned()
+    with tempfile.TemporaryDirectory(prefix="ocfuse-dist-") as folder:
+        places = [Path(folder) / "a", Path(folder) / "another" / "place"]
         first, second = (
-            built(commit, place, {**around, "SOURCE_DATE_EPOCH": epoch})
+            built(commit, wheels, place, {**around, "SOURCE_DATE_EPOCH": epoch})
             for place, around in zip(places, SURROUNDINGS, strict=True)
         )
         require_same(first, second)
         for content in first.values():
-            require_no_paths(content, [Path(name), ROOT, Path.home(), Path(sys.prefix)])
+            require_no_paths(content, [Path(folder), ROOT, Path.home(), Path(sys.prefix)])
+    for name, content in first.items():
+        if name.endswith(".whl") and (found := list(faults(name, content))):
+            sys.exit("\n  ".join([f"{name} cannot go out:", *found]))
     target = ROOT / "dist"
     target.mkdir(exist_ok=True)
-    files = [target / file for file in first]
+    for former in target.glob("ocfuse-*"):
+        former.unlink()
+    files = [target / name for name in first]
     for file in files:
         file.write_bytes(first[file.name])
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *files], check=True)
@@ -48,28 +58,40 @@ def main() -> None:
     print(f"Two builds of commit {commit[:12]} are the same, byte for byte.")
 
 
-def built(commit: str, place: Path, around: dict[str, str]) -> dict[str, bytes]:
+def built(
+    commit: str, wheels: list[Wheel], place: Path, around: dict[str, str]
+) -> dict[str, bytes]:
     """Return the distributions of a commit, by name, built in a folder of its own."""
     place.mkdir(parents=True)
     archive = subprocess.run(
         ["git", "archive", commit], cwd=ROOT, check=True, capture_output=True
     ).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(place, filter="data")
+    unpack(archive, place / "commit")
+    out = place / "out"
     subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", "out"],
-        cwd=place,
+        [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", out],
+        cwd=place / "commit",
         env=os.environ | around,
         check=True,
         stdout=subprocess.DEVNULL,
         umask=0o022,
     )
-    found = {file.name: file.read_bytes() for file in sorted((place / "out").iterdir())}
-    epoch = int(around["SOURCE_DATE_EPOCH"])
-    return {
-        name: repacked(content, epoch) if name.endswith(".tar.gz") else content
-        for name, content in found.items()
-    }
+    (sdist,) = out.iterdir()
+    packed = repacked(sdist.read_bytes(), int(around["SOURCE_DATE_EPOCH"]))
+    for wheel in wheels:
+        print(f"building {wheel.tag}", flush=True)
+        unpack(packed, place / wheel.tag)
+        (source,) = (place / wheel.tag).iterdir()
+        wheel.build(source, out, around)
+    found = {file.name: file.read_bytes() for file in sorted(out.glob("*.whl"))}
+    return {sdist.name: packed, **found}
+
+
+def unpack(archive: bytes, place: Path) -> None:
+    """Unpack an archive into a new folder."""
+    place.mkdir()
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(place, filter="data")
 
 
 def repacked(sdist: bytes, epoch: int) -> bytes:

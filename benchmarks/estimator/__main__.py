@@ -2,7 +2,7 @@
 
 from benchmarks.command import main
 
-PARTS = ("uci", "synthetic", "latency", "false_alarms", "promise")
+PARTS = ("uci", "synthetic", "latency", "false_alarms", "promise", "update")
 
 if __name__ == "__main__":
     main("estimator", PARTS)

@@ -25,7 +25,7 @@ __all__ = [
     "show_versions",
 ]
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 #: Imported on first use, so that `import ocfuse` takes no time, and the solvers no scikit-learn.
 _LAZY = {

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 TEXT_GAPS = frozenset({"nan", "NaN", "NaT", "<NA>", "null", "NULL", "None", "n/a", "N/A", "#N/A"})
 #: Reason of a column that has no value at all.
 EMPTY = "no value in any row"
+#: Rows that a value needs to be a category of its own.
+FEWEST_ROWS = 3
 UNITS = "$€£¥₹%‰"
 #: A number with what may stand around it; its marks are looked at afterwards.
 WRITTEN = re.compile(
@@ -104,13 +106,29 @@ def about_written_numbers(counts: Counter[str]) -> str:
 def is_few(counts: Counter[str]) -> bool:
     """Return whether the different values are few enough for categories.
 
-    Up to 10 will do if one of them comes twice; up to 50 need two rows each on average, and
-    more of them ten.
+    Up to 10 will do if one of them comes twice, and up to 50 need two rows each on average. Any
+    number of them will do if four of five rows have a value that comes three times: others are
+    one category, "other".
     """
     n, n_rows = len(counts), counts.total()
     if n <= 10:
         return n < n_rows or n <= 1
-    return n * (2 if n <= 50 else 10) <= n_rows
+    if n <= 50:
+        return n * 2 <= n_rows
+    return n_rows - n_rare_rows(counts) >= 0.8 * n_rows
+
+
+def n_rare_rows(counts: Counter[str]) -> int:
+    """Return the number of rows whose value is too rare to be a category of its own."""
+    return sum(n for n in counts.values() if n < FEWEST_ROWS)
+
+
+def about_rare(counts: Counter[str]) -> str:
+    """Say which values are one category, "other", as they are rare; nothing if that is clear."""
+    n_rare = sum(n < FEWEST_ROWS for n in counts.values())
+    if n_rare < 2 or len(counts) <= 10:
+        return ""
+    return f"{n_rare:,} of them, in {n_rare_rows(counts):,} rows, are rare and count as one: other"
 
 
 def counted(texts: Iterable[str | None]) -> Counter[str]:

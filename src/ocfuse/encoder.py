@@ -11,7 +11,8 @@ The policy, in one place:
   `categories` holds categories. They are compared as text, by the rule of the command line
   (`ocfuse.column_kinds`): 1, 1.0 and "1" are one category, True and "true" another. Each
   frequent one becomes a column, rare ones share one; the rarer a category, the further out
-  it lies, and one that was not seen in training lies further out than any that was;
+  it lies, and one that was not seen in training lies further out than any that was. More than
+  20 frequent ones are described by what goes with them, in a few columns (`ocfuse.categories`);
 - ids, counters of rows and free text in a data frame are left out (`ignored_`), unless
   `categories` names them: every row has another value, and nothing can be learned;
 - a missing value is None, NaN, NA, null or a masked one. A missing number becomes the
@@ -29,14 +30,15 @@ Columns are taken by position, whatever their names are; whether a column holds
 numbers or categories is settled in training.
 
 Columns named in `by` and `time` are no features: they say for whom and when a row is, and
-what is usual there is what its numbers are measured from.
+what is usual there is what its numbers are measured from. Numbers of which one side is harmless
+(`direction`) then become what is to be expected if they are on that side (`ocfuse.sides`).
 """
 
 import math
 import numbers
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
@@ -52,6 +54,7 @@ from sklearn.utils.validation import check_array
 
 from ocfuse import column_kinds as rules
 from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.categories import are_many, patterns, profiles, unseen
 from ocfuse.exceptions import (
     CellsWarning,
     InvalidInputError,
@@ -60,6 +63,7 @@ from ocfuse.exceptions import (
     not_one_of,
 )
 from ocfuse.frame_columns import read_frame
+from ocfuse.sides import DIRECTIONS, Sides
 from ocfuse.system.files import is_unicode
 from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
 from ocfuse.usual.seasons import find_zone, require_periods, require_week_for
@@ -73,10 +77,6 @@ NUMBER_TYPES = (numbers.Real, Decimal, np.bool_)
 SCALES = ("standard", "robust", "none")
 #: Code of a category that training has not seen.
 UNKNOWN = -1
-#: How far out a category lies: its share to the power of minus this. On 21 tables with categories
-#: the mean AUC was 0.761 with 0, 0.788 with 1/4 and 0.791 with 1/2, which puts rare ones so far
-#: out that they are taken for strays.
-RARITY = 0.25
 #: Descriptions of cells that are unlike training; see also `describe_gaps`.
 NEW_VALUES = "new values, which make their rows unusual"
 WAS_EMPTY = "values, though training had none there"
@@ -216,7 +216,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         Time zone of the seasons, such as "Europe/Berlin". None is that of the times. Times
         without a zone are local.
     direction : dict, default=None
-        Side on which a deviation counts, for columns of which only one does: "high" or "low".
+        Side on which a deviation counts, for columns of numbers of which only one does:
+        ``{"errors": "high", "pressure": "low"}``, by name or position.
     numbers : sequence of str or int, default=()
         Columns that hold numbers, though they look like ids or counters of rows, or booleans.
 
@@ -241,6 +242,10 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         Code of every value of the columns named in `by`.
     usual_ : Usual or None
         What is usual for whom and when; None without `by` and `season`.
+    direction_ : list of str
+        Side of each column, "high" or "low"; empty where both count.
+    sides_ : Sides or None
+        What is to be expected of them; None without `direction`.
     reasons_ : list of str
         Why columns are not learned from; empty for the others.
     codes_ : list of dict
@@ -248,6 +253,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     patterns_ : list of ndarray
         For each of them, the encoding of every code, then of a gap (NaN if training had
         none) and of a category that was not seen.
+    profiled_ : ndarray of shape (n_features,)
+        Which columns hold so many categories that these are described by what goes with them.
     source_ : ndarray of shape (n_encoded,)
         For every encoded column, the position of the column it comes from.
 
@@ -275,6 +282,10 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     is_number_: bool = True
     by_codes_: Sequence[dict[str, int]] = ()
     usual_: Usual | None = None
+    numbers_: Sequence[int] = ()
+    direction_: Sequence[str] = ()
+    profiled_: Sequence[bool] = ()
+    sides_: Sides | None = None
 
     def __init__(
         self,
@@ -337,6 +348,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             if j in self.numbers_:
                 _refuse_text(is_text, str(names[j]))
                 continue
+            if self.direction_[j]:
+                _refuse_side(is_text or is_truth, str(names[j]))
+                continue
             self.categorical_[j] = is_text or is_truth or j in forced
             if j not in forced and not is_truth:
                 self.reasons_[j] = _reason(str(names[j]), values, is_text)
@@ -346,7 +360,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         """Settle which columns are for whom, when, and numbers; return the named categories."""
         m = X.shape[1]
         named = {
-            role: _positions(getattr(self, role), names, m, role)
+            role: positions_of(getattr(self, role), names, m, role)
             for role in ("categories", "numbers", "by", "time")
         }
         if len(named["time"]) > 1:
@@ -364,8 +378,23 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         self.categorical_ = np.zeros(m, dtype=bool)
         self.reasons_ = [""] * m
         self.by_, self.numbers_ = named["by"], named["numbers"]
+        self.direction_ = self._settled_sides(names, m, taken)
         self.time_ = next(iter(named["time"]), None)
         return named["categories"]
+
+    def _settled_sides(self, names: list[Any] | None, m: int, taken: dict[int, str]) -> list[str]:
+        """Return the side of each column; a column named for something else has none."""
+        sides = [""] * m
+        given = {} if self.direction is None else self.direction
+        for column, j in zip(given, positions_of(given, names, m, "direction"), strict=True):
+            role = taken.get(j, "numbers")
+            if role != "numbers":
+                raise InvalidInputError(
+                    f"Column {_name(names, j)!r} is named in direction and in {role}. Only numbers "
+                    "have a side: name it in one of them."
+                )
+            sides[j] = given[column]
+        return sides
 
     @property
     def _is_feature(self) -> BoolArray:
@@ -402,8 +431,10 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         that it is as far out as a fresh one; rows with the same number in `together`, such as
         those of one run, are held out together.
         """
-        cells = self._learn(X, together)
-        return self.transform(X) if self.usual_ is None else self.encode(self.read(X), cells)
+        cells, own = self._learn(X, together)
+        if self.usual_ is None and not any(of is not None for of in own):
+            return self.transform(X)
+        return self.encode(self.read(X), cells, own)
 
     def comparable(self, codes: FloatArray) -> list[FloatArray]:
         """Return rows, as `read` returns them, encoded as it takes to find copies.
@@ -412,16 +443,21 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         unlike groups are equal no more; as they are, rows of a group that hardly varies are
         nearly equal.
         """
-        views = [self.encode(codes)]
+        views = [self.two_sided(codes)]
         if self.usual_ is not None:
             plain = copy(self)
             plain.usual_ = None
             plain.scaler_ = NumberScaler(self.scale).fit(codes[:, self.numeric])
-            views.append(plain.encode(codes))
+            views.append(plain.two_sided(codes))
         return views
 
-    def _learn(self, X: Any, together: NDArray[np.intp] | None = None) -> FloatArray:
-        """Learn the encoding; return the numbers of the rows as they are measured."""
+    def _learn(
+        self, X: Any, together: NDArray[np.intp] | None = None
+    ) -> tuple[FloatArray, list[FloatArray | None]]:
+        """Learn the encoding; return the numbers of the rows as they are measured.
+
+        And the categories of the rows, encoded, where each is described by the others.
+        """
         X = check_table(X)
         names = _column_names(X)
         ignored = np.array([bool(reason) for reason in self.reasons_]) | ~self._is_feature
@@ -451,12 +487,9 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             theirs, when = codes[:, self.by_], self._times(codes)
             cells = self.usual_.fit_measured(theirs, when, cells, together)
         self.scaler_ = NumberScaler(self.scale).fit(cells)
-        self.patterns_ = [
-            _patterns(codes[:, j], len(known))
-            for j, known in zip(positions, self.codes_, strict=True)
-        ]
-        self.novelty_ = _unseen(1 / (len(codes) + 1))
-        widths = [patterns.shape[1] for patterns in self.patterns_]
+        own = self._learn_categories(codes, cells)
+        self.novelty_ = unseen(1 / (len(codes) + 1))
+        widths = [encoding.shape[1] for encoding in self.patterns_]
         self.source_ = np.concatenate([numeric, np.repeat(positions, widths), empty])
         # evenly spaced by their sums: the order of the rows does not matter
         with np.errstate(over="ignore", invalid="ignore"):
@@ -464,7 +497,35 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         n_donors = 1000  # training rows that gaps are filled from, at most
         some = order[np.unique(np.linspace(0, len(codes) - 1, n_donors).astype(np.intp))]
         self.donors_ = np.unique(self._encoded(np.where(self.empty_, 0.0, codes[some])), axis=0)
-        return cells
+        self.sides_ = None
+        sign = self._sign
+        if sign.any():
+            some = order[:: max(len(order) // Sides.max_rows, 1)]
+            rows = np.where(self.empty_, 0.0, codes[some])
+            of_rows = [None if of is None else of[some] for of in own]
+            self.sides_ = Sides(sign).fit(self._encoded(rows, cells[some], of_rows))
+        return cells, own
+
+    def _learn_categories(self, codes: FloatArray, cells: FloatArray) -> list[FloatArray | None]:
+        """Learn the encoding of categories; return that of the rows where it differs."""
+        positions = np.flatnonzero(self.categorical_)
+        known = dict(zip(positions.tolist(), map(len, self.codes_), strict=True))
+        few = [j for j in known if not are_many(codes[:, j], known[j])]
+        found = {j: patterns(codes[:, j], known[j]) for j in few}
+        own: dict[int, FloatArray] = {}
+        others = [self.scaler_.transform(cells)]
+        for j in few:
+            is_gap = np.isnan(codes[:, j])
+            others.append(found[j][np.where(is_gap, known[j], codes[:, j]).astype(np.intp)])
+        beside = np.hstack(others)
+        for j in known.keys() - found.keys():
+            if beside.shape[1]:
+                found[j], own[j] = profiles(codes[:, j], known[j], beside)
+            else:
+                found[j] = patterns(codes[:, j], known[j])
+        self.patterns_ = [found[j] for j in known]
+        self.profiled_ = [j in own for j in range(len(self.categorical_))]
+        return [own.get(j) for j in known]
 
     def transform(self, X: Any) -> FloatArray:
         """Encode what `check_table` returned (anything else is passed through it first)."""
@@ -509,16 +570,45 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             _refuse(np.isinf(X).any(axis=0), names, "hold infinity: {}. Leave such rows out.")
         return X  # type: ignore[no-any-return]
 
-    def encode(self, codes: FloatArray, cells: FloatArray | None = None) -> FloatArray:
-        """Encode what `read` returned; `cells` are its numbers if these were measured."""
-        Z = self._encoded(codes, cells)
+    @property
+    def _sign(self) -> NDArray[np.int64]:
+        """Which side of each encoded column counts: 1 high, -1 low, 0 both."""
+        turned = [{"high": 1, "low": -1}.get(side, 0) for side in self.direction_]
+        signs = np.array(turned or [0] * len(self.categorical_), dtype=np.int64)
+        return np.where(self.empty_[self.source_], 0, signs[self.source_])
+
+    def encode(
+        self,
+        codes: FloatArray,
+        cells: FloatArray | None = None,
+        own: Sequence[FloatArray | None] = (),
+    ) -> FloatArray:
+        """Encode what `read` returned.
+
+        `cells` are its numbers if these were measured, and `own` categories that are encoded, or
+        None, of training rows.
+        """
+        return self.one_sided(self.two_sided(codes, cells, own))
+
+    def one_sided(self, Z: FloatArray) -> FloatArray:
+        """Return encoded rows with what is to be expected for values on the harmless side."""
+        return Z if self.sides_ is None else self.sides_.transform(Z)
+
+    def two_sided(
+        self,
+        codes: FloatArray,
+        cells: FloatArray | None = None,
+        own: Sequence[FloatArray | None] = (),
+    ) -> FloatArray:
+        """Encode what `read` returned as if both sides of all columns counted."""
+        Z = self._encoded(codes, cells, own)
         lost = np.isnan(Z)
         if not lost.any():
             return Z
         # a row without any value has nothing to be judged by
         is_blank = np.isnan(codes[:, ~self.ignored_]).all(axis=1, keepdims=True)
         far = lost & (is_blank | (self.gaps == "alarm")) & self.new_gaps(codes)[:, self.source_]
-        Z[far] = FARTHEST
+        Z = np.where(far, np.where(self._sign < 0, -FARTHEST, FARTHEST), Z)
         lost &= ~far
         for i in np.flatnonzero(lost.any(axis=1)):
             Z[i, lost[i]] = self._most_normal(Z[i], lost[i])
@@ -620,7 +710,12 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         places = np.flatnonzero(self.ignored_ & self._is_feature).tolist()
         return [f"{_name(names, j)} ({self.reasons_[j]})" for j in places]
 
-    def _encoded(self, codes: FloatArray, cells: FloatArray | None = None) -> FloatArray:
+    def _encoded(
+        self,
+        codes: FloatArray,
+        cells: FloatArray | None = None,
+        own: Sequence[FloatArray | None] = (),
+    ) -> FloatArray:
         """Return encoded rows, NaN where nothing is known of a gap."""
         numeric = self.numeric
         is_plain = len(numeric) == codes.shape[1]
@@ -635,10 +730,12 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         if is_plain:
             return Z
         parts = [Z]
-        for j, patterns in zip(np.flatnonzero(self.categorical_), self.patterns_, strict=True):
+        of_rows = own or [None] * len(self.patterns_)
+        known = np.flatnonzero(self.categorical_)
+        for j, encoding, theirs in zip(known, self.patterns_, of_rows, strict=True):
             is_gap = np.isnan(codes[:, j])
-            places = np.where(is_gap, len(patterns) - 2, codes[:, j])
-            parts.append(patterns[places.astype(np.intp)])
+            places = np.where(is_gap, len(encoding) - 2, codes[:, j])
+            parts.append(encoding[places.astype(np.intp)] if theirs is None else theirs)
         parts.append(codes[:, self.empty_] * self.novelty_)
         return np.hstack(parts)
 
@@ -678,8 +775,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             given = getattr(self, name)
             if given not in known:
                 raise InvalidInputError(not_one_of(name, given, known))
-        if is_given(self.direction):
-            raise InvalidInputError("direction is not known yet. Leave it out.")
+        check_direction(self.direction)
         seasons = check_seasons(self.season)
         if seasons and self.time is None:
             raise InvalidInputError(
@@ -763,7 +859,7 @@ def is_given(value: Any) -> bool:
     return value is not None and not is_empty
 
 
-def _positions(given: Any, names: list[Any] | None, m: int, what: str) -> list[int]:
+def positions_of(given: Any, names: list[Any] | None, m: int, what: str) -> list[int]:
     """Return the positions of columns that were named or numbered."""
     known = {} if names is None else {name: j for j, name in enumerate(names)}
     found: list[int] = []
@@ -801,6 +897,29 @@ def _require_repeats(name: str, values: NDArray[Any]) -> None:
         raise InvalidInputError(
             f"by={name!r} has another value in every row: nothing is usual for a single row. Name "
             "a column whose values come twice or more, such as the machine, or leave it out."
+        )
+
+
+def check_direction(direction: Any) -> None:
+    """Refuse what does not name a side for columns."""
+    if direction is None:
+        return
+    if not isinstance(direction, Mapping):
+        raise InvalidTypeError(
+            "direction must be a dict from columns to 'high' or 'low', such as {'errors': 'high'}. "
+            f"Got {direction!r}."
+        )
+    for column, side in direction.items():
+        if side not in DIRECTIONS:
+            raise InvalidInputError(not_one_of(f"direction[{column!r}]", side, DIRECTIONS))
+
+
+def _refuse_side(is_text: bool, name: str) -> None:
+    if is_text:
+        raise InvalidInputError(
+            f"direction names {name!r}, which holds text or true and false: only numbers have a "
+            "high and a low side. Leave it out, or convert the column to numbers; 'numbers' takes "
+            "true for 1."
         )
 
 
@@ -865,54 +984,6 @@ def _reason(name: str, values: NDArray[Any], is_text: bool) -> str:
     return rules.about_whole_numbers(name, np.asarray(_numbers(values), dtype=np.float64))
 
 
-def _patterns(
-    codes: FloatArray, n_known: int, max_levels: int = 20, min_rows: int = 3
-) -> FloatArray:
-    """Return the encoding of every category, of a gap and of a category that was not seen.
-
-    Frequent ones, of at least `min_rows` rows, have a column each, up to `max_levels`; the
-    others share the last one. A column is centred, and 1
-    in it becomes ``share ** -RARITY``: the rarer the further out, half way from the distance
-    that takes all categories alike (0) to the chi-squared distance (1/2). A category that was
-    not seen lies in the last column, further out than any that was (see `_unseen`).
-    """
-    kinds = np.where(np.isnan(codes), n_known, codes).astype(np.intp)
-    counts = np.bincount(kinds, minlength=n_known + 1)
-    frequent = np.argsort(-counts, kind="stable")[:max_levels]
-    frequent = frequent[counts[frequent] >= min_rows]
-    patterns = np.zeros((n_known + 2, len(frequent) + 1))
-    patterns[frequent, np.arange(len(frequent))] = 1.0
-    patterns[:, -1] = patterns[:, :-1].sum(axis=1) == 0
-    share = patterns[kinds].mean(axis=0)
-    size = np.where(share > 0, share, 1.0) ** -RARITY
-    rare = share[-1] if share[-1] > 0 else 1.0
-    # the chance of a new value is that of one that a single row holds (Good and Turing)
-    chance = min((np.sum(counts == 1) + 1) / (len(codes) + 1), rare)
-    patterns = (patterns - share) * size
-    patterns[-1, -1] = _unseen(chance) - share[-1] * size[-1]
-    if counts[n_known] == 0:
-        patterns[n_known] = np.nan
-    return _without_repeats(patterns, share, size)
-
-
-def _unseen(chance: float) -> float:
-    """Return how far out a value lies that was not seen, by the chance of such a value."""
-    return float(2.0 * chance**-RARITY)
-
-
-def _without_repeats(patterns: FloatArray, share: FloatArray, size: FloatArray) -> FloatArray:
-    """Leave out columns that say nothing; two that vary become one, as far apart as before."""
-    last = len(share) - 1
-    varying = np.flatnonzero((share > 0) & (share < 1))
-    if len(varying) != 2:
-        return patterns[:, np.union1d(varying, [last])]
-    one = varying[1]  # the shared one, or the rarer
-    patterns[:-1, one] *= np.hypot(*size[varying]) / size[one]
-    if one != last:
-        patterns[-1, one] = 0.0
-    return patterns[:, np.unique([one, last])]
-
-
 def _name(names: list[Any] | None, j: int) -> str:
     return str(j if names is None else names[j])
 
@@ -920,6 +991,26 @@ def _name(names: list[Any] | None, j: int) -> str:
 def _row(X: Any, i: int) -> str:
     index = X.index if hasattr(X, "iloc") else None
     return f"row {i if index is None else index[i]}"
+
+
+def read_numbers(X: Any, places: Sequence[int], what: str) -> FloatArray:
+    """Return some columns of a table as numbers, NaN for gaps; `what` has named them.
+
+    The table is what `check_table` takes; its other columns are not looked at.
+    """
+    if not hasattr(X, "columns"):
+        return _as_floats(X)[:, places] if not _is_float_array(X) else X[:, places]
+    names, found = list(X.columns), []
+    for j in places:
+        cells = np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[names[j]])
+        kind = _kind(cells)
+        if kind != "numbers":
+            raise InvalidInputError(
+                f"{what} names {str(names[j])!r}, which holds {kind}, not numbers. Convert it to "
+                "numbers, or leave it out."
+            )
+        found.append(_numbers(cells).astype(np.float64))
+    return np.array(found).T.reshape(len(X), len(places))
 
 
 def check_table(X: Any) -> Any:
@@ -1059,7 +1150,10 @@ def _is_missing(value: Any) -> bool:
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:
-    return np.frompyfunc(_number, 1, 1)(values) if values.dtype.kind == "O" else values
+    if values.dtype.kind != "O":
+        return values
+    with np.errstate(all="ignore"):  # from 2.5 on NumPy warns of every gap here
+        return np.asarray(np.frompyfunc(_number, 1, 1)(values))
 
 
 def _number(value: Any) -> Any:

@@ -168,6 +168,8 @@ class UsualValues:
         Rows with each category; None for numbers.
     learned : ndarray of shape (m,)
         Which columns a detector learns from; nothing is known of the others.
+    sides : list of str or None
+        The side of each column on which deviations count, "high" or "low"; empty for both.
     """
 
     n_rows: int
@@ -178,6 +180,7 @@ class UsualValues:
     gaps: IntArray
     levels: list[dict[str, int] | None]
     learned: NDArray[np.bool_]
+    sides: list[str] | None = None
 
     @classmethod
     def of(cls, X: Any, encoder: FeatureEncoder) -> "UsualValues":
@@ -205,7 +208,37 @@ class UsualValues:
                 places = [0, cut, last - cut, last]
                 ordered = np.partition(present, sorted(set(places)))
                 least[j], low[j], high[j], most[j] = ordered[places]
-        return cls(n, low, high, least, most, gaps, levels, learned)
+        sides = list(encoder.direction_) if any(encoder.direction_) else None
+        return cls(n, low, high, least, most, gaps, levels, learned, sides)
+
+    def joined(self, others: "UsualValues") -> "UsualValues":
+        """Return the usual values of these rows and others together.
+
+        The middle 95 % of numbers lie between means of both limits, by the number of rows.
+        """
+        share = others.n_rows / max(self.n_rows + others.n_rows, 1)
+
+        def between(mine: FloatArray, theirs: FloatArray) -> FloatArray:
+            """Return means, or the one that is known."""
+            found = (1.0 - share) * mine + share * theirs
+            return np.where(np.isnan(found), np.fmin(mine, theirs), found)
+
+        levels: list[dict[str, int] | None] = []
+        for mine, theirs in zip(self.levels, others.levels, strict=True):
+            if mine is None or theirs is None:
+                levels.append(mine)
+            else:
+                levels.append(dict(sorted((Counter(mine) + Counter(theirs)).items())))
+        return UsualValues(
+            self.n_rows + others.n_rows,
+            between(self.low, others.low),
+            between(self.high, others.high),
+            np.fmin(self.least, others.least),
+            np.fmax(self.most, others.most),
+            self.gaps + others.gaps,
+            levels,
+            self.learned,
+        )
 
     def judge(self, j: int, cell: Any, own: "OwnRange | None" = None) -> Judgement | None:
         """Judge a value of column j, as `values_of` has it, by those of normal rows.
@@ -221,10 +254,16 @@ class UsualValues:
         if n_gaps == self.n_rows:
             is_new = cell is not None
             return Judgement("missing", NEVER if is_new else "", is_new, is_new, {})
+        side = "" if self.sides is None else self.sides[j]
         of = OwnRange(float(self.low[j]), float(self.high[j]), "") if own is None else own
         low, high, _ = range_texts(of.low, of.high, of.low if cell is None else cell)
-        usual = " ".join(filter(None, [low if low == high else f"{low} to {high}", of.whose]))
-        facts: dict[str, Any] = {"low": of.low, "high": of.high}
+        between = low if low == high else f"{low} to {high}"
+        between = {"high": f"up to {high}", "low": f"{low} or more"}.get(side, between)
+        usual = " ".join(filter(None, [between, of.whose]))
+        facts: dict[str, Any] = {
+            "low": None if side == "high" else of.low,
+            "high": None if side == "low" else of.high,
+        }
         if of.whose:
             facts["of"] = of.whose
         if cell is None:
@@ -233,11 +272,12 @@ class UsualValues:
             is_rare = share < 1.0 - USUAL
             return Judgement(usual, remark, is_rare, not n_gaps, facts | {"share": share})
         remark = ""
-        if cell > self.most[j]:
+        if cell > self.most[j] and side != "low":
             remark = "above all training rows"
-        elif cell < self.least[j]:
+        elif cell < self.least[j] and side != "high":
             remark = "below all training rows"
-        return Judgement(usual, remark, not of.low <= cell <= of.high, False, facts)
+        is_high, is_low = side != "low" and cell > of.high, side != "high" and cell < of.low
+        return Judgement(usual, remark, bool(is_high or is_low), False, facts)
 
     def is_new(self, j: int, cell: Any) -> bool:
         """Return whether no training row had the category or the gap, or a value in its column."""
@@ -372,6 +412,9 @@ class Explanation:
     trust_reasons : list of str
         Why each member is trusted more or less than others, in words; empty texts if the
         fusion gives no reasons. The same for all rows.
+    rules : list of str
+        Limits that each row breaks, such as "temp above 90"; empty texts for none, or no list
+        if there are no limits.
     ranges : RowRanges or None
         What is usual for each row, if that depends on its group or time.
     """
@@ -393,12 +436,18 @@ class Explanation:
     values: list[list[Any]] | None = None
     usual: UsualValues | None = None
     trust_reasons: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
     ranges: RowRanges | None = None
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:
-        """Which rows raise an alarm."""
-        return self.score < self.offset
+        """Which rows raise an alarm, by their score or by a limit."""
+        is_broken = np.array([bool(self.rule(i)) for i in range(len(self))], dtype=bool)
+        return np.asarray((self.score < self.offset) | is_broken)
+
+    def rule(self, row: int = 0) -> str:
+        """Return which limits a row breaks, empty for none."""
+        return self.rules[row] if self.rules else ""
 
     @property
     def reference_score(self) -> FloatArray:
@@ -441,8 +490,17 @@ class Explanation:
         -------
         str
             Such as "TSH 530, usually 0.4 to 6.1". Values that are usual by themselves are
-            not called unusual, only named as unusual together.
+            not called unusual, only named as unusual together. A limit that is broken is named
+            first; where the score alone would raise no alarm, nothing else is.
         """
+        rule = self.rule(row)
+        if rule:
+            others = f"; {self._reason(row)}" if self.score[row] < self.offset else ""
+            return f"limit broken: {rule}{others}"
+        return self._reason(row)
+
+    def _reason(self, row: int) -> str:
+        """Say in one line what is behind the score."""
         found = self._named(row, 3, 0.9)
         alone = [f"{one.name} {one.words}" for one in found if one.is_unusual]
         together = ", ".join(f"{one.name} {one.value}" for one in found if not one.is_unusual)
@@ -476,6 +534,7 @@ class Explanation:
         lines = [
             f"{state}: score {self.score[row]:.{decimals}f}, threshold {self.offset:.{decimals}f}, "
             f"p-value {self.p_value[row]:.3g}",
+            *([f"limit broken, whatever the score: {self.rule(row)}"] if self.rule(row) else []),
             *self._feature_lines(row, n_features),
             *self._member_lines(row, n_members),
             f"nearest normal training rows: {near}",
@@ -544,7 +603,7 @@ class Explanation:
             "<b>anomaly</b>" if self.is_anomaly[row] else "normal",
             f"{self.score[row]:.3f}",
             f"{self.p_value[row]:.3g}",
-            escape("; ".join(features)),
+            escape("; ".join([*filter(None, [self.rule(row)]), *features])),
             escape(", ".join(trusted)),
         ]
 

@@ -16,6 +16,7 @@ from ocfuse.cli import main
 from ocfuse.cli.app import app, run
 from ocfuse.cli.options import TABLES
 from ocfuse.cli.runtime import COMMANDS
+from ocfuse.system.packages import install_line
 from tests.cli.cases import MAIN, process
 
 
@@ -88,7 +89,7 @@ def test_missing_extra(package):
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == (
-        f"{package} is needed for the command ocfuse. Install it with: pip install 'ocfuse[tool]'\n"
+        f"{package} is needed for the command ocfuse. Install it with: {install_line('tool')}\n"
     )
 
 
@@ -236,7 +237,7 @@ def test_a_missing_package_names_the_extra():
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "Error: pandas is needed for this command. Install it with: pip install 'ocfuse[tool]'\n"
+        f"Error: pandas is needed for this command. Install it with: {install_line('tool')}\n"
     )
 
 

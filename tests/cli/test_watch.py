@@ -188,6 +188,7 @@ def test_few_bad_rows_do_not_cost_a_call_per_row(plant_folder, rows):
 
     class Counted:
         kind, schema_, detector_ = model.kind, model.schema_, model.detector_
+        limits_, result_names = model.limits_, model.result_names
 
         def score_rows(self, frame, **options):
             calls.append(len(frame))

@@ -7,6 +7,7 @@ import pytest
 
 from ocfuse.datasets import Dataset, Sequence, fetch, find, list_datasets, load, locate
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.system.packages import install_line
 
 
 def test_names_are_unique_and_found():
@@ -91,5 +92,5 @@ except ImportError as error:
     first, second = done.stdout.splitlines()
     assert first == "<Dataset uci/wine: 178 rows (71 normal), 13 features>"
     assert "pooch is needed to download data" in second
-    assert "pip install 'ocfuse[tool]'" in second
+    assert install_line("tool") in second
     assert f"{folder}/uci/iris.zip" in second

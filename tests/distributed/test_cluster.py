@@ -1,6 +1,7 @@
 """Clusters: whom to reach, and what is said if nobody is there."""
 
 import gc
+import re
 import socket
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from ocfuse.distributed import cluster as module
 from ocfuse.distributed import connected, sample, score
 from ocfuse.exceptions import ClusterError, InvalidInputError, MissingPackageError
+from ocfuse.system.packages import install_line
 
 
 def test_what_cannot_be_connected(monkeypatch):
@@ -94,7 +96,7 @@ def test_workers_of_another_version_are_refused(client, monkeypatch):
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
-        pytest.raises(MissingPackageError, match=r"pip install 'ocfuse\[distributed\]'"),
+        pytest.raises(MissingPackageError, match=re.escape(install_line("distributed"))),
         connected(),
     ):
         pass

@@ -93,6 +93,12 @@ def test_pools(members):
 
 
 @pytest.mark.slow
+def test_what_an_update_has_learned_is_exported():
+    X = rows(640)
+    detector = fitted(FusedDetector(random_state=0), X[:600]).update(X[600:])
+    assert_same(detector, asked(X))
+
+
 def test_large_pool_and_kernels_by_landmarks():
     X = rows(2100, 5)
     detector = FusedDetector("default", random_state=0).fit(X)
@@ -390,6 +396,15 @@ def test_options_that_are_not_written_are_refused(light, name, value):
             to_onnx(light)
     finally:
         delattr(light, name)
+
+
+@pytest.mark.parametrize("given", [{"by": "machine"}, {"time": "when", "season": "day"}])
+def test_what_is_usual_for_whom_and_when_is_refused(given):
+    when = pd.date_range("2026-01-01", periods=300, freq="h")
+    table = plant(300).assign(machine=["north", "south", "west"] * 100, when=when)
+    model = fitted(TableDetector(FusedDetector("light", random_state=0), **given), table)
+    with pytest.raises(InvalidInputError, match=f"A detector with .*{list(given)[-1]} cannot"):
+        to_onnx(model)
 
 
 def test_what_an_encoder_learns_beyond_what_is_known_is_refused(light):

@@ -746,6 +746,7 @@ def test_everything_has_a_name_and_is_reached_by_tab(watched, visit):
     watched.event(thumbnail=PNG)
     watched.publish(contributions=MEMBERS)
     page = visit()
+    page.set_viewport_size({"width": 1300, "height": 900})  # with a table of events
     page.evaluate("document.getElementById('members-panel').open = true")
     page.get_by_role("button", name="Show all 12").wait_for()
     for role, name in [

@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -21,6 +22,7 @@ from ocfuse.serve.settings import Limits, Settings
 from ocfuse.serve.stream import MOST_WAITING, RunFeed, Streams
 from ocfuse.serve.telemetry import Metrics
 from ocfuse.streaming.resume import StateFolder
+from ocfuse.streaming.slow import SlowSettings
 from tests.cli.cases import plant
 from tests.serve.asking import ASKED, connect
 from tests.serve.conftest import sensors
@@ -537,3 +539,63 @@ def test_a_state_of_another_model_is_left_out(model_files, tmp_path):
         with connect(f"ws://{server.address}/v1/stream?model=runs&stream=line") as stream:
             assert receive(stream)["resumed"] is False
             assert tell(stream, row={"file": "x", "flow": 0.0, "current": 0.0})["type"] == "score"
+
+
+def changing(n_before, n_after, step):
+    frame = sensors("x", 9, n=n_before + n_after)
+    frame.loc[n_before:, "current"] += step
+    return frame.to_dict("records")
+
+
+def test_a_stream_follows_slow_changes_and_tells_that_its_source_has_changed(model_files, tmp_path):
+    slow = SlowSettings(adaptive=True, change=0.05)
+    settings = Settings(model_files, state=tmp_path / "states", slow=slow)
+    rows = changing(600, 1000, 0.5)
+    plain = load(model_files["runs"]).score(pd.DataFrame(rows))["score"].to_numpy()
+    scores, told, n_changes = [], [], 0
+    for part in (rows[:1000], rows[1000:]):  # with a restart of the service between
+        service = create_app(settings)
+        with Running(service) as server:
+            with connect(f"ws://{server.address}/v1/stream?model=runs&stream=line") as stream:
+                receive(stream)
+                for begin in range(0, len(part), 200):
+                    results = tell(stream, rows=part[begin : begin + 200])["results"]
+                    scores += [result["score"] for result in results]
+            wait_until(lambda service=service: len(service.streams) == 0)
+            told += service.events.list(choice=Choice(stream="line"))
+            n_changes += service.metrics.changes.labels("runs")._value.get()
+    (change,) = [event for event in told if event.kind == "changed"]
+    assert change.state == "ended"
+    assert "the source has changed: rows are stranger than before" in change.text
+    assert change.alarm.phase == "end"
+    assert n_changes == 1
+    # all of it is one event, of which nothing is taken in
+    np.testing.assert_allclose(np.array(scores, dtype=float)[-500:], plain[-500:], atol=1e-9)
+
+
+def test_scores_of_a_stream_stand_to_a_threshold_that_follows_over_a_restart(model_files, tmp_path):
+    settings = Settings(model_files, state=tmp_path / "states", slow=SlowSettings(adaptive=True))
+    rows = changing(0, 1800, 0.06)
+    plain = load(model_files["runs"]).score(pd.DataFrame(rows))["score"].to_numpy()
+    results = []
+    for part in (rows[:1500], rows[1500:]):
+        service = create_app(settings)
+        with Running(service) as server:
+            with connect(f"ws://{server.address}/v1/stream?model=runs&stream=line") as stream:
+                threshold = receive(stream)["threshold"]
+                for begin in range(0, len(part), 100):
+                    results += tell(stream, rows=part[begin : begin + 100])["results"]
+            wait_until(lambda service=service: len(service.streams) == 0)
+    scores = np.array([result["score"] for result in results], dtype=float)
+    shifts = plain[10:] - scores[10:]
+    assert abs(shifts[0]) < 1e-9
+    assert shifts[-1] < shifts[1200] < -1e-4
+    assert np.abs(np.diff(shifts)).max() < 0.01
+    for result, score in zip(results[10:], scores[10:], strict=True):
+        assert result["is_anomaly"] == (score < threshold)
+
+
+def test_slow_changes_are_off_unless_they_are_asked_for(running, open_stream):
+    stream = open_stream("model=runs&stream=off")
+    tell(stream, rows=changing(200, 100, 0.0))
+    assert running.service.settings.slow == SlowSettings()

@@ -1,5 +1,6 @@
 """Rows from a broker: addresses, messages, and a real broker that comes and goes."""
 
+import re
 import shutil
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import time
 import pytest
 
 from ocfuse.exceptions import InvalidInputError, MissingPackageError
+from ocfuse.system.packages import install_line
 from ocfuse.tables.mqtt import Topic, lines_of_topic, split_message
 
 
@@ -54,7 +56,7 @@ def test_a_message_holds_rows(message, lines):
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "paho.mqtt.client", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'ocfuse\[mqtt\]'"):
+    with pytest.raises(MissingPackageError, match=re.escape(install_line("mqtt"))):
         next(lines_of_topic("mqtt://127.0.0.1/topic", print))
 
 

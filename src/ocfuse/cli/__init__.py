@@ -17,9 +17,9 @@ def main() -> None:
     """Run the command, or say which extra it needs."""
     for package in ("typer", "rich"):
         if importlib.util.find_spec(package) is None:
+            line = importlib.import_module("ocfuse.system.packages").install_line("tool")
             sys.stderr.write(
-                f"{package} is needed for the command ocfuse. "
-                "Install it with: pip install 'ocfuse[tool]'\n"
+                f"{package} is needed for the command ocfuse. Install it with: {line}\n"
             )
             raise SystemExit(2)
     try:

@@ -17,6 +17,7 @@ from ocfuse import __version__
 from ocfuse.cli.output import have_streams, in_words, print_line, warn
 from ocfuse.cli.runtime import COMMANDS, ExitCode, Terminated
 from ocfuse.exceptions import MissingPackageError, OcfuseError, OcfuseWarning
+from ocfuse.system.packages import install_line
 
 
 class LateGroup(TyperGroup):
@@ -117,8 +118,7 @@ def _explained(error: Exception) -> tuple[str, ExitCode]:
         is_of_service = package in ("fastapi", "prometheus_client", "starlette", "uvicorn")
         extra = "serve" if is_of_service else "tool"
         return (
-            f"Error: {package} is needed for this command. "
-            f"Install it with: pip install 'ocfuse[{extra}]'",
+            f"Error: {package} is needed for this command. Install it with: {install_line(extra)}",
             ExitCode.BAD_USAGE,
         )
     if isinstance(error, OcfuseError):

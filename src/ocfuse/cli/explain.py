@@ -117,13 +117,12 @@ def _of_table(
 ) -> Explained:
     """Explain rows by their numbers, or if there are none those with the lowest scores."""
     from ocfuse.cli.score_files import scored  # noqa: PLC0415
-    from ocfuse.tables.detector import RESULTS  # noqa: PLC0415
 
     with collected() as notes:
         source = opened()
         frame = _rows(source, wanted) if wanted else _worst(model, source, worst)
     with collected() as again:
-        names = scored(model, frame).drop(columns=list(RESULTS)).to_dict("records")
+        names = scored(model, frame).drop(columns=list(model.result_names)).to_dict("records")
     with collected():  # the same once more
         explanation = model.explain(frame)
     warn_of([*notes, *again] if wanted else notes)
@@ -136,7 +135,6 @@ def _of_stream(
     """Do the same for a stream, in which rows have their scores by those before them."""
     from ocfuse.cli.score_files import scored  # noqa: PLC0415
     from ocfuse.tables.dataframes import listed  # noqa: PLC0415
-    from ocfuse.tables.detector import RESULTS  # noqa: PLC0415
 
     with collected() as notes:
         source = opened()
@@ -161,7 +159,11 @@ def _of_stream(
     with collected():  # the same once more
         explanation, readings = cast("StreamTable", model).explained(frame, chosen)
     warn_of(notes)
-    return scores.loc[chosen].drop(columns=list(RESULTS)).to_dict("records"), explanation, readings
+    return (
+        scores.loc[chosen].drop(columns=list(model.result_names)).to_dict("records"),
+        explanation,
+        readings,
+    )
 
 
 def _channels(
@@ -233,6 +235,7 @@ def _as_dict(explanation: "Explanation", i: int) -> dict[str, Any]:
         "threshold": explanation.offset,
         "p_value": explanation.p_value[i],
         "is_anomaly": explanation.is_anomaly[i],
+        **({"rule": explanation.rule(i) or None} if explanation.rules else {}),
         "base": explanation.base[i],
         "local_p": explanation.local_p[i],
         "members": [

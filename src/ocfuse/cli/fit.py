@@ -32,6 +32,7 @@ from ocfuse.cli.options import (
     Id,
     Ignore,
     Json,
+    Keep,
     Label,
     Low,
     Members,
@@ -206,14 +207,7 @@ def fit_command(
             show_default=False,
         ),
     ] = None,
-    keep: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=99,
-            help="With --force, keep so many former models as model.ocf.1 (the last), .2, ...",
-        ),
-    ] = 3,
+    keep: Keep = 3,
     stream: Stream = False,
     windows: Windows = "10,30",
     context: Annotated[
@@ -376,14 +370,11 @@ def fit_command(
     _check("--holidays", to_days, expected["holidays"])
     _check("--zone", find_zone, zone)
     if stream:
-        seasons = {name: expected.pop(name) for name in ("season", "holidays", "zone")}
-        if any(expected.values()):
-            raise typer.BadParameter(
-                "--high, --low, --above and --below are not known with --stream. Leave them out."
-            )
+        seasons = {name: expected[name] for name in ("season", "holidays", "zone")}
         from ocfuse.streaming import StreamTable  # noqa: PLC0415
 
         parts = make_stream(detector, windows, drift, course and context is not None, rates, rows)
+        parts.set_params(direction=expected["direction"], limits=expected["limits"])
         model: TableDetector = StreamTable(parts, **roles, **seasons, context=context)
     else:
         model = tables.TableDetector(

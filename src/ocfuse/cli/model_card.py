@@ -46,6 +46,7 @@ def facts(model: TableDetector) -> dict[str, Any]:
         "adapted": _adapted(detector.fusion_),
         "pruned": _pruned(detector),
         "threshold": detector.offset_,
+        "limits": None if model.limits_ is None else str(model.limits_),
         "false_alarms": detector.false_alarm_rate,
         "false_alarms_reachable": detector.threshold_rate_,
         "certificate": _certificate(model),
@@ -105,9 +106,11 @@ def print_summary(model: TableDetector) -> None:
             ("pruned", _in_pruned_words(known["pruned"])),
             ("fusion", known["fusion"]),
             ("adapted", adaptation(known["adapted"])),
+            *update_fields(known["card"].get("updates")),
             *(("trusted most", line) for line in in_words(known["trust"])),
             *(("usual", line) for line in usual_words(known["usual"])),
             ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
+            ("limits", known["limits"] and f"{known['limits']}: always alarms, counted apart"),
             ("false alarms", _rates(known)),
             ("how sure", (known["certificate"] or {}).get("words")),
         ]
@@ -130,6 +133,22 @@ def adaptation(adapted: dict[str, Any] | None) -> str:
     if not sureness:
         return f"{rows}, which changed nothing: their alarms do not tell members apart"
     return f"{rows}, with sureness {sureness:.2f} of 1"
+
+
+def update_fields(updates: dict[str, Any] | None) -> list[tuple[str, object]]:
+    """Return what updates have brought, to show; nothing if there were none."""
+    if updates is None:
+        return []
+    text = f"{updates['rows_added']:,} rows added in {count(updates['number'], 'update')}"
+    forgotten = updates["rows_forgotten"]
+    text += f", {forgotten:,} forgotten" if forgotten else ""
+    text += f"; the last {updates['last_rows']['added']:,} at {updates['last']}"
+    kept = ", ".join(updates["members_kept_as_they_were"])
+    return [
+        ("updated", text),
+        ("kept as they were", kept),
+        ("fit again", updates["fit_again"]),
+    ]
 
 
 def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:

@@ -43,6 +43,14 @@ Data = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")]
+Keep = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=99,
+        help="With --force, keep so many former models as model.ocf.1 (the last), .2, ...",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force/--no-force", help="Replace an existing model.")]
 Label = Annotated[str | None, typer.Option(help="Column that tells normal from not.")]
 Normal = Annotated[
@@ -63,6 +71,24 @@ Group = Annotated[
     str | None,
     typer.Option(
         help="Column that names the run or part of the rows; those of one are held out together."
+    ),
+]
+Adaptive = Annotated[
+    bool,
+    typer.Option(
+        "--adaptive/--no-adaptive",
+        help="Let the threshold follow slow changes of the scores of normal rows: in 1,000 rows by "
+        "a tenth of its distance to their median at most, and by a quarter of it in all.",
+    ),
+]
+ChangeChance = Annotated[
+    float | None,
+    typer.Option(
+        "--change",
+        min=1e-6,
+        max=0.5,
+        help="Say when the source has changed, with this chance of being wrong, such as 0.01.",
+        show_default=False,
     ),
 ]
 Stream = Annotated[

@@ -45,7 +45,8 @@ CONTROL = re.compile(
 #: Settings that are flags of the same name.
 SAME = (
     *("anomaly", "context", "decimal", "delimiter", "drift", "fusion", "gaps", "group", "id"),
-    *("ignore", "label", "members", "normal", "scale", "time", "tune"),
+    *("by", "category", "ignore", "label", "members", "normal", "number", "scale", "season"),
+    *("time", "tune"),
 )
 #: Settings that are flags of another name; these words mean nothing else.
 OTHER = {"false_alarm_rate": "--false-alarms", "n_jobs": "--threads", "random_state": "--seed"}
@@ -58,6 +59,15 @@ PHRASES = {
     "give fit a context, such as its progress, and at least 2 runs.": (
         "give its progress by --context, and at least 2 runs, or say --no-course."
     ),
+    "direction must name": "--high and --low must name",
+    "direction names": "--high or --low names",
+    "Got direction=": "Got ",
+    "limits must name": "--above and --below must name",
+    "limits names": "--above or --below names",
+    "Got limits=": "Got ",
+    "cannot be both category and direction": "cannot be in --category and in --high or --low",
+    "cannot be both category and limits": "cannot be in --category and in --above or --below",
+    "cannot be both category and number": "cannot be in --category and in --number",
     "encoder=FeatureEncoder(categories=[...])": "--category COLUMN",
     "calibrate without groups": "leave --group out",
     " runs or more, or calibrate on fresh ones.": " runs or more.",

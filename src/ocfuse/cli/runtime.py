@@ -26,6 +26,10 @@ COMMANDS = {
         "ocfuse.cli.adapt",
         "Learn from unlabelled rows which members to trust, and write a new model.",
     ),
+    "update": (
+        "ocfuse.cli.update",
+        "Take more normal rows into a model without learning all anew, and write it.",
+    ),
     "explain": (
         "ocfuse.cli.explain",
         "Say what lies behind the scores of some rows, or of pictures.",

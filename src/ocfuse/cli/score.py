@@ -179,21 +179,34 @@ class Tally:
     """What became of the rows so far."""
 
     rows: int = 0
+    #: Rows whose score is below the threshold.
     anomalies: int = 0
+    #: Rows that break limits, by the limits, and those of them that are no anomalies.
+    rules: dict[str, int] = field(default_factory=dict)
+    by_rule: int = 0
+    only_by_rule: int = 0
     #: Numbers of the rows that have no score.
     without: list[int] = field(default_factory=list)
     #: Rows without a score that may be anomalies: not those that begin a stream.
     unknown: int = 0
 
-    def add(self, scores: "pd.DataFrame") -> None:
-        """Count further rows."""
+    def add(self, scores: "pd.DataFrame", rule: str | None = None, threshold: float = 0.0) -> None:
+        """Count further rows; `rule` is the column of limits that they break, if there is one."""
         self.rows += len(scores)
-        self.anomalies += int(scores["is_anomaly"].sum())
+        is_low = scores["is_anomaly"].fillna(False).astype(bool)
+        if rule is not None:
+            is_broken = scores[rule].notna()
+            is_low &= scores["score"] < threshold
+            self.by_rule += int(is_broken.sum())
+            self.only_by_rule += int((is_broken & ~is_low).sum())
+            for text in "; ".join(scores[rule].dropna()).split("; ") if is_broken.any() else ():
+                self.rules[text] = self.rules.get(text, 0) + 1
+        self.anomalies += int(is_low.sum())
         self.without += scores.index[scores["score"].isna()].tolist()
 
     def exceeds(self, share: float) -> bool:
         """Return whether more than a share of the rows are anomalies, or may be."""
-        return self.anomalies + self.unknown > share * self.rows
+        return self.anomalies + self.only_by_rule + self.unknown > share * self.rows
 
     def notes(self) -> list[str]:
         """Return what is odd about so many alarms; of fewer than 10 rows nothing is."""
@@ -219,6 +232,7 @@ def score_table(
 
     from ocfuse.cli.score_files import to_file, to_stdout  # noqa: PLC0415
     from ocfuse.ensemble.score import Trace, keep_traces  # noqa: PLC0415
+    from ocfuse.tables.detector import RULE  # noqa: PLC0415
 
     place = to_stdout(json) if out is None else to_file(out)
     traces: list[Trace] | None = None if report is None else []
@@ -229,7 +243,7 @@ def score_table(
         model.restart()
         for chunk, scores in _all_scores(model, source, quiet, keep_going, why):
             write(scores)
-            tally.add(scores)
+            tally.add(scores, None if model.limits_ is None else RULE, float(model.offset_))
             if report is not None:
                 chunks.append(chunk)
     with collected() as again:
@@ -250,6 +264,9 @@ def score_table(
         "anomalies": tally.anomalies,
         "without_score": len(tally.without),
     }
+    if model.limits_ is not None:
+        summary["by_rule"] = {"rows": tally.by_rule, "only": tally.only_by_rule}
+        summary["by_rule"]["limits"] = tally.rules
     if model.counts is not None:
         summary["counts"] = model.counts
     summary |= {"threshold": model.offset_, "file": out and str(out), "warnings": notes}
@@ -340,6 +357,13 @@ def print_summary(summary: dict[str, Any], json: bool, quiet: bool, noun: str = 
             f"{rows}, {count(summary['anomalies'], 'anomaly', 'anomalies')} ({share:.2%}) "
             f"below the threshold {summary['threshold']:.4g}.{where}"
         )
+        if "by_rule" in summary:
+            known = summary["by_rule"]
+            shown = "; ".join(f"{rule}: {n:,}" for rule, n in known["limits"].items())
+            say(
+                f"Limits, counted apart: broken by {count(known['rows'], noun)}"
+                + (f" ({shown}), {known['only']:,} of them no anomalies." if shown else ".")
+            )
         odd = oddities(summary.get("counts", {}))
         if odd:
             say(f"Rows of the stream: {', '.join(odd)}.")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ocfuse.cli.options import (
+    Adaptive,
+    ChangeChance,
     Config,
     Json,
     Notify,
@@ -155,6 +157,8 @@ def serve_command(
             rich_help_panel=Panel.EVENTS,
         ),
     ] = None,
+    adaptive: Adaptive = False,
+    change: ChangeChance = None,
     shadow: Annotated[
         list[str] | None,
         typer.Option(
@@ -198,6 +202,7 @@ def serve_command(
     """
     from ocfuse import serve  # noqa: PLC0415
     from ocfuse.serve import settings as serving  # noqa: PLC0415
+    from ocfuse.streaming.slow import SlowSettings  # noqa: PLC0415
 
     paths = serving.named_models(models)
     refuse_overwriting({"--events": events}, {f"model {name}": p for name, p in paths.items()})
@@ -231,6 +236,7 @@ def serve_command(
         publish_scores=show_requests,
         silence_seconds=silence,
         state=state,
+        slow=SlowSettings(adaptive, change),
         shadows=serving.paths_by_model(shadow or [], next(iter(paths))),
         training=serving.paths_by_model(learn_from or [], next(iter(paths))),
         routes=read_routes(notify, routes),

@@ -7,6 +7,8 @@ import typer
 
 from ocfuse.cli.kinds import Heading, Kind, KindCommand, Panels, is_of
 from ocfuse.cli.options import (
+    Adaptive,
+    ChangeChance,
     Columns,
     Config,
     Decimal,
@@ -42,6 +44,7 @@ class WatchCommand(KindCommand):
     panels: ClassVar[Panels] = {
         Heading.TABLES: (
             *("source", "follow", "new", "strict", "gaps"),
+            *("adaptive", "change"),
             *("delimiter", "decimal", "columns"),
         ),
         Heading.STREAM_MODELS: ("min_rows", "state"),
@@ -156,6 +159,8 @@ def watch_command(
             show_default=False,
         ),
     ] = None,
+    adaptive: Adaptive = False,
+    change: ChangeChance = None,
     notify: Notify = None,
     routes: Routes = None,
     video: Annotated[
@@ -251,9 +256,13 @@ def watch_command(
         raise typer.BadParameter("--follow needs a file, and --new needs --follow")
     refuse_overwriting({"--events": events, "--state": state}, {"model": model, "data": data})
     from ocfuse.cli import model_card, watch_events, watch_rows  # noqa: PLC0415
+    from ocfuse.streaming.slow import SlowSettings  # noqa: PLC0415
 
     detector = model_card.load_model(model, threshold, false_alarms, gaps)
-    settings = watch_events.EventSettings(leave, min_rows, hold, timeout, events, told, state)
+    slow = SlowSettings(adaptive, change)
+    settings = watch_events.EventSettings(
+        *(leave, min_rows, hold, timeout, events, told, state), slow
+    )
     flags = watch_events.Flags(show_all=show_all, strict=strict, json=json, quiet=quiet)
     is_live = follow or data == "-"
     stream = source or ("stdin" if data == "-" else Path(data).name)

@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeAlias
@@ -28,10 +28,12 @@ from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.monitor import place_of
 from ocfuse.streaming.resume import resume_stream, save_stream
 from ocfuse.streaming.sensors import SENSOR_KINDS
+from ocfuse.streaming.slow import SlowChange, SlowSettings, change_words, judged_again
+from ocfuse.streaming.status import CHANGED
 from ocfuse.system.files import LineFile
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import free_name
-from ocfuse.tables.detector import RESULTS
+from ocfuse.tables.detector import RESULTS, RULE
 
 #: Seconds between writes of the state of a stream.
 SAVE_SECONDS = 5.0
@@ -71,6 +73,8 @@ class EventSettings:
     routes: Sequence[Route] = ()
     #: File that keeps the state of the stream over a restart.
     state: Path | None = None
+    #: What follows slow changes, and tests for them.
+    slow: SlowSettings = field(default_factory=SlowSettings)
 
 
 class NotTold(logging.Handler):
@@ -153,13 +157,13 @@ def make_reporter(
     """
     if isinstance(model, StreamTable):
         return StreamReporter(model, settings, flags, is_live, names)
-    if settings != EventSettings():
+    if replace(settings, slow=SlowSettings()) != EventSettings():
         raise typer.BadParameter(
             "--leave, --min-rows, --hold, --timeout, --events, --notify and --state are for "
             "streams of sensors. The model knows rows that stand alone; learn one with ocfuse fit "
             "--stream."
         )
-    return Reporter(model, flags)
+    return Reporter(model, flags, SlowChange.of(model.detector_, settings.slow))
 
 
 @dataclass
@@ -168,24 +172,49 @@ class Reporter:
 
     model: TableDetector
     flags: Flags
+    slow: SlowChange = field(default_factory=SlowChange)
     n_alarms: int = 0
+    n_broken: int = 0  # rows that break a limit
     n_unknown: int = 0  # rows that could not be scored, and may be anomalies
     n_judged: int = 0  # rows that were judged without some of their columns
 
     def report(self, rows: list[Row], without: str) -> None:
         """Print a line per alarm; `without` is the field of columns a row is judged without."""
-        self.n_alarms += sum(bool(row["is_anomaly"]) for row in rows)
+        changes = self._followed(rows)
+        self.n_alarms += sum(bool(row["is_anomaly"]) for row in rows) + len(changes)
+        if self.model.limits_ is not None:
+            self.n_broken += sum(row[RULE] is not None for row in rows)
         self.n_judged += sum(row[without] is not None for row in rows)
         shown = rows if self.flags.show_all else [row for row in rows if row["is_anomaly"]]
-        if not shown:
-            return
-        name = free_name("threshold", shown[0])
-        offset = float(self.model.detector_.offset_)
-        shown = [row | {name: offset} for row in shown]
-        if self.flags.json:
-            print_at_once("".join(map(json_line, shown)))
-        else:
-            print_at_once(printable("".join(_line(row, name, without) for row in shown)))
+        if shown:
+            name = free_name("threshold", shown[0])
+            offset = float(self.model.detector_.offset_)
+            shown = [row | {name: offset} for row in shown]
+            if self.flags.json:
+                print_at_once("".join(map(json_line, shown)))
+            else:
+                has_limits = self.model.limits_ is not None
+                lines = [_line(row, name, without, has_limits) for row in shown]
+                print_at_once(printable("".join(lines)))
+        for change in changes:
+            line = json_line(change) if self.flags.json else f"{_words(change)}\n"
+            print_at_once(printable(line) if not self.flags.json else line)
+
+    def _followed(self, rows: list[Row]) -> list[Row]:
+        """Judge rows by the threshold of now; return the changes of their source."""
+        told, detector = [], self.model.detector_
+        shift = free_name("shift", rows[0]) if rows else ""
+        for row in rows:
+            score = float(row["score"])
+            if self.slow.rolling is not None:
+                about = self.slow.shift, detector.conformal_, float(detector.offset_)
+                row |= judged_again(row, *about) | {shift: self.slow.shift}
+            change = self.slow.take(score, in_event=bool(row["is_anomaly"]))
+            if change is not None:
+                number = next(iter(row.values()))
+                place = {"row": number, "columns": {}}
+                told.append(place | self.slow.record(change))
+        return told
 
     def begin(self) -> None:
         """Do nothing at a header: rows stand alone."""
@@ -197,6 +226,7 @@ class Reporter:
         """Print the counts, but not of nothing before an error."""
         if not self.flags.quiet and (n_rows or not has_failed):
             rows, alarms = count(n_rows, "row"), count(self.n_alarms, "alarm")
+            alarms += f" ({self.n_broken:,} of them beyond a limit)" * (self.n_broken > 0)
             judged = f", {self.n_judged:,} judged without some columns" * (self.n_judged > 0)
             warn(f"{rows}, {alarms}, {n_bad:,} left out{judged}")
 
@@ -206,11 +236,12 @@ class Reporter:
         self.flags.complain(number, error)
 
 
-def _line(row: dict[str, Any], threshold: str, without: str) -> str:
+def _line(row: dict[str, Any], threshold: str, without: str, has_limits: bool) -> str:
     state = "alarm" if row["is_anomaly"] else "normal"
-    names = "  ".join(
-        f"{key} {value}" for key, value in row.items() if key not in (*RESULTS, threshold, without)
-    )
+    rule = row.get(RULE) if row["is_anomaly"] else None
+    hidden = (*RESULTS, threshold, without, *([RULE] if has_limits else []))
+    names = "  ".join(f"{key} {value}" for key, value in row.items() if key not in hidden)
+    state += f"  limit broken: {rule}" if has_limits and rule else ""
     judged = f"  judged without {row[without]}" if row[without] else ""
     return (
         f"{state}  {names}  score {row['score']:.4g}  threshold {row[threshold]:.4g}  "
@@ -245,13 +276,16 @@ class StreamReporter:
             timeout=settings.timeout,
             is_live=is_live,
             names=names,
+            slow=settings.slow,
             n_before=n_before,
         )
         self._kept: list[str] = []
         self._state, self._saved_at = settings.state, monotonic()
         if self._state is not None:
             try:
-                resume_stream(self._state, model)
+                found = resume_stream(self._state, model)
+                if found is not None and self.monitor.slow is not None:
+                    self.monitor.slow.go_on_from(found.slow)
             except InvalidInputError as error:
                 warn(f"Warning: {error}")
 
@@ -260,7 +294,7 @@ class StreamReporter:
         if self._state is not None and (is_last or monotonic() - self._saved_at >= SAVE_SECONDS):
             self._saved_at = monotonic()
             try:
-                save_stream(self._state, self.monitor.model)
+                save_stream(self._state, self.monitor.model, slow=self.monitor.slow)
             except OSError as error:
                 warn(f"Warning: the state of the stream cannot be written: {error}")
 
@@ -318,6 +352,8 @@ class StreamReporter:
                     "blind": events.n_blind,
                     "silences": monitor.n_silences,
                     "sensors": monitor.n_sensors,
+                    **({} if monitor.slow is None else {"changes": monitor.n_changes}),
+                    **({"limits": monitor.n_limits} if monitor.model.limits_ is not None else {}),
                     "counts": counts,
                     **place_of(monitor.last),
                     **monitor.origin(),
@@ -327,8 +363,12 @@ class StreamReporter:
         if not self.flags.quiet:
             odd = [f"{events.n_unscored:,} without a score", *oddities(counts)]
             both = f"{count(n_rows, 'row')}, {count(events.n_events, 'event')}"
+            if monitor.n_changes:
+                both += f", {count(monitor.n_changes, 'change')} of the source"
             if monitor.n_sensors:
                 both += f", {count(monitor.n_sensors, 'sensor failure')}"
+            if monitor.n_limits:
+                both += f", {count(monitor.n_limits, 'limit')} broken"
             warn(f"{both}, {n_bad:,} left out; {', '.join(odd)}")
 
     def _say(self, records: Iterable[Row]) -> None:
@@ -376,7 +416,9 @@ def _words(record: Row) -> str:
             f"{last['row']}  lowest score {worst['score']:.4g} in row {worst['row']}  "
             f"severity {record['severity']:.1f}"
         )
-    if kind in SENSOR_KINDS:
+    if kind == CHANGED:
+        return f"{change_words(record)}  {_named(record)}"
+    if kind in (*SENSOR_KINDS, "limit"):
         return f"{record['text']}  {_named(record)}"
     if kind == "blind":
         odd = ", ".join(oddities(record["counts"])) or "windows are not full yet"

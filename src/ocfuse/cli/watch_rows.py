@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
+import numpy as np
 import pandas as pd
 
 from ocfuse.cli.output import warn
@@ -42,7 +43,7 @@ from ocfuse.system.bags import is_recording
 from ocfuse.tables import TableDetector, open_source
 from ocfuse.tables.cells import PlainReader, rows_of_text
 from ocfuse.tables.dataframes import free_name, require_distinct
-from ocfuse.tables.detector import RESULTS
+from ocfuse.tables.detector import RESULTS, RULE
 from ocfuse.tables.json_lines import read_object
 from ocfuse.tables.mqtt import lines_of_topic
 from ocfuse.tables.open import BINARY, kind
@@ -520,6 +521,11 @@ class Watch:
             )
             for score, p in zip(scores.tolist(), p_values.tolist(), strict=True)
         ]
+        limits = self.model.limits_
+        if limits is not None:
+            values = np.array([[row[j] for j in limits.places] for row in rows.X], dtype=np.float64)
+            for result, rule in zip(results, limits.broken(values), strict=True):
+                result |= {RULE: rule or None} | ({"is_anomaly": True} if rule else {})
         beside = [dict(zip(reader.names, shown, strict=True)) for shown in rows.shown]
         return Judged(beside, results, [None] * len(cells), rows.runs, log)
 
@@ -538,9 +544,13 @@ class Watch:
             scores = self.model.score_rows(frame)
             without = [names or None for names in self.model.judged_without(frame)]
         records = scores.to_dict("records")
-        names = [name for name in scores.columns if name not in RESULTS]
+        known = self.model.result_names
+        names = [name for name in scores.columns if name not in known]
         beside = [{name: record[name] for name in names} for record in records]
-        results = [{name: record[name] for name in RESULTS} for record in records]
+        results = [{name: record[name] for name in known} for record in records]
+        if RULE in known:
+            for result in results:
+                result[RULE] = None if pd.isna(result[RULE]) else result[RULE]
         return Judged(beside, results, without, runs, log)
 
     def _report(self, numbers: list[int], judged: "Judged") -> None:
@@ -549,7 +559,7 @@ class Watch:
             rows = [{"row": n, "columns": beside, **results} for n, beside, results in pairs]
             self.reporter.report(rows, judged.runs, judged.log)
         elif isinstance(self.reporter, Reporter):
-            taken = (*judged.beside[0], *RESULTS)
+            taken = (*judged.beside[0], *self.model.result_names)
             row, without = free_name("row", taken), free_name("judged_without", taken)
             rows = [{row: n, **beside, **results} for n, beside, results in pairs]
             lost = zip(rows, judged.without, strict=True)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape, guessed_cost
-from ocfuse.detectors.gram import Gram, Query, Reference, distances_cost
+from ocfuse.detectors.gram import Gram, Query, Reference, RowChange, distances_cost
 from ocfuse.detectors.landmarks import Landmarks, landmarks_cost
 from ocfuse.exceptions import InvalidInputError
 
@@ -83,6 +83,21 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def score_query(self, query: Query) -> FloatArray:
         """Score rows whose distances to the training rows are shared."""
         return self._score(query)
+
+    def updated(self, change: RowChange) -> "BaseDetector | None":
+        """Return a fitted copy that knows rows that have come, and not those that have gone.
+
+        Parameters
+        ----------
+        change : RowChange
+            The rows that it was fitted to, and those that it shall be fitted to.
+
+        Returns
+        -------
+        BaseDetector or None
+            The copy, which costs much less than a fit; None if the detector knows no such way.
+        """
+        return None
 
     def rows_of(self, n: int) -> int:
         """Return how many of n rows are learned from."""

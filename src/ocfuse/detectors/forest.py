@@ -1,6 +1,7 @@
 """Isolation forest: how many random cuts it takes to be alone."""
 
 import math
+from copy import copy
 from functools import cache
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from ocfuse.detectors.base import (
     require_count,
     seed_of,
 )
-from ocfuse.detectors.gram import Gram, Query
+from ocfuse.detectors.gram import Gram, Query, RowChange
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.kernels import kernel, thread_count
 
@@ -61,6 +62,22 @@ class Trees:
                 f"The features of the trees must be in [0, {X.shape[1]}), the columns of X. "
                 f"Got up to {self.features.max()}. Fit the forest again."
             ) from None
+
+    def with_others(self, others: "Trees", places: IntArray) -> "Trees":
+        """Return trees of which those at some places are others."""
+        width = max(self.lengths.shape[1], others.lengths.shape[1])
+        mine, theirs = self._filled_to(width), others._filled_to(width)
+        for i in range(len(mine)):
+            np.asarray(mine[i])[places] = theirs[i]
+        return Trees(*mine)
+
+    def _filled_to(self, width: int) -> tuple[NDArray[np.int32], NDArray[np.float32], FloatArray]:
+        """Return copies of the arrays, of trees that are filled up to so many leaves."""
+        n_trees, own = self.lengths.shape
+        features = np.zeros((n_trees, width), dtype=np.int32)
+        thresholds = np.zeros((n_trees, width), dtype=np.float32)
+        features[:, :own], thresholds[:, :own] = self.features, self.thresholds
+        return features, thresholds, np.repeat(self.lengths, width // own, axis=1)
 
     def _by_numpy(self, X: FloatArray) -> FloatArray:
         """Return the same as the kernel."""
@@ -114,7 +131,9 @@ class Forest(BaseDetector):
     seed_ : int
         What the random numbers came from.
     drawn_ : ndarray of shape (n_trees, r)
-        Numbers of the rows that each tree has drawn.
+        Numbers of the rows that each tree has drawn, as they were numbered then.
+    renewed_ : float
+        Trees that updates have grown anew, with parts of them.
     offset_ : float
         Rows that score less are called anomalies.
 
@@ -127,6 +146,7 @@ class Forest(BaseDetector):
     """
 
     closed_form: ClassVar[bool] = True
+    renewed_: float = 0.0
 
     def __init__(
         self,
@@ -165,6 +185,34 @@ class Forest(BaseDetector):
         draws = (rng.choice(gram.n_rows, r, replace=False) for _ in range(self.n_trees))
         self.drawn_ = np.sort(np.array(list(draws), dtype=np.int32), axis=1)
         self.trees_ = grow_trees(gram.X, self.drawn_, np.random.default_rng(self.seed_))
+
+    def updated(self, change: RowChange) -> "Forest":
+        """Return a copy of whose trees a share is grown anew, on the rows of now.
+
+        The share is that of the rows that have come or, if they are more, have gone; the oldest
+        trees go first.
+        """
+        fresh, n_trees = copy(self), len(self.drawn_)
+        fresh.reference_ = change.new
+        share = 1.0 / n_trees  # where rows are drawn anew: how many of all are new is not known
+        if change.kept is not None:
+            n_gone = change.old.n_rows - len(change.kept)
+            share = min(1.0, max(len(change.added), n_gone) / change.new.n_rows)
+        fresh.renewed_ = self.renewed_ + share * n_trees
+        first, last = int(self.renewed_), int(fresh.renewed_)
+        places = np.arange(first, min(last, first + n_trees)) % n_trees
+        if not len(places):
+            return fresh
+        r = min(self.rows_per_tree_, change.new.n_rows)
+        rng = np.random.default_rng([self.seed_, 2, last])
+        draws = (rng.choice(change.new.n_rows, r, replace=False) for _ in places)
+        drawn = np.sort(np.array(list(draws), dtype=np.int32), axis=1)
+        if r < self.rows_per_tree_:  # fewer rows than a tree has drawn before: nothing fits
+            return fresh
+        fresh.trees_ = self.trees_.with_others(grow_trees(change.new.X, drawn, rng), places)
+        fresh.drawn_ = self.drawn_.copy()
+        fresh.drawn_[places] = drawn
+        return fresh
 
     def _score(self, query: Query) -> FloatArray:
         return self._mean_score(query.X, None)

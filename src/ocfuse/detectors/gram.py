@@ -3,7 +3,8 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
@@ -79,6 +80,27 @@ class Reference:
         if kind.__name__ not in self.views:
             self.views[kind.__name__] = ViewedReference(self, kind(self))
         return self.views[kind.__name__]
+
+    def like(self, X: FloatArray, kept: IntArray | None = None) -> "Reference":
+        """Return other rows with the centre, the scale and the views of these.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, m)
+            The rows.
+        kept : ndarray, default=None
+            The first of them are these of ours, whose coordinates are known.
+        """
+        other = copy(self)  # without what starts with an underscore
+        other.X = _bounded(X)
+        other.views = {}
+        for name, view in self.views.items():
+            coordinates = view.coordinates
+            known = view.X[:0] if kept is None else view.X[kept]
+            rest = coordinates.transform(other.X[len(known) :])
+            seen = view.like(np.concatenate([known, rest]))
+            other.views[name] = cast(ViewedReference, seen)
+        return other
 
     @property
     def tree(self) -> Any | None:
@@ -310,6 +332,11 @@ class Gram(Query):
     def __init__(self, X: FloatArray) -> None:
         self._begin(Reference(X), None, len(X))
 
+    @classmethod
+    def of(cls, reference: Reference) -> "Gram":
+        """Return the Gram of rows that are prepared already, or have another scale."""
+        return cls.__new__(cls)._begin(reference, None, reference.n_rows)
+
     def _begin(self, reference: Reference, part: _Part | None, n_fit: int) -> "Gram":
         super().__init__(reference, reference.X, part)
         self.n_fit = n_fit
@@ -406,6 +433,44 @@ class Gram(Query):
 
     def _search(self, k: int) -> Nearest:
         return self.reference.search.graph(k)
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """Training rows before and after some have come and others have gone, as members see them.
+
+    `old` and `new` are the rows; the first of the new ones are those of the old that are `kept`,
+    by their numbers, and the last are `added`. `kept` is None where rows were drawn anew.
+    """
+
+    old: Reference
+    new: Reference
+    kept: IntArray | None
+    added: FloatArray
+    _views: "dict[str, RowChange]" = field(default_factory=dict)
+
+    @property
+    def dropped(self) -> FloatArray:
+        """The rows that have gone."""
+        is_gone = np.ones(self.old.n_rows, dtype=bool)
+        is_gone[self.kept] = False
+        rows: FloatArray = self.old.X[is_gone]
+        return rows
+
+    @property
+    def size(self) -> int:
+        """Number of rows that have come or gone."""
+        n_kept = 0 if self.kept is None else len(self.kept)
+        return self.old.n_rows - n_kept + len(self.added)
+
+    def view(self, kind: type[View]) -> "RowChange":
+        """Return the same change in the coordinates of a view, which stay as they are."""
+        name = kind.__name__
+        if name not in self._views:
+            old, new = self.old.view(kind), self.new.view(kind)
+            added = new.X[new.n_rows - len(self.added) :]
+            self._views[name] = RowChange(old, new, self.kept, added)
+        return self._views[name]
 
 
 def _bounded(X: FloatArray) -> FloatArray:

@@ -1,5 +1,6 @@
 """Kernel principal components: the part of a row that the normal directions miss."""
 
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -7,7 +8,9 @@ import numpy as np
 
 from ocfuse.arrays import FloatArray
 from ocfuse.detectors.base import MANY_ROWS, KernelDetector
-from ocfuse.detectors.gram import Gram, Query
+from ocfuse.detectors.gram import Gram, Query, RowChange
+from ocfuse.detectors.landmark_models import Basis, LandmarkSpectrum, Principal, moments
+from ocfuse.detectors.landmarks import noisy_factor, row_blocks
 from ocfuse.exceptions import InvalidInputError
 
 
@@ -58,6 +61,10 @@ class KPCA(KernelDetector):
         Projections of the mean.
     mean_ : float
         Squared norm of the mean in feature space.
+    values_ : ndarray of shape (number of landmarks,) or None
+        Sums of squares of the rows along all directions, if they went by landmarks.
+    changed_ : int
+        Rows that have come or gone by updates since all were learned from.
     resolution_ : float
         Errors up to this are taken as 0, larger ones are that much smaller.
 
@@ -70,7 +77,14 @@ class KPCA(KernelDetector):
     array([ 1, -1])
     """
 
+    #: Share of the rows that may come and go before an update learns from all of them again.
+    most_changed: ClassVar[float] = 0.2
+    #: Directions that an update may exchange, those that the rows vary least along.
+    exchanged: ClassVar[int] = 64
+
     closed_form: ClassVar[bool] = True
+    values_: FloatArray | None = None
+    changed_: int = 0
     fit_rank: ClassVar[int] = 0
     kernel_work: ClassVar[str] = "spectrum"
     #: Default directions: this share of the rows, and no more than so many.
@@ -113,6 +127,42 @@ class KPCA(KernelDetector):
         self.projection_, self.shift_ = spectrum.projection(r)
         self.mean_ = spectrum.mean
         self.resolution_ = spectrum.resolution
+        self.values_ = spectrum.values if isinstance(spectrum, LandmarkSpectrum) else None
+
+    def updated(self, change: RowChange) -> "KPCA | None":
+        """Return a copy that knows the new rows, if it goes by landmarks, which stay.
+
+        The rows that come and go move the mean as they would in a fit, and the directions within
+        those that are kept last and those that the rows bring; how the rows of before vary off
+        all kept directions counts as the same on every side. Once a fifth of the rows has come
+        or gone, all are learned from again.
+        """
+        if self.method_ != "landmarks":
+            return None
+        fresh = copy(self)
+        fresh.changed_ = self.changed_ + change.size
+        landmarks = self.reference_
+        basis = Basis(noisy_factor(landmarks.query(landmarks.X).kernel(self.width)))
+        if self.values_ is None or fresh.changed_ > self.most_changed * change.new.n_rows:
+            kernels = (
+                landmarks.query(rows).kernel(self.width)
+                for rows in row_blocks(change.new.X, landmarks.n_rows)
+            )
+            spectrum = LandmarkSpectrum(moments(basis, kernels))
+            fresh.changed_ = 0
+            fresh.projection_, fresh.shift_ = spectrum.projection(self.n_components_)
+            fresh.mean_, fresh.resolution_ = spectrum.mean, spectrum.resolution
+            fresh.values_ = spectrum.values
+            return fresh
+        before = Principal(basis, change.old.n_rows, self.projection_, self.values_)
+        added, dropped = (
+            basis.coordinates(landmarks.query(rows).kernel(self.width)).astype(np.float64)
+            for rows in (change.added, change.dropped)
+        )
+        found = before.moved(added, dropped, self.exchanged)
+        fresh.projection_, fresh.shift_, fresh.values_ = found.projection, found.shift, found.values
+        fresh.mean_ = float(found.centre @ found.centre)
+        return fresh
 
     def _score(self, query: Query) -> FloatArray:
         parts = query.kernel(self.width) @ self.projection_

@@ -406,6 +406,96 @@ class LandmarkSpectrum(AskedOfBlocks):
         return np.maximum(1.0 + self.mean - 2.0 * parts[:, -1], 0.0)
 
 
+@dataclass(frozen=True)
+class Principal:
+    """The mean of n rows in the space of landmarks, and r of their principal directions.
+
+    `projection` (m, r + 1) leads from kernel values to the directions and, last, to the product
+    with the mean, as in `LandmarkSpectrum`; `values` (m,) are the sums of squares along these
+    directions, and then along others, which are not known.
+    """
+
+    basis: Basis
+    n: int
+    projection: FloatArray
+    values: FloatArray
+
+    @property
+    def centre(self) -> FloatArray:
+        """The mean, in the coordinates of the basis."""
+        centre: FloatArray = self.projection[:, -1] @ self.basis.factor
+        return centre
+
+    @property
+    def shift(self) -> FloatArray:
+        """Projections of the mean."""
+        return self._along(self.centre)
+
+    def _along(self, rows: FloatArray) -> FloatArray:
+        """Return rows in the coordinates of the basis along the directions."""
+        along: FloatArray = (rows @ self.basis.factor.T) @ self.projection[:, :-1]
+        return along
+
+    def moved(self, added: FloatArray, dropped: FloatArray, most: int) -> "Principal":
+        """Return the same of these rows with some more and without others.
+
+        The mean is exact. So are the sums of squares in the space of the last `most` of the
+        directions and of what rows that come have off all of them, in which directions are found
+        again; off all of them the rows of before are taken to vary alike on every side.
+
+        Parameters
+        ----------
+        added, dropped : ndarray of shape (q, m)
+            The rows in the coordinates of the basis.
+        most : int
+            Directions that may go, and that may come, at most.
+
+        Returns
+        -------
+        Principal
+            Mean and directions of the rows of now.
+        """
+        factor, before = self.basis.factor, self.centre
+        m, r = len(before), self.projection.shape[1] - 1
+        n = self.n + len(added) - len(dropped)
+        centre = (self.n * before + added.sum(axis=0) - dropped.sum(axis=0)) / n
+        shift = np.sqrt(self.n) * (before - centre)
+        rows = np.vstack([added - centre, dropped - centre, shift[None]])
+        sign = np.repeat([1.0, -1.0, 1.0], [len(added), len(dropped), 1])
+        along = self._along(rows)
+        rest = rows - (along @ self.projection[:, :-1].T) @ factor
+        beyond = _span_of(rest[sign > 0], m - r, most)  # rows that go bring no direction
+        first = max(r - most, 0)
+        within = np.hstack([along[:, first:], rest @ beyond])
+        share = float(self.values[r:].sum()) / max(m - r, 1)
+        squares = np.append(self.values[first:r], np.full(beyond.shape[1], share))
+        found, vectors = eigenpairs(np.diag(squares) + (within.T * sign) @ within)
+        vectors = vectors[:, ::-1][:, : r - first]
+        values = self.values.copy()
+        values[:first] += sign @ (along[:, :first] ** 2)
+        values[first:r] = found[::-1][: r - first]
+        gained = float(sign @ np.einsum("pm,pm->p", rows, rows))
+        left = max(float(self.values.sum()) + gained - float(values[:r].sum()), 0.0)
+        tail = float(self.values[r:].sum())
+        values[r:] = values[r:] * (left / tail) if tail > 0 else left / max(m - r, 1)
+        # directions that are kept keep their weights, and of the others only the new are solved
+        new = self.basis.weights(np.column_stack([beyond, centre]))
+        projection = self.projection.copy(order="F")
+        projection[:, first:r] = self.projection[:, first:r] @ vectors[: r - first]
+        projection[:, first:r] += new[:, :-1] @ vectors[r - first :]
+        projection[:, r] = new[:, -1]
+        return Principal(self.basis, n, projection, np.maximum(values, 0.0))
+
+
+def _span_of(rows: FloatArray, rank: int, most: int) -> FloatArray:
+    """Return an orthonormal basis (m, s) of rows, or of where they are longest, as columns."""
+    values, vectors = eigenpairs(rows @ rows.T)
+    is_there = values > 1e-10 * max(float(values[-1]), np.finfo(np.float64).tiny)
+    chosen = np.flatnonzero(is_there)[::-1][: min(rank, most)]
+    basis: FloatArray = rows.T @ (vectors[:, chosen] / np.sqrt(values[chosen]))
+    return basis
+
+
 class LandmarkInverse(AskedOfBlocks):
     """The Gaussian process of all rows in the space of the landmarks.
 

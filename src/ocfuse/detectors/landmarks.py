@@ -401,6 +401,13 @@ def squared_distances(X: NDArray[Any], Y: NDArray[Any]) -> NDArray[Any]:
     return D
 
 
+def row_blocks(X: FloatArray, m: int) -> Iterator[FloatArray]:
+    """Yield rows in blocks whose kernel values at m landmarks are few enough to be held."""
+    step = max(1, MOST_VALUES // m)
+    for begin in range(0, len(X), step):
+        yield X[begin : begin + step]
+
+
 def noisy_factor(K: FloatArray) -> FloatArray:
     """Return the lower Cholesky factor of a kernel of landmarks with a little noise."""
     noisy = K.copy()

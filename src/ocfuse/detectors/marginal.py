@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from copy import copy
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, BaseDetector
-from ocfuse.detectors.gram import Gram, Query
+from ocfuse.detectors.gram import Gram, Query, RowChange
 from ocfuse.kernels import kernel, thread_count
 
 Side: TypeAlias = Literal["left", "right"]
@@ -69,6 +70,13 @@ class Marginal(BaseDetector):
             fit_bytes={"tails": shape.held * size},
             model_bytes={"tails": size},
         )
+
+    def updated(self, change: RowChange) -> "Marginal":
+        """Return a copy that knows the new rows: exactly what a fit to them would be."""
+        fresh = copy(self)
+        fresh.reference_ = change.new
+        fresh._fit(Gram.of(change.new))
+        return fresh
 
     def _fit(self, gram: Gram) -> None:
         # Column by column in memory: a lookup in any other order copies the column first.

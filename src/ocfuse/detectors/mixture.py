@@ -1,6 +1,7 @@
 """Gaussian mixture: the log density of a row."""
 
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -13,7 +14,7 @@ from sklearn.utils import check_random_state
 from ocfuse.arrays import FloatArray
 from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, N_FOLDS, BaseDetector, require_count, require_number
-from ocfuse.detectors.gram import Gram, Query
+from ocfuse.detectors.gram import Gram, Query, RowChange
 from ocfuse.system.packages import slow
 from ocfuse.system.threads import few_threads
 
@@ -165,6 +166,34 @@ class FittedGaussians:
         density: FloatArray = volume - 0.5 * n * distances / ((n - 1) * kept)
         return density
 
+    def stepped(self, rows: FloatArray, reg: float, n_steps: int) -> "FittedGaussians":
+        """Return the Gaussians after some steps of expectation and maximisation on rows.
+
+        Of one Gaussian a single step is all. Steps end where the likelihood gains no more.
+        """
+        c, r = self.shape
+        found, before = self, -np.inf
+        for _ in range(1 if c == 1 else n_steps):
+            white = (rows @ found.factors - found.shifts).reshape(-1, c, r)
+            logs = found.constants - 0.5 * np.einsum("qcr,qcr->qc", white, white)
+            top = logs.max(axis=1, keepdims=True)
+            shares = np.exp(logs - top)
+            total = shares.sum(axis=1, keepdims=True)
+            likelihood = float(np.mean(top + np.log(total)))
+            if likelihood - before < 1e-3:  # as scikit-learn's mixture stops
+                break
+            before = likelihood
+            shares /= total
+            counts = shares.sum(axis=0) + 10.0 * np.finfo(np.float64).eps
+            means = (shares.T @ rows) / counts[:, None]
+            factors = np.empty((c, r, r))
+            for j in range(c):
+                centred = rows - means[j]
+                spread = (shares[:, j, None] * centred).T @ centred / counts[j]
+                factors[j] = _factor(spread + reg * np.eye(r))
+            found = FittedGaussians(counts / len(rows), means, factors)
+        return found
+
     def criterion(self, rows: FloatArray) -> float:
         """Return the Bayesian information criterion, lower is better."""
         c, r = self.shape
@@ -230,6 +259,8 @@ class GMM(BaseDetector):
     rows_per_column: ClassVar[int] = 30
     #: Iterations of several Gaussians.
     most_iterations: ClassVar[int] = 200
+    #: Iterations of several Gaussians that an update takes, at most.
+    update_steps: ClassVar[int] = 5
 
     def __init__(
         self,
@@ -295,6 +326,19 @@ class GMM(BaseDetector):
                 inside, _ = self.subspace_.split(rows)
                 self.mixture_, self.converged_ = self._mixture(inside, seed)
         self.n_components_ = int(self.mixture_.shape[0])
+
+    def updated(self, change: RowChange) -> "GMM":
+        """Return a copy that knows the new rows, in the directions of before.
+
+        One Gaussian is what a fit to them would be; several take a few steps from where they are.
+        """
+        fresh = copy(self)
+        fresh.reference_ = change.new
+        rows = (change.new.X - change.new.centre) / self.unit_
+        inside, _ = self.subspace_.split(rows)
+        with few_threads(inside.size * inside.shape[1]):
+            fresh.mixture_ = self.mixture_.stepped(inside, self.reg_covar, self.update_steps)
+        return fresh
 
     def _score(self, query: Query) -> FloatArray:
         return self._log_density(query.X - self.reference_.centre, self.subspace_, self.mixture_)
@@ -383,6 +427,8 @@ def _leading(covariance: FloatArray, r: int, reg: float) -> tuple[Subspace, Floa
     """Return the r leading directions and the variances along them."""
     m = len(covariance)
     variances, directions = eigh(covariance, subset_by_index=[m - r, m - 1])
+    if len(variances) < r:  # LAPACK loses some of many that are equal
+        variances, directions = (found[..., m - r :] for found in eigh(covariance, driver="evd"))
     # eigenvectors have no sign of their own
     directions *= np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(r)])
     variances = np.maximum(variances, 0.0)

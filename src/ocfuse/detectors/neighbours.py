@@ -1,14 +1,19 @@
 """Detectors by nearest neighbours: KNN, LOF and ALP."""
 
+from copy import copy
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import BaseDetector, require_count
-from ocfuse.detectors.gram import Gram, Query, neighbours_cost
+from ocfuse.detectors.gram import Gram, Query, RowChange, neighbours_cost
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.nearest.exact import without_self
+
+#: Distances held at once while neighbours that change are counted.
+MOST_COMPARED = 2**22
 
 
 class KNN(BaseDetector):
@@ -71,6 +76,13 @@ class KNN(BaseDetector):
 
     def _fit(self, gram: Gram) -> None:
         self.n_neighbors_ = usable_count(self.n_neighbors, gram)
+
+    def updated(self, change: RowChange) -> "KNN":
+        """Return a copy that knows the new rows: exactly what a fit to them would be."""
+        fresh = copy(self)
+        fresh.reference_ = change.new
+        fresh.n_neighbors_ = min(self.n_neighbors, max(1, change.new.n_rows - 1))
+        return fresh
 
     def _score(self, query: Query) -> FloatArray:
         distances, _ = query.neighbours(self.n_neighbors_)
@@ -166,6 +178,28 @@ class LOF(BaseDetector):
         gram.neighbours(self.n_neighbors_)
         self.factors_ = [LocalFactor(gram, usable_count(k, gram)) for k in self._counts]
 
+    def updated(self, change: RowChange) -> "LOF":
+        """Return a copy that knows the new rows.
+
+        A row that was learned is looked at again once one in ten of its neighbours, and two at
+        least, are others;
+        what that does to rows that have it for a neighbour waits until they are.
+        """
+        fresh = copy(self)
+        fresh.reference_ = change.new
+        n_gone = 0 if change.kept is None else change.old.n_rows - len(change.kept)
+        is_much = change.kept is None or 4 * n_gone > change.new.n_rows
+        if is_much or self.n_neighbors_ >= change.new.n_rows - 1:
+            fresh._fit(Gram.of(change.new))
+            return fresh
+        fresh.factors_ = [factor.carried_over(change) for factor in self.factors_]
+        rows = np.flatnonzero(np.any([factor.is_stale for factor in fresh.factors_], axis=0))
+        near = change.new.query(change.new.X[rows]).neighbours(self.n_neighbors_ + 1)
+        distances, index = without_self(near, rows)
+        for factor in fresh.factors_:
+            factor.renew(rows, distances[:, : factor.k], index[:, : factor.k])
+        return fresh
+
     def _score(self, query: Query) -> FloatArray:
         query.neighbours(self.n_neighbors_)
         found = [factor.score(query) for factor in self.factors_]
@@ -179,8 +213,11 @@ class LocalFactor:
     """The local outlier factor for one number of neighbours k.
 
     `radii` and `density` are d_k and 1 / r of every training row; `floor` is the least that
-    counts as r.
+    counts as r. `changes`, after an update, counts the neighbours of a row that have come or gone
+    since these were computed.
     """
+
+    changes: IntArray | None = None
 
     def __init__(self, gram: Gram, k: int) -> None:
         self.k = k
@@ -203,6 +240,39 @@ class LocalFactor:
         reach = np.maximum(self._reach(distances, index), self.floor)
         factor: FloatArray = reach * _row_means(self.density[index])
         return -factor
+
+    def carried_over(self, change: RowChange) -> "LocalFactor":
+        """Return what is known of the rows that stay, and how many of their neighbours change.
+
+        Of rows that are new nothing is known yet.
+        """
+        fresh, n_new = copy(self), len(change.added)
+        kept = change.new.X[: change.new.n_rows - n_new]
+        fresh.radii = np.append(self.radii[change.kept], np.zeros(n_new))
+        fresh.density = np.append(self.density[change.kept], np.zeros(n_new))
+        before = np.zeros(len(self.radii), dtype=np.intp) if self.changes is None else self.changes
+        fresh.changes = np.append(before[change.kept], np.full(n_new, self.k))
+        squares = fresh.radii[: len(kept)] ** 2
+        for moved in (change.added, change.dropped):
+            step = max(1, MOST_COMPARED // max(len(kept), 1))
+            for begin in range(0, len(moved), step):
+                D = change.new.squared_distances(moved[begin : begin + step])
+                fresh.changes[: len(kept)] += (D[:, : len(kept)] <= squares).sum(axis=0)
+        return fresh
+
+    @property
+    def is_stale(self) -> BoolArray:
+        """Which rows have so many other neighbours that they must be looked at again."""
+        changes = np.zeros(len(self.radii), dtype=np.intp) if self.changes is None else self.changes
+        stale: BoolArray = changes >= max(2, self.k // 10)
+        return stale
+
+    def renew(self, rows: IntArray, distances: FloatArray, index: IntArray) -> None:
+        """Compute what is known of some rows again, from their neighbours."""
+        self.radii[rows] = distances[:, -1]
+        self.density[rows] = 1.0 / np.maximum(self._reach(distances, index), self.floor)
+        if self.changes is not None:
+            self.changes[rows] = 0
 
     def _reach(self, distances: FloatArray, index: IntArray) -> FloatArray:
         return _row_means(np.maximum(distances, self.radii[index]))

@@ -1,6 +1,7 @@
 """Detectors on transformed rows: whitened, or with long tails pulled in."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.cost import NUMBER, Cost, Shape
 from ocfuse.detectors.base import MANY_ROWS, BaseDetector, KernelDetector
-from ocfuse.detectors.gram import Gram, Query, Reference, View
+from ocfuse.detectors.gram import Gram, Query, Reference, RowChange, View
 from ocfuse.detectors.kernel_algebra import eigenpairs
 from ocfuse.detectors.neighbours import KNN, LOF
 from ocfuse.exceptions import InvalidTypeError
@@ -86,6 +87,15 @@ class Viewed(BaseDetector):
 
     def _fit(self, gram: Gram) -> None:
         self.detector_ = clone(self.detector).fit_gram(gram.view(self.view))
+
+    def updated(self, change: RowChange) -> "Viewed | None":
+        """Return a copy whose detector knows the new rows, in the coordinates of before."""
+        inside = self.detector_.updated(change.view(self.view))
+        if inside is None:
+            return None
+        fresh = copy(self)
+        fresh.reference_, fresh.detector_ = change.new, inside
+        return fresh
 
     def _score(self, query: Query) -> FloatArray:
         return self.detector_.score_query(query.view(self.view))
@@ -274,6 +284,8 @@ class Mahalanobis(BaseDetector):
     """
 
     closed_form: ClassVar[bool] = True
+    #: The whitening of its own that it has after an update.
+    whitening_: Whitening | None = None
 
     def __init__(self, *, max_samples: int | None = None, false_alarm_rate: float = 0.05) -> None:
         self.max_samples = max_samples
@@ -287,8 +299,17 @@ class Mahalanobis(BaseDetector):
         whitening = cast(Whitening, gram.reference.view(Whitening).coordinates)
         self.shrinkage_ = whitening.shrinkage
 
+    def updated(self, change: RowChange) -> "Mahalanobis":
+        """Return a copy with the whitening of the new rows, which it does not share."""
+        fresh = copy(self)
+        fresh.reference_ = change.new
+        fresh.whitening_ = Whitening(Reference(change.new.X))
+        fresh.shrinkage_ = fresh.whitening_.shrinkage
+        return fresh
+
     def _score(self, query: Query) -> FloatArray:
-        rows = query.view(Whitening).X
+        own = self.whitening_
+        rows = query.view(Whitening).X if own is None else own.transform(query.X)
         squares: FloatArray = np.einsum("qm,qm->q", rows, rows)
         return -squares
 

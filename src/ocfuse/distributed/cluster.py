@@ -276,7 +276,7 @@ def _require_same_version(client: Client) -> None:
             what = f"ocfuse {version}" if isinstance(version, str) else f"no ocfuse ({version})"
             raise ClusterError(
                 f"The worker {worker} has {what}, and this is ocfuse {__version__}. Install the "
-                "same packages everywhere: pip install 'ocfuse[distributed,tool]'"
+                f"same packages everywhere: pip install 'ocfuse[distributed,tool]=={__version__}'"
             )
 
 

@@ -16,17 +16,26 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ocfuse.arrays import FloatArray, IntArray
 from ocfuse.detectors.members import is_shared
 from ocfuse.detectors.pool import Pool
-from ocfuse.encoder import FeatureEncoder, check_table, make_encoder, warn_of_cells
+from ocfuse.encoder import (
+    FeatureEncoder,
+    check_table,
+    make_encoder,
+    positions_of,
+    read_numbers,
+    warn_of_cells,
+)
 from ocfuse.ensemble.adapt import adapted_fusion, require_adaptable
 from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
 from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
 from ocfuse.ensemble.prune import pruned_pool
 from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
+from ocfuse.ensemble.update import OF_UPDATES, Start, update
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
-from ocfuse.frame_columns import native_frame
+from ocfuse.frame_columns import in_memory, native_frame
 from ocfuse.groups import check_groups
+from ocfuse.limits import Limits, check_limits, make_limits, warn_of_broken
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
 from ocfuse.system.cache import caching
@@ -122,10 +131,14 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         For columns of which only one side is bad, that side: ``{"errors": "high"}`` or "low".
     limits : dict, default=None
         For columns with limits that no row may pass, the lowest and the highest value that is
-        allowed, None for none: ``{"temp": (None, 90)}``.
+        allowed, None for none: ``{"temp": (None, 90)}``. `predict` returns -1 beyond, whatever
+        the score is, and `broken_limits` says which limit it is; scores, p-values and the
+        threshold do not change.
 
     Attributes
     ----------
+    limits_ : Limits or None
+        The limits, with the positions of their columns.
     encoder_ : FeatureEncoder
         The fitted encoder; its `ignored_` tells which columns were left out.
     pool_ : Pool
@@ -159,6 +172,12 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     calibration_rows_ : ndarray of shape (n_normal,) or None
         Which of the rows learned from `normal_scores_` are of; None after `calibrate`, and if
         probabilities rest on labels too.
+    n_updates_, n_added_, n_dropped_ : int
+        Number of updates since `fit`, and of the rows that they have added and forgotten.
+    unchanged_members_ : list of str
+        Members that the last update left as they were.
+    refit_reason_ : str
+        Why another fit is better than further updates; empty if it is not.
     pruned_change_ : float
         Largest change of the score of a training row by `prune`.
     copied_rows_ : ndarray
@@ -182,6 +201,13 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     context_scale_: ContextScale | None = None
     training_context_: FloatArray | None = None
     pruned_change_: float = 0.0
+    start_: Start | None = None
+    n_updates_: int = 0
+    n_added_: int = 0
+    n_dropped_: int = 0
+    unchanged_members_: Sequence[str] = ()
+    refit_reason_: str = ""
+    calibration_numbers_: NDArray[np.intp] | None = None
     # of models that were saved before there were these
     usual_: UsualValues | None = None
     by: Any = None
@@ -191,6 +217,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     zone: str | None = None
     direction: Any = None
     limits: Any = None
+    limits_: Limits | None = None
 
     def __init__(
         self,
@@ -320,15 +347,15 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             The fitted detector.
         """
         check_rate(self.false_alarm_rate)
-        if self.limits:
-            raise InvalidInputError("limits is not known yet. Leave it out.")
         table = read_table(X, y, groups, context)
+        limits = self._settled_limits(table)
         require_memory(self.plan(table.X, y if table.y.any() else None, table.groups))
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         validate_data(fresh, native_frame(table.X), skip_check_array=True)
         n_anomalies = int((table.y == ANOMALY).sum())
         _log.info("fit: %d rows, %d labelled anomalies", len(table), n_anomalies)
         fresh._fit(table)
+        fresh.limits_ = limits
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         _log.info(
@@ -345,8 +372,42 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
         `fit(X).predict(X)` would judge them by members that know them.
         """
-        self.fit(X, y, groups, context)
-        return np.where(self.training_scores_ >= self.offset_, NORMAL, ANOMALY)
+        rows = in_memory(X)  # a query is run once
+        self.fit(rows, y, groups, context)
+        is_normal = self.training_scores_ >= self.offset_
+        return np.where(is_normal & (self.broken_limits(rows) == ""), NORMAL, ANOMALY)
+
+    def _settled_limits(self, table: Table) -> Limits | None:
+        """Return the limits of the columns of a training table; warn of rows that break them."""
+        given = check_limits(self.limits)
+        if not given:
+            return None
+        names = [*map(str, table.X.columns)] if hasattr(table.X, "columns") else None
+        places = positions_of(list(given), names, table.X.shape[1], "limits")
+        shown = [f"x{j}" if names is None else names[j] for j in places]
+        limits = make_limits(given, np.array(places), shown)
+        if limits is not None:
+            known = table.take(np.flatnonzero(table.y != ANOMALY))
+            warn_of_broken(limits.broken(read_numbers(known.X, places, "limits")))
+        return limits
+
+    def broken_limits(self, X: Any) -> NDArray[np.object_]:
+        """Return which of the `limits` every row breaks.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows with the columns of training.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Such as "temp above 90" or "temp above 90; level below 2"; empty for none.
+        """
+        if self.limits_ is None:
+            return super().broken_limits(check_table(X))
+        values = read_numbers(self._checked(X), self.limits_.places.tolist(), "limits")
+        return np.array(self.limits_.broken(values), dtype=object)
 
     def _make_encoder(self) -> FeatureEncoder:
         """Return the encoder that the parameters describe, not fitted."""
@@ -375,6 +436,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         with caching(), few_threads(0) if is_own else nullcontext():
             learned = Learned(distinct.table, recipe)
             held_out = held_out_scores(distinct.table, learned)
+        for name in OF_UPDATES:  # of a fit before this one
+            self.__dict__.pop(name, None)
         self.encoder_, self.pool_ = learned.encoder, learned.pool
         self.pruned_change_ = 0.0
         warn_of_ignored(self.encoder_.ignored(table.X))
@@ -494,6 +557,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         else:
             runs = merged_groups(label, runs)
         before, self.calibration_rows_ = self.conformal_, None
+        self.__dict__.pop("calibration_numbers_", None)
         are_alike = runs is None and (before.are_alike_ or before.n_groups_ is not None)
         conformal = ConformalCalibrator(before.group)
         return self._rest_on(conformal.fit(scores, groups=runs, are_alike=are_alike))
@@ -535,6 +599,51 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         fusion, change = adapted_fusion(self, fusion, self._trace(X, context))
         self.fusion_ = fusion
         return self._move_scores(change, rows)
+
+    def update(
+        self, X: Any, y: Any = None, context: Any = None, *, memory: int | None = None
+    ) -> "FusedDetector":
+        """Take more normal rows without learning all anew.
+
+        The rows are scored first, by a detector that has not seen them, and these scores join
+        those that the threshold rests on. Then the members take up the rows: neighbours, means
+        and covariances, tails, mixtures, a share of the trees, and kernels by way of the
+        landmarks of before; and so does the local scale of the fusion. How columns become
+        numbers, coordinates and landmarks, and how far members are trusted stays as `fit` has
+        learned it (``refit_reason_`` says when that has become too old). Members of other
+        packages, and some of ours, stay as they are (``unchanged_members_``).
+
+        Rows that are far outside are left out, as in `fit`, and also rows that score so low that
+        less than one batch of normal rows in 100 would have such a row; if they are more than a
+        fifth of all, they are refused. Copies of rows that were learned are left out too.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Normal rows, or mostly so.
+        y : array-like of shape (n_samples,), default=None
+            Labels as in `fit`: rows labelled +1 are never left out, and -1 are not learned from.
+        context : array-like of shape (n_samples,) or (n_samples, k), default=None
+            Their context, if the detector was fitted with context.
+        memory : int, default=None
+            Rows to know at most: the oldest are forgotten. None forgets none.
+
+        Returns
+        -------
+        FusedDetector
+            The detector, with the threshold at `false_alarm_rate`. All that is known by row
+            number is of the rows of `fit` and then of those of each update, from the oldest row
+            on that is not forgotten.
+        """
+        state = update(self, X, y, context, memory)
+        if not state:
+            return self
+        conformal = state.pop("conformal_")
+        fresh = copy(self)  # an update that fails leaves this detector as it was
+        fresh.__dict__.update(state)
+        fresh._rest_on(conformal)
+        self.__dict__.update(fresh.__dict__)
+        return self
 
     def prune(self, tol: float = 1e-9) -> "FusedDetector":
         """Stop computing members that change no score by more than a tolerance.

@@ -76,6 +76,20 @@ def outlying_rows(S: FloatArray, X: FloatArray) -> BoolArray:
     return outlying
 
 
+def are_far(S: FloatArray, rows: FloatArray, out_of_fold: FloatArray, X: FloatArray) -> BoolArray:
+    """Return which rows are far outside training rows X, as `outlying_rows` has it.
+
+    S (q, d) are scores of the rows by members that have not seen them, and `out_of_fold` (n, d)
+    those of the training rows.
+    """
+    far = np.zeros(len(S), dtype=bool)
+    candidates = np.flatnonzero(is_voted_out(S, out_of_fold))
+    if len(X) >= FEWEST_ROWS and len(candidates):
+        middle, quartile = np.percentile(_reach(_probes(X), X), [50, 75])
+        far[candidates] = _reach(rows[candidates], X) - middle > CUT * (quartile - middle)
+    return far
+
+
 def is_voted_out(S: FloatArray, out_of_fold: FloatArray) -> BoolArray:
     """Return which rows more than half of the members find far outside.
 

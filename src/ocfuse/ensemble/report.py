@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.detectors.base import core_rows
 from ocfuse.encoder import check_table
 from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
 from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, RowRanges, attribute_features, values_of
+from ocfuse.limits import Limits
 from ocfuse.report.data import Embedding, GroupAlarms, ReportData, count_by_group
 from ocfuse.report.timeline import to_times
 from ocfuse.report.words import count
@@ -63,8 +65,14 @@ def report_data(
         if not np.isfinite(times).any():
             times, is_date = None, False
             remarks.append("No row has a time that can be read: scores over time are not drawn.")
-    trace = detector._trace(X, context) if trace is None else trace
-    rows = _rows_to_explain(trace.score, detector.offset_, detector.n_features_in_, events or ())
+    trace = detector._trace(table, context) if trace is None else trace
+    rules = detector.broken_limits(trace.X)
+    is_broken = rules != ""
+    rows = _rows_to_explain(
+        *(trace.score, detector.offset_, detector.n_features_in_, events or (), is_broken)
+    )
+    if detector.limits_ is not None:
+        remarks.append(_about_limits(detector.limits_, rules[is_broken].tolist()))
     why = explanation(detector, trace.take(rows))
     if feature_names is not None:
         names = [str(name) for name in feature_names]
@@ -98,22 +106,40 @@ def report_data(
     )
 
 
+def _about_limits(limits: Limits, broken: list[str]) -> str:
+    """Say how many rows break limits, and that these are counted apart."""
+    counts = Counter(rule for rules in broken for rule in rules.split("; "))
+    shown = ", ".join(f"{rule}: {n:,}" for rule, n in counts.items())
+    return (
+        f"Limits: {limits}. {count(len(broken), 'row')} of this report break them"
+        f"{f' ({shown})' * bool(broken)}. They raise alarms whatever their scores are, and are "
+        "counted here and nowhere else: alarms and rates on this page are those of the score."
+    )
+
+
 def _rows_to_explain(
-    scores: FloatArray, offset: float, n_features: int, events: Sequence[IntArray]
+    scores: FloatArray,
+    offset: float,
+    n_features: int,
+    events: Sequence[IntArray],
+    is_broken: BoolArray,
 ) -> IntArray:
     """Return the rows that raise an alarm, the lowest first, within what may be spent.
 
-    The lowest row of each event is one of them, of as many events as half of the rows are.
+    The lowest row of each event is one of them, of as many events as half of the rows are. Rows
+    that break limits are counted in, behind the others.
     """
     affordable = max(MOST_SCORED // (2 * n_features), FEWEST_EXPLAINED)
     n_alarms = int(np.sum(scores < offset))
-    count = min(max(n_alarms, FEWEST_EXPLAINED), 200, affordable)
+    most = min(max(n_alarms, FEWEST_EXPLAINED), 200, affordable)
     order: IntArray = np.argsort(scores, kind="stable")
     of_events = np.array([rows[np.argmin(scores[rows])] for rows in events if len(rows)], dtype=int)
-    of_events = of_events[np.argsort(scores[of_events], kind="stable")][: count // 2]
-    others = order[~np.isin(order, of_events)][: count - len(of_events)]
+    of_events = of_events[np.argsort(scores[of_events], kind="stable")][: most // 2]
+    others = order[~np.isin(order, of_events)][: most - len(of_events)]
     chosen = np.concatenate([of_events, others])
-    return np.asarray(chosen[np.argsort(scores[chosen], kind="stable")])
+    lowest = chosen[np.argsort(scores[chosen], kind="stable")]
+    broken = np.setdiff1d(np.flatnonzero(is_broken), lowest)
+    return np.append(lowest, broken[: max(min(200, affordable) - most, 0)])
 
 
 def _ids(ids: Any, table: Any, n: int) -> list[str]:
@@ -174,6 +200,7 @@ def _card(detector: "FusedDetector", E: FloatArray) -> dict[str, str]:
         },
         **_usual_card(detector),
         "Threshold": f"{detector.offset_:.6g}",
+        **({} if detector.limits_ is None else {"Limits": str(detector.limits_)}),
         "False-alarm rate asked for in training": f"{detector.false_alarm_rate:g}",
         "Probabilities from": "labels" if probabilities == "LabelCalibrator" else "normal rows",
         "SHA-256 of the rows of this report, as the members see them": _checksum(E),
@@ -270,10 +297,13 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         nearest_rows=detector.training_rows_[nearest],
         nearest_distances=np.array([distances for _, distances, _ in near]),
         feature_names=names,
-        attributions=_attributions(detector, E, C, np.array([reference for *_, reference in near])),
+        attributions=_attributions(
+            detector, trace, np.array([reference for *_, reference in near])
+        ),
         values=values_of(trace.X, detector.encoder_),
         usual=detector.usual_,
         trust_reasons=detector.fusion_.reasons(),
+        rules=[] if detector.limits_ is None else detector.broken_limits(trace.X).tolist(),
         ranges=_ranges(detector, trace.X),
     )
 
@@ -387,13 +417,16 @@ def _lowest(values: FloatArray) -> IntArray:
 def _reference(detector: "FusedDetector", x: FloatArray, alike: FloatArray) -> FloatArray:
     """Return the row with every feature that no row like it has brought to the nearest that has.
 
-    A number is brought into their range. A category that none of them has becomes that
-    of most of them, of the most alike if there are several.
+    A number is brought into their range, and so is what goes with a category that is
+    described by it. Any other category that none of them has becomes that of most of them, of the
+    most alike if there are several.
     """
     reference = np.clip(x, alike.min(axis=0), alike.max(axis=0))
     source, categorical = detector.encoder_.source_, detector.encoder_.categorical_
     width = np.bincount(source, minlength=len(categorical))
-    for j in np.flatnonzero(categorical | (width > 1)).tolist():
+    is_block = categorical | (width > 1)
+    is_block[np.flatnonzero(detector.encoder_.profiled_)] = False
+    for j in np.flatnonzero(is_block).tolist():
         columns = source == j
         theirs = alike[:, columns]
         if (theirs == x[columns]).all(axis=1).any():
@@ -404,18 +437,24 @@ def _reference(detector: "FusedDetector", x: FloatArray, alike: FloatArray) -> F
     return reference
 
 
-def _attributions(
-    detector: "FusedDetector", E: FloatArray, C: FloatArray | None, reference: FloatArray
-) -> FloatArray:
-    """Share every score among the features; the context of a row stays as it is."""
-    source, n_columns = detector.encoder_.source_, E.shape[1]
+def _attributions(detector: "FusedDetector", trace: Trace, reference: FloatArray) -> FloatArray:
+    """Share every score among the features; the context of a row stays as it is.
+
+    A value on the harmless side of its column stays as well: it costs nothing.
+    """
+    encoder, C = detector.encoder_, trace.context
+    E, source, n_columns = trace.encoded, encoder.source_, trace.encoded.shape[1]
     chain = ScoreChain.of(detector)
+    if encoder.sides_ is not None:
+        given = encoder.two_sided(encoder.read(trace.X))
+        reference = encoder.sides_.no_worse(given, E, reference)
+        E = given
     if C is not None:
         E, reference = np.hstack([E, C]), np.hstack([reference, C])
         source = np.append(source, np.full(C.shape[1], -1))
 
     def score(rows: FloatArray) -> FloatArray:
         theirs = None if C is None else rows[:, n_columns:]
-        return chain.score_encoded(rows[:, :n_columns], theirs)
+        return chain.score_encoded(encoder.one_sided(rows[:, :n_columns]), theirs)
 
     return attribute_features(score, E, reference, source, detector.n_features_in_)

@@ -2,6 +2,7 @@
 
 import warnings
 from abc import abstractmethod
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -88,6 +89,13 @@ class LocalScale:
         self.width = self._kernel_width(taken) if self.k else 1.0
         if n_context and self.context_weight and self.k > 1:
             self.shift_prior = min(self.shift_prior, self._learned_prior(taken))
+
+    def of_others(self, X: FloatArray, Z: FloatArray) -> "LocalScale":
+        """Return the scale of other normals, with the width and the priors of these."""
+        rows = representative_rows(len(X), LOCAL_SCALE_ROWS)
+        fresh = copy(self)  # without what starts with an underscore
+        fresh.X, fresh.Z = self._weighed(X[rows]), Z[rows]
+        return fresh
 
     def at(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means and the standard deviations, both (q, d)."""
@@ -218,6 +226,30 @@ class LocalScaleFusion(BaseFusion):
             weight = 1.0 if self.context_weight is None else self.context_weight
             self.scale_ = LocalScale(X, standard, *priors, self.n_context_, weight, groups)
         return np.asarray(standard)
+
+    def with_normals(
+        self, Z: ArrayLike, X: ArrayLike, context: ArrayLike | None = None
+    ) -> "LocalScaleFusion":
+        """Return a copy with the local scale of other normals; all else stays.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+            Their normalised scores by members that have not seen them.
+        X : array-like of shape (n, m)
+            Their features.
+        context : array-like of shape (n,) or (n, k), optional
+            Their context, if there was one in `fit`.
+
+        Returns
+        -------
+        LocalScaleFusion
+            The copy.
+        """
+        scores, rows = self._query(Z, X, context)
+        fresh = copy(self)
+        fresh.scale_ = self.scale_.of_others(rows, (scores - self.centre_) / self.spread_)
+        return fresh
 
     @abstractmethod
     def _parts(self, Z: FloatArray, X: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
 """Cells to standardised numbers, as `FeatureEncoder` has it, as nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,31 @@ from ocfuse.onnx.graph import Graph, Tensor
 SPELLINGS = {"true": ("true", "True", "TRUE"), "false": ("false", "False", "FALSE")}
 
 
-@dataclass(frozen=True)
 class Cells:
-    """The columns of a table, each (q, 1): numbers, or text where `is_text`."""
+    """The cells that a file is given, by the places of their columns in training.
 
-    columns: Sequence[Tensor]
-    is_text: Sequence[bool]
+    `table` (q, m) holds the columns at `places` as numbers; or `columns` are tensors (q, 1) of
+    their own, of text at the places in `texts`.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: Tensor | None = None,
+        places: Sequence[int] = (),
+        columns: Mapping[int, Tensor] | None = None,
+        texts: Collection[int] = (),
+    ) -> None:
+        self._table, self._places = table, list(places)
+        self._columns, self.texts = columns or {}, texts
+
+    def at(self, graph: Graph, places: Sequence[int]) -> Tensor:
+        """Return the columns at some places, side by side."""
+        if self._table is None:
+            return graph.concat([self._columns[j] for j in places], axis=1)
+        if list(places) == self._places:
+            return self._table
+        return self._table.take(np.array([self._places.index(j) for j in places], dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -80,10 +99,9 @@ class _Block:
 
 def _numbers(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[_Block]:
     is_number = ~encoder.categorical_ & ~encoder.ignored_
-    numbers = [cells.columns[j] for j in np.flatnonzero(is_number).tolist()]
-    if not numbers:
+    if not is_number.any():
         return []
-    values, scaler = graph.concat(numbers, axis=1), encoder.scaler_
+    values, scaler = cells.at(graph, np.flatnonzero(is_number).tolist()), encoder.scaler_
     gaps, is_complete = values.is_nan(), encoder.complete_[is_number]
     filled = graph.where(gaps, scaler.fill_, values)
     rows = ((filled - scaler.centre_) / scaler.scale_).clip(-FARTHEST, FARTHEST)
@@ -99,7 +117,7 @@ def _categories(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[_Bl
         strict=True,
     )
     for j, codes, patterns in chosen:
-        column, is_text = cells.columns[j], cells.is_text[j]
+        column, is_text = cells.at(graph, [j]), j in cells.texts
         place = _place(graph, column, is_text, codes)
         known = np.where(np.isnan(patterns), 0.0, patterns)
         blocks.append(
@@ -115,7 +133,7 @@ def _categories(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[_Bl
 
 
 def _empty(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> list[Tensor]:
-    columns = [cells.columns[j] for j in np.flatnonzero(encoder.empty_).tolist()]
+    columns = [cells.at(graph, [j]) for j in np.flatnonzero(encoder.empty_).tolist()]
     return [graph.where(column.is_nan(), 0.0, float(encoder.novelty_)) for column in columns]
 
 

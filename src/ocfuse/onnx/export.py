@@ -29,6 +29,8 @@ KNOWN_OF_ENCODER = frozenset(
         *("by_", "by_codes_", "categorical_", "codes_", "complete_", "donors_", "empty_"),
         *("ignored_", "is_frame_", "novelty_", "numbers_", "patterns_", "reasons_", "scaler_"),
         *("source_", "time_", "zone_", "feature_names_in_", "n_features_in_"),
+        *("direction_", "profiled_"),  # sides are refused below; what goes with many categories
+        # is looked up as any other encoding of them
     }
 )
 #: The steps from rows to scores that are written.
@@ -38,7 +40,7 @@ REFUSED = ("by", "time", "season", "direction", "limits")
 
 
 @dataclass(frozen=True)
-class Column:
+class InputColumn:
     """A column that a model is given: its name, its place among those of training, its kind."""
 
     name: str
@@ -92,7 +94,7 @@ def to_onnx(detector: Any, *, single: bool = False) -> bytes:
     inner = _checked(detector)
     graph, encoder = Graph(), inner.encoder_
     columns = columns_of(inner)
-    cells = _inputs(graph, columns, encoder, np.float32 if single else np.float64)
+    cells = _inputs(graph, columns, np.float32 if single else np.float64)
     read = encoded(graph, encoder, cells)
     x, has_no_score = read.rows, read.has_no_score
     S = member_scores(graph, inner.pool_, x)
@@ -154,7 +156,7 @@ def _says_something(value: Any) -> bool:
     return bool(np.asarray(value).any()) if isinstance(value, np.ndarray) else is_given(value)
 
 
-def columns_of(detector: Any) -> list[Column]:
+def columns_of(detector: Any) -> list[InputColumn]:
     """Return the columns that the file is given: those learned from, and those that were empty."""
     inner = detector.detector_ if isinstance(detector, TableDetector) else detector
     encoder = inner.encoder_
@@ -164,26 +166,24 @@ def columns_of(detector: Any) -> list[Column]:
     is_text = encoder.categorical_ & encoder.is_frame_
     is_wanted = ~encoder.ignored_ | encoder.empty_
     return [
-        Column(str(names[j]), int(j), roles[j], bool(is_text[j])) for j in np.flatnonzero(is_wanted)
+        InputColumn(str(names[j]), int(j), roles[j], bool(is_text[j]))
+        for j in np.flatnonzero(is_wanted)
     ]
 
 
-def _inputs(graph: Graph, columns: list[Column], encoder: FeatureEncoder, kind: Any) -> Cells:
+def _inputs(graph: Graph, columns: list[InputColumn], kind: Any) -> Cells:
     """Declare the inputs, and return the cells of every column of training."""
-    found: dict[int, Tensor] = {}
-    if any(column.is_text for column in columns):
-        for column in columns:
-            own = str if column.is_text else kind
-            cell = graph.input(column.name, own, ["rows", 1])
-            found[column.place] = cell.to(np.float64) if own is np.float32 else cell
-    else:
+    places = [column.place for column in columns]
+    texts = {column.place for column in columns if column.is_text}
+    if not texts:
         X = graph.input("X", kind, ["rows", len(columns)])
-        X = X if kind is np.float64 else X.to(np.float64)
-        for i, column in enumerate(columns):
-            found[column.place] = X.take(np.array([i], dtype=np.int64))
-    nothing = graph.constant(0.0)  # of columns that are not learned from, never asked for
-    n, texts = len(encoder.categorical_), {c.place for c in columns if c.is_text}
-    return Cells([found.get(j, nothing) for j in range(n)], [j in texts for j in range(n)])
+        return Cells(table=X if kind is np.float64 else X.to(np.float64), places=places)
+    found: dict[int, Tensor] = {}
+    for column in columns:
+        own = str if column.is_text else kind
+        cell = graph.input(column.name, own, ["rows", 1])
+        found[column.place] = cell.to(np.float64) if own is np.float32 else cell
+    return Cells(columns=found, texts=texts)
 
 
 def _with_context(graph: Graph, scale: ContextScale, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -193,7 +193,7 @@ def _with_context(graph: Graph, scale: ContextScale, x: Tensor) -> tuple[Tensor,
     return graph.concat([x, scaled], axis=1), (context.is_nan() | context.is_infinite()).any()
 
 
-def _facts(detector: Any, inner: FusedDetector, columns: list[Column]) -> dict[str, str]:
+def _facts(detector: Any, inner: FusedDetector, columns: list[InputColumn]) -> dict[str, str]:
     """Return what the file says of itself."""
     has_text = any(column.is_text for column in columns)
     card = getattr(detector, "card_", {})

@@ -279,13 +279,15 @@ class Tensor:
         """Return the first columns."""
         return self.take(np.arange(count, dtype=np.int64))
 
-    def top(self, count: int, *, largest: bool) -> "tuple[Tensor, Tensor]":
+    def top(self, count: int, *, largest: bool, ordered: bool = True) -> "tuple[Tensor, Tensor]":
         """Return the largest or smallest of every row in order, and their places.
 
         Of equal ones those on the left come first.
         """
         size = np.array([count], dtype=np.int64)
-        found = self.graph.add_several("TopK", 2, self, size, largest=int(largest))
+        found = self.graph.add_several(
+            "TopK", 2, self, size, largest=int(largest), sorted=int(ordered)
+        )
         return found[0], found[1]
 
     def with_axis(self, axis: int) -> "Tensor":

@@ -34,14 +34,14 @@ from ocfuse.onnx.graph import Graph, Tensor
 from ocfuse.onnx.search import Near, count_not_above, nearest, product_of_squares
 
 
-class Rows:
-    """Rows (q, m) to score, and what members compute of them, each once."""
+class QueryRows:
+    """QueryRows (q, m) to score, and what members compute of them, each once."""
 
     def __init__(self, graph: Graph, x: Tensor) -> None:
         self.graph = graph
         self.x = x
         self._against: dict[int, Against] = {}
-        self._views: dict[int, Rows] = {}
+        self._views: dict[int, QueryRows] = {}
 
     def against(self, reference: Reference) -> "Against":
         """Return the comparison of the rows with some training rows."""
@@ -49,18 +49,18 @@ class Rows:
             self._against[id(reference)] = Against(self, reference)
         return self._against[id(reference)]
 
-    def view(self, coordinates: Any) -> "Rows":
+    def view(self, coordinates: Any) -> "QueryRows":
         """Return the same rows in the coordinates of a view."""
         if id(coordinates) not in self._views:
             transform = _whitened if isinstance(coordinates, Whitening) else _compressed
-            self._views[id(coordinates)] = Rows(self.graph, transform(self, coordinates))
+            self._views[id(coordinates)] = QueryRows(self.graph, transform(self, coordinates))
         return self._views[id(coordinates)]
 
 
 class Against:
-    """Rows against training rows: distances, kernels and neighbours, as `Query` has them."""
+    """QueryRows against training rows: distances, kernels and neighbours, as `Query` has them."""
 
-    def __init__(self, rows: Rows, reference: Reference) -> None:
+    def __init__(self, rows: QueryRows, reference: Reference) -> None:
         self.rows, self.reference = rows, reference
         self._kernels: dict[float, Tensor] = {}
         self._nearest: tuple[int, Near] | None = None
@@ -84,7 +84,7 @@ class Against:
 def member_scores(graph: Graph, pool: Pool, x: Tensor) -> Tensor:
     """Return the scores of all members, (q, d), in the order of `names_`."""
     require_members(pool)
-    rows, found = Rows(graph, x), {}
+    rows, found = QueryRows(graph, x), {}
     for name, member in givers_first(pool.members_):
         found[name] = _score(rows, member).reshape(-1, 1)
     for name, value in pool.constants_.items():
@@ -119,7 +119,7 @@ def _innermost(member: Any) -> Any:
     return _innermost(member.detector_) if isinstance(member, Whitened | Compressed) else member
 
 
-def _score(rows: Rows, member: BaseDetector) -> Tensor:
+def _score(rows: QueryRows, member: BaseDetector) -> Tensor:
     if isinstance(member, Viewed):
         coordinates = member.reference_.view(member.view).coordinates
         return _score(rows.view(coordinates), member.detector_)
@@ -129,7 +129,7 @@ def _score(rows: Rows, member: BaseDetector) -> Tensor:
 # -- views ------------------------------------------------------------------
 
 
-def _whitened(rows: Rows, whitening: Whitening) -> Tensor:
+def _whitened(rows: QueryRows, whitening: Whitening) -> Tensor:
     centred, directions = rows.x - whitening.centre, whitening.directions
     scaled: Tensor = centred @ (directions.T * whitening.factors)
     if len(directions) == directions.shape[1]:
@@ -140,7 +140,7 @@ def _whitened(rows: Rows, whitening: Whitening) -> Tensor:
     return rows.graph.concat([scaled, rest], axis=1)
 
 
-def _compressed(rows: Rows, compression: Compression) -> Tensor:
+def _compressed(rows: QueryRows, compression: Compression) -> Tensor:
     sizes = rows.x.abs()
     values = ((sizes.square() + 1.0).sqrt() + sizes).log()
     signed = rows.graph.where(rows.x < 0.0, -values, values)
@@ -150,7 +150,7 @@ def _compressed(rows: Rows, compression: Compression) -> Tensor:
 # -- members ----------------------------------------------------------------
 
 
-def _knn(rows: Rows, member: KNN) -> Tensor:
+def _knn(rows: QueryRows, member: KNN) -> Tensor:
     distances = rows.against(member.reference_).neighbours(member.n_neighbors_).distances
     if member.method == "mean":
         return -distances.mean()
@@ -158,7 +158,7 @@ def _knn(rows: Rows, member: KNN) -> Tensor:
     return -distances.take(np.array(last, dtype=np.int64))
 
 
-def _lof(rows: Rows, member: LOF) -> Tensor:
+def _lof(rows: QueryRows, member: LOF) -> Tensor:
     graph, compared = rows.graph, rows.against(member.reference_)
     compared.neighbours(member.n_neighbors_)
     scores = []
@@ -174,9 +174,9 @@ def _lof(rows: Rows, member: LOF) -> Tensor:
     return total / float(len(scores))
 
 
-def _alp(rows: Rows, member: ALP) -> Tensor:
+def _alp(rows: QueryRows, member: ALP) -> Tensor:
     graph, k, n_local = rows.graph, member.n_neighbors_, member.n_local_
-    scaled = Rows(graph, rows.x / member.unit_)
+    scaled = QueryRows(graph, rows.x / member.unit_)
     near = scaled.against(member.scaled_).neighbours(max(k, n_local))
     others = graph.constant(member.distances_).take(near.index.first(n_local), axis=0)
     local = (others * _falling(n_local)[:, np.newaxis]).sum(axis=1)
@@ -191,7 +191,7 @@ def _falling(size: int) -> FloatArray:
     return np.arange(float(size), 0.0, -1.0) * (2.0 / (size * (size + 1)))
 
 
-def _gmm(rows: Rows, member: GMM) -> Tensor:
+def _gmm(rows: QueryRows, member: GMM) -> Tensor:
     mixture, subspace = member.mixture_, member.subspace_
     inside, m = rows.x - member.reference_.centre, len(member.reference_.centre)
     constant = -m * math.log(member.unit_)
@@ -209,12 +209,13 @@ def _gmm(rows: Rows, member: GMM) -> Tensor:
     return (total if density is None else total + density) + constant
 
 
-def _mahalanobis(rows: Rows, member: Mahalanobis) -> Tensor:
-    coordinates = member.reference_.view(Whitening).coordinates
+def _mahalanobis(rows: QueryRows, member: Mahalanobis) -> Tensor:
+    own = member.whitening_  # after an update
+    coordinates = member.reference_.view(Whitening).coordinates if own is None else own
     return -rows.view(coordinates).x.square().sum()
 
 
-def _marginal(rows: Rows, member: Marginal) -> Tensor:
+def _marginal(rows: QueryRows, member: Marginal) -> Tensor:
     graph, columns = rows.graph, np.ascontiguousarray(member.columns_)
     m, n = columns.shape
     below = count_not_above(graph, columns, rows.x, below=True)
@@ -234,7 +235,7 @@ def _marginal(rows: Rows, member: Marginal) -> Tensor:
     return graph.where(is_known, *tails).sum()
 
 
-def _forest(rows: Rows, member: Forest) -> Tensor:
+def _forest(rows: QueryRows, member: Forest) -> Tensor:
     graph, trees = rows.graph, member.trees_
     n_trees, width = trees.lengths.shape
     usual = float(average_length(np.array([member.rows_per_tree_]))[0])
@@ -253,7 +254,7 @@ def _forest(rows: Rows, member: Forest) -> Tensor:
     return -(lengths.mean() * (-math.log(2.0) / usual)).exp()
 
 
-def _kpca(rows: Rows, member: KPCA) -> Tensor:
+def _kpca(rows: QueryRows, member: KPCA) -> Tensor:
     r = member.n_components_
     parts = rows.against(member.reference_).kernel(member.width) @ member.projection_
     f = parts.first(r) - member.shift_
@@ -262,7 +263,7 @@ def _kpca(rows: Rows, member: KPCA) -> Tensor:
     return (score + float(member.resolution_)).least(0.0)
 
 
-def _svdd(rows: Rows, member: SVDD) -> Tensor:
+def _svdd(rows: QueryRows, member: SVDD) -> Tensor:
     reference = member.reference_
     K = _kernel(rows, reference, reference.X[member.support_], member.width)
     reached = K @ member.dual_coef_
@@ -270,7 +271,7 @@ def _svdd(rows: Rows, member: SVDD) -> Tensor:
     return position - position.clip(-1e-7, 1e-7)
 
 
-def _gp(rows: Rows, member: OneClassGP) -> Tensor:
+def _gp(rows: QueryRows, member: OneClassGP) -> Tensor:
     K = rows.against(member.reference_).kernel(member.width)
     if member.blocks_ is not None:
         return _mean_in_blocks(rows, member, K, member.blocks_)
@@ -293,7 +294,7 @@ def _gp(rows: Rows, member: OneClassGP) -> Tensor:
     return ratio - variance.log() * 0.5
 
 
-def _mean_in_blocks(rows: Rows, member: OneClassGP, K: Tensor, blocks: Blocks) -> Tensor:
+def _mean_in_blocks(rows: QueryRows, member: OneClassGP, K: Tensor, blocks: Blocks) -> Tensor:
     graph, starts = rows.graph, blocks.starts
     near = []
     for j, part in enumerate(blocks.parts):
@@ -324,7 +325,7 @@ def _paths(blocks: Blocks) -> tuple[FloatArray, FloatArray]:
     return signs, np.abs(signs).sum(axis=0)
 
 
-def _kernel(rows: Rows, reference: Reference, Y: FloatArray, width: float) -> Tensor:
+def _kernel(rows: QueryRows, reference: Reference, Y: FloatArray, width: float) -> Tensor:
     """Return ``exp(-|x - y|^2 / (width M))``; the exponent is a single product of matrices."""
     rate = -1.0 / (width * reference.scale)
     exponents = product_of_squares(rows.graph, rows.x, Y, reference.centre, rate)
@@ -332,7 +333,7 @@ def _kernel(rows: Rows, reference: Reference, Y: FloatArray, width: float) -> Te
 
 
 #: What writes the score of each class of members.
-_SCORES: dict[type, Callable[[Rows, Any], Tensor]] = {
+_SCORES: dict[type, Callable[[QueryRows, Any], Tensor]] = {
     ALP: _alp,
     Forest: _forest,
     GMM: _gmm,

@@ -47,7 +47,7 @@ def nearest(graph: Graph, x: Tensor, Y: FloatArray, k: int, *, in_pairs: bool) -
         values, index = (squares if in_pairs else squares.sqrt()).top(k, largest=False)
         return Near(values.sqrt() if in_pairs else values, index)
     products = product_of_squares(graph, x, Y, centre, tied=TIED)
-    _, found = products.top(size, largest=False)
+    _, found = products.top(size, largest=False, ordered=False)
     candidates, _ = found.top(size, largest=False)  # by their numbers
     differences = graph.constant(Y).take(candidates, axis=0) - x.with_axis(1)
     squares = _total(differences.square(), Y.shape[1], in_pairs)

@@ -5,7 +5,7 @@ know which detector gave the scores, nor the rows they belong to.
 """
 
 from ocfuse.scores.calibrate import LabelCalibrator, TailCalibrator
-from ocfuse.scores.conformal import ConformalCalibrator, conformal_threshold
+from ocfuse.scores.conformal import Certificate, ConformalCalibrator, conformal_threshold
 from ocfuse.scores.normalise import (
     MinMax,
     Normaliser,
@@ -15,14 +15,19 @@ from ocfuse.scores.normalise import (
     join_lowest,
     make_normaliser,
 )
+from ocfuse.scores.slow import Change, ChangeTest, RollingThreshold
 from ocfuse.scores.threshold import gmean_threshold, prediction_limit, quantile_threshold
 
 __all__ = [
+    "Certificate",
+    "Change",
+    "ChangeTest",
     "ConformalCalibrator",
     "LabelCalibrator",
     "MinMax",
     "Normaliser",
     "RobustZ",
+    "RollingThreshold",
     "TailCalibrator",
     "TailProbability",
     "ZScore",

@@ -104,8 +104,8 @@ class Certificate:
             )
         nearly = "" if self.is_exact else " (nearly: exact after calibrate)"
         return (
-            f"{_percent(self.mean)} on average; with {100 * self.confidence:g} % confidence at most "
-            f"{_percent(self.at_most)} for this model{nearly}"
+            f"{_percent(self.mean)} on average; with {100 * self.confidence:g} % confidence at "
+            f"most {_percent(self.at_most)} for this model{nearly}"
         )
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, ThresholdWarning
+from ocfuse.frame_columns import in_memory
 from ocfuse.scores.conformal import Certificate, ConformalCalibrator, whole_part
 from ocfuse.scores.normalise import SD_PER_MAD
 from ocfuse.system.packages import slow
@@ -150,7 +151,11 @@ class InnerThresholdMixin(ThresholdMixin):
 
 
 class AlarmMixin(ThresholdMixin):
-    """Alarms and p-values of a detector of rows, by its `score_samples`."""
+    """Alarms and p-values of a detector of rows, by its `score_samples` and its limits.
+
+    This is where it is settled what raises an alarm: a score below the threshold, or a value
+    beyond a limit. Nothing but the score counts for p-values and the false-alarm rate.
+    """
 
     def score_samples(self, X: Any, context: Any = None) -> FloatArray:
         """Return the score of every row: higher is more normal."""
@@ -162,8 +167,17 @@ class AlarmMixin(ThresholdMixin):
         return scores - self.offset_
 
     def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
-        """Return +1 for normal rows and -1 for alarms; a row without a score is not normal."""
-        return np.where(self.decision_function(X, context) >= 0, NORMAL, ANOMALY)
+        """Return +1 for normal rows and -1 for alarms; a row without a score is not normal.
+
+        A row that breaks a limit is an alarm, whatever its score is.
+        """
+        rows = in_memory(X)  # a query is run once
+        is_normal = self.decision_function(rows, context) >= 0
+        return np.where(is_normal & (self.broken_limits(rows) == ""), NORMAL, ANOMALY)
+
+    def broken_limits(self, X: Any) -> NDArray[np.object_]:
+        """Return which limits every row breaks, such as "temp above 90"; empty for none."""
+        return np.full(len(X), "", dtype=object)
 
     def p_values(self, X: Any, context: Any = None) -> FloatArray:
         """Return conformal p-values: how rarely a normal row scores this low."""

@@ -220,6 +220,7 @@ class Service:
             batchers,
             self.shadows.stream,
             None if settings.state is None else StateFolder(settings.state),
+            settings.slow,
         )
         names = iter(range(1, 2**63))
 

@@ -20,6 +20,7 @@ from ocfuse.serve.errors import ServeError, finite
 from ocfuse.serve.settings import Limits
 from ocfuse.streaming import EventTracker
 from ocfuse.streaming.events import leave_score
+from ocfuse.streaming.slow import SlowChange, SlowSettings, stream_block
 from ocfuse.system.packages import needed
 from ocfuse.tables import Schema
 from ocfuse.vision import Features, PictureDetector
@@ -127,6 +128,12 @@ class PictureScorer:
     def members(self) -> list[str]:
         """Names of the families of members."""
         return [family.name for family in self.detector.families_]
+
+    def slow_change(self, settings: SlowSettings) -> SlowChange:
+        """Return what follows slow changes of one camera; frames of a video are alike."""
+        is_video = self.detector.normal_groups_ is not None
+        block = stream_block(self.detector.training_scores_, 1) if is_video else 1
+        return SlowChange.of(self.detector, settings, block)
 
     def tracker(self, min_rows: int | None) -> EventTracker:
         """Return what makes events of scores: by default of 3 frames, or of each single picture."""

@@ -86,10 +86,12 @@ class RequestHandler:
         if self.live is not None:
             self._show(self.live, served, scores)
         columns = zip(scores.score, scores.p_value, scores.is_anomaly, strict=True)
-        results = [
+        results: list[dict[str, Any]] = [
             {"score": finite(score), "p_value": finite(p_value), "is_anomaly": flag}
             for score, p_value, flag in columns
         ]
+        if scores.rule is not None:
+            results = [one | {"rule": rule} for one, rule in zip(results, scores.rule, strict=True)]
         return JSONAnswer(_about(served) | {"results": results, "notes": scores.notes})
 
     async def explain(
@@ -370,6 +372,7 @@ def _explained(found: Explanation, row: int) -> dict[str, Any]:
         "score": finite(found.score[row]),
         "p_value": finite(found.p_value[row]),
         "is_anomaly": bool(found.is_anomaly[row]),
+        **({"rule": found.rule(row) or None} if found.rules else {}),
         "members": [
             {
                 "name": found.member_names[j],

@@ -119,6 +119,11 @@ class RowResult(BaseModel):
     is_anomaly: bool | None = Field(
         description="Whether the row raises an alarm; null if there is no score."
     )
+    rule: str | None = Field(
+        default=None,
+        description="The limits that the row breaks, such as 'temp above 90', which raise an alarm "
+        "whatever the score is; only of models that have limits.",
+    )
     place: Place | None = Field(default=None, description="Of pictures only.")
 
 
@@ -568,8 +573,8 @@ class EventForm(BaseModel):
     id: int
     change: int = Field(description="Number of its last change, counted over all events.")
     kind: str = Field(
-        description="anomaly; silent: the stream sends nothing; or the trouble of a sensor: "
-        "missing, stuck, range or rate."
+        description="anomaly; silent: the stream sends nothing; changed: the source is not what "
+        "it was; or the trouble of a sensor: missing, stuck, range or rate."
     )
     model: str
     stream: str

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from ocfuse.arrays import FloatArray
-from ocfuse.encoder import cell_warnings_off
+from ocfuse.encoder import cell_warnings_off, read_numbers
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import ScoreChain, score_in_blocks, score_numbers, takes_numbers
 from ocfuse.exceptions import InvalidInputError, ModelFileError
@@ -24,10 +24,11 @@ from ocfuse.serve.errors import finite, overloaded
 from ocfuse.serve.pictures import PictureScorer
 from ocfuse.streaming import EventTracker, StreamTable
 from ocfuse.streaming.events import leave_score
+from ocfuse.streaming.slow import SlowChange, SlowSettings
 from ocfuse.streaming.table import states_of
 from ocfuse.tables import Column, Schema, TableDetector
 from ocfuse.tables.dataframes import Frame, numbered_names, pandas
-from ocfuse.tables.detector import ROWS, RUNS
+from ocfuse.tables.detector import ROWS, RULE, RUNS
 from ocfuse.vision import PictureDetector
 
 #: The features of one row, in the order of the model: numbers, NaN for gaps, or text.
@@ -45,13 +46,16 @@ class Scores:
     p_value: list[float]
     is_anomaly: Sequence[bool | None]
     notes: list[str] = field(default_factory=list)
+    #: The limits that each row breaks; None if the model has none.
+    rule: Sequence[str | None] | None = None
 
     def __len__(self) -> int:
         return len(self.score)
 
     def part(self, rows: slice) -> "Scores":
         """Return those of some rows."""
-        return Scores(self.score[rows], self.p_value[rows], self.is_anomaly[rows])
+        rule = None if self.rule is None else self.rule[rows]
+        return Scores(self.score[rows], self.p_value[rows], self.is_anomaly[rows], rule=rule)
 
 
 class RowScorer:
@@ -151,7 +155,7 @@ class RowScorer:
         if numbers is None or not np.isfinite(numbers).all():
             return self._score(self._table_of(rows))
         with cell_warnings_off():
-            return self._judged(score_numbers(self.detector, numbers))
+            return self._judged(score_numbers(self.detector, numbers), numbers)
 
     def score(self, features: Frame) -> Scores:
         """Score the features that `read` gave."""
@@ -160,14 +164,25 @@ class RowScorer:
     def _score(self, table: Any) -> Scores:
         with cell_warnings_off():
             scores = score_in_blocks(self.detector, table)
-        return self._judged(scores)
+        return self._judged(scores, table)
 
-    def _judged(self, scores: FloatArray) -> Scores:
+    def _judged(self, scores: FloatArray, table: Any) -> Scores:
+        is_alarm, rules = scores < self.threshold, None
+        limits = self.detector.limits_
+        if limits is not None:
+            found = limits.broken(read_numbers(table, limits.places.tolist(), "limits"))
+            is_alarm |= np.array([bool(rule) for rule in found], dtype=bool)
+            rules = [rule or None for rule in found]
         return Scores(
             scores.tolist(),
             self.detector.conformal_.p_values(scores).tolist() if len(scores) else [],
-            (scores < self.threshold).tolist(),
+            is_alarm.tolist(),
+            rule=rules,
         )
+
+    def slow_change(self, settings: SlowSettings) -> SlowChange:
+        """Return what follows slow changes of one stream."""
+        return SlowChange.of(self.detector, settings)
 
     def tracker(self, min_rows: int | None) -> EventTracker:
         """Return what makes events of scores: by default of each row below the threshold."""
@@ -244,6 +259,10 @@ class RunScorer:
         fresh.stream_ = copy(self.model.stream_)
         return fresh.restart()
 
+    def slow_change(self, settings: SlowSettings) -> SlowChange:
+        """Return what follows slow changes of one stream."""
+        return self.model.stream_.slow_change(settings)
+
     def tracker(self, min_rows: int | None) -> EventTracker:
         """Return what makes events of scores: by default as the model says."""
         return self.model.stream_.tracker(min_rows)
@@ -276,7 +295,7 @@ class RunScorer:
         frame = self.frame(rows)
         model = copy(self.model)
         model.schema_ = asked_of(self.schema, frame)
-        return scores_of(model.score(frame))
+        return scores_of(model.score(frame), model.limits_ is not None)
 
     @property
     def members(self) -> list[str]:
@@ -330,10 +349,14 @@ def asked_of(schema: Schema, frame: Frame) -> Schema:
     return replace(schema, columns=[column for column in schema.columns if column not in lost])
 
 
-def scores_of(frame: Frame) -> Scores:
-    """Return the scores in a frame that a model returned."""
-    flags = frame["is_anomaly"].astype(object).where(frame["score"].notna(), None)
-    return Scores(frame["score"].tolist(), frame["p_value"].tolist(), flags.tolist())
+def scores_of(frame: Frame, has_limits: bool = False) -> Scores:
+    """Return the scores in a frame that a model returned, which may have limits."""
+    flags = frame["is_anomaly"].astype(object).where(frame["is_anomaly"].notna(), None)
+    rules = None
+    if has_limits:
+        rules = frame[RULE].astype(object).where(frame[RULE].notna(), None).tolist()
+    columns = frame["score"].tolist(), frame["p_value"].tolist(), flags.tolist()
+    return Scores(*columns, rule=rules)
 
 
 def scorer_of(model: object) -> Scorer:

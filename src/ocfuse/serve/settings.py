@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.notify import Route
+from ocfuse.streaming.slow import SlowSettings
 
 #: Fewest characters of a token: shorter ones can be guessed.
 SHORTEST_TOKEN = 16
@@ -150,6 +151,8 @@ class Settings:
         Folder for the states of streams of sensors, which go on after a restart.
     shadows : mapping of str to Path
         Files of models that are tried beside the model of this name; they raise nothing.
+    slow : SlowSettings
+        Whether thresholds of streams follow slow changes, and changes of sources are told.
     training : mapping of str to Path
         Training data of models by name, from which the page may learn with the verdicts; they
         need `events`.
@@ -174,6 +177,7 @@ class Settings:
     silence_seconds: float | None = None
     state: Path | None = None
     shadows: Mapping[str, Path] = field(default_factory=dict)
+    slow: SlowSettings = field(default_factory=SlowSettings)
     training: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
@@ -46,7 +46,9 @@ from ocfuse.streaming.channels import row_readings
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.resume import StateFolder, resume_stream, save_stream
 from ocfuse.streaming.sensors import SensorEvent
-from ocfuse.tables.detector import RUNS
+from ocfuse.streaming.slow import SlowSettings, change_words, judged_again
+from ocfuse.streaming.status import CHANGED
+from ocfuse.tables.detector import RULE, RUNS
 
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -79,6 +81,7 @@ class Scored:
     cells: Cells | None = None
     sensors: Sequence[SensorEvent] = ()
     picture: JudgedPicture | None = None
+    rule: str | None = None  # the limits that a row which stands alone breaks
 
 
 @dataclass(frozen=True)
@@ -159,9 +162,10 @@ class RowFeed:
         for begin in range(0, len(rows), self._batcher.most_rows):
             part = rows[begin : begin + self._batcher.most_rows]
             scores = await self._batcher.score(part)
-            columns = zip(part, scores.score, scores.p_value, scores.is_anomaly, strict=True)
-            for cells, score, p_value, flag in columns:
-                found.append(Scored(score, p_value, flag, cells=cells))
+            rules = scores.rule or [None] * len(part)
+            columns = zip(part, scores.score, scores.p_value, scores.is_anomaly, rules, strict=True)
+            for cells, score, p_value, flag, rule in columns:
+                found.append(Scored(score, p_value, flag, cells=cells, rule=rule))
         return found
 
     def whys(self, asked: Sequence[Scored], named: Sequence[bool]) -> list[Why | None]:
@@ -210,7 +214,7 @@ class RunFeed:
         frame, log = self.model.follow(given)
         runs = self.model.runs_in(frame)
         names = [None] * len(rows) if runs is None else [str(run) for run in runs]
-        scores = scores_of(frame)
+        scores = scores_of(frame, self.model.limits_ is not None)
         return [
             Scored(*values, why=partial(self._why, log, i), sensors=log.sensors.get(i, ()))
             for i, values in enumerate(
@@ -350,6 +354,7 @@ class StreamServices:
     batchers: Batchers
     beside: Callable[[Served, str, int | None], RowFollower | None] = lambda *_: None
     states: StateFolder | None = None
+    slow: SlowSettings = field(default_factory=SlowSettings)
 
 
 @dataclass
@@ -401,6 +406,7 @@ class Stream:
         self.is_named = is_named
         self._feed = feed_of(served, around.workers.streams, around.batchers, around.limits)
         self._tracker = served.scorer.tracker(min_rows)
+        self._slow = served.scorer.slow_change(around.slow) if around.slow.is_on else None
         self._beside = around.beside(served, name, min_rows)
         # names that we give are given again after a restart, to others
         self._states = around.states if is_named and isinstance(self._feed, RunFeed) else None
@@ -606,11 +612,11 @@ class Stream:
         found, notes = await self._feed.score(rows) if rows else ([], [])
         of_rows = iter(found)
         outcomes = [item.error if item.content is None else next(of_rows) for item in items]
+        outcomes, alarms, changes = self._judged(outcomes)
         scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
         name = self.served.name
         self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
-        alarms = [self._alarm(outcome) for outcome in outcomes]
         if self._beside is not None:
             self._beside.put(
                 [
@@ -624,12 +630,53 @@ class Stream:
         events = await self._recorded(items, samples)
         of_all = zip(items, outcomes, samples, events, strict=True)
         answers = [await self._answer(*about) for about in of_all]
+        for i, record in changes:
+            await self._record_change(items[i], record)
         self._tell_overview(items, outcomes, whys)
         now = asyncio.get_running_loop().time()
         if self._states is not None and now - self._saved_at >= SAVE_SECONDS:
             self._saved_at = now
             await self._on_streams(self._save)
         return answers, notes
+
+    def _judged(
+        self, outcomes: Sequence[Outcome | None]
+    ) -> tuple[list[Outcome | None], list[str | None], list[tuple[int, dict[str, Any]]]]:
+        """Return rows as they stand to the threshold of now, their alarms, and changes by row."""
+        if self._slow is None:
+            return list(outcomes), [self._alarm(outcome) for outcome in outcomes], []
+        scorer = self.served.scorer
+        found: list[Outcome | None] = []
+        alarms: list[str | None] = []
+        changes = []
+        for i, outcome in enumerate(outcomes):
+            score = outcome.score if isinstance(outcome, Scored) else math.nan
+            if isinstance(outcome, Scored) and self._slow.rolling is not None:
+                about = self._slow.shift, scorer.detector.conformal_, scorer.threshold
+                now = judged_again({"score": score, RULE: outcome.rule}, *about)
+                outcome = replace(outcome, **now)
+            found.append(outcome)
+            alarms.append(self._alarm(outcome))
+            change = self._slow.take(score, in_event=self._tracker.is_on)
+            if change is not None:
+                changes.append((i, self._slow.record(change)))
+        return found, alarms, changes
+
+    async def _record_change(self, item: Item, record: Mapping[str, Any]) -> None:
+        """Keep, and tell, that the source has changed: an event that is over at once."""
+        store, loop = self.around.events, asyncio.get_running_loop()
+        about = CHANGED, self.source, item.time, change_words(record)
+
+        def keep() -> int:
+            event = store.raise_event(*about)
+            store.end(event, item.time)
+            return event
+
+        event = await loop.run_in_executor(self.around.workers.events, keep)
+        self.around.metrics.events.labels(self.served.name).inc()
+        self.around.metrics.changes.labels(self.served.name).inc()
+        name, stream = self.source
+        log_event("source_changed", model=name, stream=stream, number=event, seq=item.seq)
 
     async def _on_streams(self, task: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.around.workers.streams, task)
@@ -647,6 +694,8 @@ class Stream:
         if found is None:
             return False
         self._tracker = found.tracker_like(self._tracker)
+        if self._slow is not None:
+            self._slow.go_on_from(found.slow)
         # its event was interrupted: the next row begins one
         self._run, self._goes_on = found.run, self._tracker.is_on
         return True
@@ -656,7 +705,8 @@ class Stream:
         if self._states is None or not isinstance(self._feed, RunFeed):
             return
         try:
-            save_stream(self._states.file(*self.source), self._feed.model, self._tracker)
+            file, model = self._states.file(*self.source), self._feed.model
+            save_stream(file, model, self._tracker, self._slow)
         except OSError as error:
             log_event("state_not_written", level=logging.ERROR, reason=str(error))
 
@@ -735,6 +785,7 @@ class Stream:
             "score": finite(outcome.score),
             "p_value": finite(outcome.p_value),
             "is_anomaly": outcome.is_anomaly,
+            **({} if outcome.rule is None else {"rule": outcome.rule}),
             "alarm": None if sample is None else sample.alarm,
             "event": event,
             **({} if outcome.picture is None else {"place": outcome.picture.place}),
@@ -775,7 +826,11 @@ class Stream:
             self._tracker.finish()
             self._run = scored.run
         before = self._tracker.is_on and not self._goes_on
-        self._tracker.update(scored.score)
+        # a row that breaks a limit is part of an event, whatever its score is
+        score = scored.score
+        if scored.rule is not None:
+            score = min(score, self._tracker.enter - 1.0)
+        self._tracker.update(score)
         self._goes_on = False
         if self._tracker.is_on:
             return None if before else "begin"
@@ -871,6 +926,9 @@ class Stream:
         self, item: Item, scored: Scored, alarm: Any, why: Why | None, severity: float | None
     ) -> Sample:
         why = Why({}, None) if why is None else why
+        readings = list(why.readings)
+        if scored.rule is not None:
+            readings.insert(0, {"name": "limit", "words": f"limit broken: {scored.rule}"})
         return Sample(
             model=self.served.name,
             stream=self.name,
@@ -885,7 +943,7 @@ class Stream:
             drift=why.drift,
             alarm=alarm,
             severity=severity,
-            readings=why.readings,
+            readings=readings,
             values=self._values(item.row),
             thumbnail=item.thumbnail if why.thumbnail is None else why.thumbnail,
         )

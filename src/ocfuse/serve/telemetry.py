@@ -77,6 +77,9 @@ class Metrics:
         self.events = PrometheusCounter(
             "ocfuse_events", "Events that streams began.", ("model",), **own
         )
+        self.changes = PrometheusCounter(
+            "ocfuse_source_changes", "Sources that have changed (--change).", ("model",), **own
+        )
         self.unwritten_events = Gauge(
             "ocfuse_unwritten_events",
             "Events in memory only, as their file cannot be written.",

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import BoolArray, FloatArray
 from ocfuse.detectors.base import require_count
+from ocfuse.encoder import check_direction, positions_of
 from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.plan import Plan
 from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
-from ocfuse.explain import Explanation
+from ocfuse.explain import Explanation, number_text
 from ocfuse.frame_columns import native_frame, read_frame
 from ocfuse.fusion.local_scale import warn_if_far
+from ocfuse.limits import Limits, check_limits, make_limits, warn_of_broken
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.streaming.alarm_rate import (
@@ -57,9 +59,10 @@ from ocfuse.streaming.fit import (
     warn_of_clock,
     warn_of_few_runs,
 )
-from ocfuse.streaming.sensors import ChannelMonitor, SensorLimits
+from ocfuse.streaming.sensors import ChannelMonitor, SensorEvent, SensorLimits
+from ocfuse.streaming.slow import SlowChange, SlowSettings, stream_block
 from ocfuse.streaming.view import StreamView, typical
-from ocfuse.streaming.windows import LARGEST, Windows, check_samples, run_slices
+from ocfuse.streaming.windows import KINDS, LARGEST, Windows, check_samples, run_slices
 from ocfuse.tables.judged import spread
 from ocfuse.usual import check_seasons, to_days
 from ocfuse.usual.seasons import find_zone
@@ -132,6 +135,14 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         How often normal runs may raise an event. Given, events of training runs are counted, each
         scored by a fit that has not seen it, which takes as long as four fits more; with a rate,
         they settle threshold and `event_rule_`.
+    direction : dict, optional
+        For channels of which only one side is bad, that side, by name or position:
+        ``{"current": "high"}``. It holds for the level and for the slope of windows; how much such
+        a channel varies within a window is not looked at, as a fall would show there, too.
+    limits : dict, optional
+        For channels, the lowest and the highest value that is allowed, None for none:
+        ``{"temp": (None, 90)}``. A sample beyond is told as one of a sensor that fails, of the
+        kind "limit", from the first to the last such sample, whatever the score is.
 
     Attributes
     ----------
@@ -192,6 +203,10 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     held_out_: HeldOutRuns | None = None
     alarm_rate_: AlarmRate | None = None
     sensors_: SensorLimits | None = None
+    direction: Any = None
+    limits: Any = None
+    limits_: Limits | None = None
+    broken_: dict[str, int]
 
     def __init__(
         self,
@@ -208,6 +223,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         holidays: Any = (),
         zone: str | None = None,
         alarm_rate: AlarmRate | None = None,
+        direction: Any = None,
+        limits: Any = None,
     ) -> None:
         self.detector = detector
         self.windows = windows
@@ -221,6 +238,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.holidays = holidays
         self.zone = zone
         self.alarm_rate = alarm_rate
+        self.direction = direction
+        self.limits = limits
 
     # -- learning ---------------------------------------------------------
 
@@ -322,6 +341,12 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.channels_, self.watched_ = self.view_.channels, self.view_.watched
         self.feature_names_ = self.view_.names
+        sides = self._settle_sides()
+        given = check_limits(self.limits)
+        places = positions_of(list(given), data.names, len(data.names), "limits")
+        self.limits_ = make_limits(given, np.array(places), [data.names[j] for j in places])
+        if self.limits_ is not None:
+            warn_of_broken(self.limits_.broken(data.samples[:, self.limits_.places]))
         rows, self.training_counts_ = self._run_rows(samples, data.slices, data.times)
         warn_of_clock(self.training_counts_)
         self.view_.fill = typical(rows, self.feature_names_)
@@ -339,6 +364,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         context, taken = known.context, known.taken
         self.training_rows_ = taken
         detector = FusedDetector(random_state=0) if self.detector is None else clone(self.detector)
+        if sides:
+            detector.set_params(direction=sides)
         self.detector_ = detector.fit(
             rows[taken],
             None if y is None else y[taken],
@@ -357,6 +384,29 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         if self.alarm_rate is not None:
             self._hold_out(known, data)
             self._settle_alarms()
+
+    def _settle_sides(self) -> dict[int, str]:
+        """Return the side of features, and leave out the others of channels of one side."""
+        given = {} if self.direction is None else self.direction
+        check_direction(given)
+        names, view = self.channels_, self.view_
+        places = positions_of(list(given), names, len(names), "direction")
+        channels = {names[j]: given[key] for key, j in zip(given, places, strict=True)}
+        n, sides = len(view.watched), {}
+        blank = np.zeros(len(view.names), dtype=bool)
+        for k in range(len(view.names)):
+            side = channels.get(view.watched[k % n])
+            if side is not None and (
+                view.windows is None or KINDS[k // n % len(KINDS)] != "spread"
+            ):
+                sides[k] = side
+            elif side is not None:
+                blank[k] = True
+        view.blank = blank if blank.any() else None
+        if channels and self.sensors_ is not None:
+            sign = [{"high": 1, "low": -1}.get(channels.get(name, ""), 0) for name in names]
+            self.sensors_ = replace(self.sensors_, sign=np.array(sign))
+        return sides
 
     def _with_judged(
         self, known: TrainingRows, judged: Sequence[JudgedRun], n_runs: int
@@ -483,6 +533,28 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             normal, wanted = self.detector_.normal_scores_, self.alarm_rate_
             facts |= held.facts(held.n_events(self.offset_, rule, normal), wanted)
         return facts
+
+    def slow_change(self, settings: SlowSettings) -> SlowChange:
+        """Return what follows slow changes of a live stream, and tests whether it has changed.
+
+        The test takes blocks of rows that are long enough for held-out scores of training to
+        be no more alike from block to block than chance explains, and no shorter than the
+        longest window.
+
+        Parameters
+        ----------
+        settings : SlowSettings
+            What is asked for.
+
+        Returns
+        -------
+        SlowChange
+            At the beginning of a stream.
+        """
+        check_is_fitted(self, "detector_")
+        known = self.training_scores_ if self.held_out_ is None else self.held_out_.scores
+        block = stream_block(known, max((*self.windows, 1)))
+        return SlowChange.of(self.detector_, settings, block)
 
     def tracker(
         self,
@@ -723,6 +795,28 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         first = monitor.n_seen
         for event in monitor.update(samples, times):
             log.sensors.setdefault(event.row - first, []).append(event)
+        if self.limits_ is not None:
+            for event in self._limit_events(self.limits_, samples, times, first):
+                log.sensors.setdefault(event.row - first, []).append(event)
+
+    def _limit_events(
+        self, limits: Limits, samples: FloatArray, times: FloatArray | None, first: int
+    ) -> Iterator[SensorEvent]:
+        """Yield the beginnings and ends of samples beyond a limit, channel by channel."""
+        values = samples[:, limits.places]
+        for k, name in enumerate(limits.names):
+            alone = Limits([name], np.zeros(1, np.intp), limits.low[[k]], limits.high[[k]])
+            for i, rule in enumerate(alone.broken(values[:, [k]])):
+                if bool(rule) == (name in self.broken_) or np.isnan(values[i, k]):
+                    continue
+                time = None if times is None or not np.isfinite(times[i]) else float(times[i])
+                row, state = first + i, "begin" if rule else "end"
+                detail = f"{rule}: {number_text(float(values[i, k]))}" if rule else ""
+                if rule:
+                    self.broken_[name] = row
+                else:
+                    del self.broken_[name]
+                yield SensorEvent("limit", name, state, row, time, row, detail)
 
     @property
     def sensor_limits(self) -> SensorLimits:
@@ -810,6 +904,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     def reset(self) -> "StreamDetector":
         """Forget the live stream: the next sample is the first of a new one."""
         self.state_ = self.view_.new_state()
+        self.broken_ = {}
         return self
 
     def checkpoint(self, path: str | os.PathLike[str]) -> Path:

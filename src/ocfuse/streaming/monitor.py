@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from ocfuse.exceptions import DriftWarning, InvalidInputError
 from ocfuse.streaming.clock import ChunkLog
 from ocfuse.streaming.events import EventTracker
+from ocfuse.streaming.slow import SlowSettings, judged_again
 from ocfuse.streaming.table import StreamTable
 from ocfuse.tables.dataframes import pandas
-from ocfuse.tables.detector import RESULTS
 
 #: A scored row, or what happened there: number, columns beside the channels, and more by kind.
 Record: TypeAlias = dict[str, Any]
@@ -38,9 +38,11 @@ class LiveMonitor:
     alarm                               scores fell below the threshold, and an event began
     event                               the event is over
     missing, stuck, range, rate         a sensor fails (`state` "begin"), or is well again
+    limit                               a limit is broken (`state` "begin"), or no longer
     silent                              no rows come ("begin"), or they come again ("end")
     blind                               rows come, but have had no score for long
     drift                               the level of a channel has left what was learned
+    changed                             the source is no longer what it was (see `slow`)
     ==================================  =======================================================
 
     Parameters
@@ -59,6 +61,9 @@ class LiveMonitor:
         Rows come as they are measured. False tells no silence but that of a given `timeout`.
     names : dict, optional
         What every record says beside: such as the model, and the stream.
+    slow : SlowSettings, optional
+        Whether the threshold follows slow changes, and changes of the source are told. Scores
+        are then those that stand to the threshold, with what was taken off them as `shift`.
     n_before : int, default=0
         Events before this start: numbers go on from there.
 
@@ -70,8 +75,11 @@ class LiveMonitor:
         The events, and how many rows had no score.
     last : dict
         The last row.
-    n_rows, n_silences, n_sensors : int
-        Rows that `take` has taken, silences, and sensors that failed.
+    n_rows, n_silences, n_sensors, n_limits, n_changes : int
+        Rows that `take` has taken, silences, sensors that failed, limits that were broken, and
+        changes of the source.
+    slow : SlowChange or None
+        What follows slow changes.
 
     Examples
     --------
@@ -98,9 +106,13 @@ class LiveMonitor:
         timeout: float | None = None,
         is_live: bool = True,
         names: Mapping[str, str] | None = None,
+        slow: SlowSettings | None = None,
         n_before: int = 0,
     ) -> None:
         check_is_fitted(model, "stream_")
+        asked = SlowSettings() if slow is None else slow
+        self.slow = model.stream_.slow_change(asked) if asked.is_on else None
+        self.n_changes = 0
         self.model, self.names = model, dict(names or {})
         self.events = RowEvents(
             model.stream_.tracker(min_rows, hold, leave),
@@ -110,16 +122,17 @@ class LiveMonitor:
         )
         usual = patience(model) if is_live else None
         self.timeout = usual if timeout is None else timeout
-        self.n_rows = self.n_silences = self.n_sensors = self._n_refused = 0
+        self.n_rows = self.n_silences = self.n_sensors = self.n_limits = self._n_refused = 0
         self.last: Record = {"row": None, "columns": {}}
         self._why: tuple[Record, Record] | None = None  # lowest row of an event, and its reasons
         self._heard, self._is_silent = monotonic(), False
 
     @property
     def n_alarms(self) -> int:
-        """Events, failures of sensors, and times that nothing was watched."""
+        """Events, failures of sensors, limits broken, changes, and times not watched."""
         events = self.events
-        return events.n_events + events.n_blind + self.n_silences + self.n_sensors
+        others = self.n_silences + self.n_sensors + self.n_limits + self.n_changes
+        return events.n_events + events.n_blind + others
 
     def take(self, values: Mapping[str, Any], time: Any = None) -> list[Record]:
         """Take the next row; return what happens there.
@@ -145,8 +158,9 @@ class LiveMonitor:
             scores, log = self.model.follow(frame)
         runs = self.model.runs_in(scores)
         (cells,) = scores.to_dict("records")
-        beside = {name: cell for name, cell in cells.items() if name not in RESULTS}
-        row = {"row": self.n_rows, "columns": beside, **{name: cells[name] for name in RESULTS}}
+        names = self.model.result_names
+        beside = {name: cell for name, cell in cells.items() if name not in names}
+        row = {"row": self.n_rows, "columns": beside, **{name: cells[name] for name in names}}
         self.n_rows += 1
         told = self.follow([row], None if runs is None else runs.tolist(), log)
         return back + [record for _, records in told for record in records]
@@ -201,12 +215,24 @@ class LiveMonitor:
             self.last = row
             told: list[Record] = []
             for event in log.sensors.get(i, ()):
-                self.n_sensors += event.state == "begin"
+                if event.state == "begin":
+                    self.n_limits += event.kind == "limit"
+                    self.n_sensors += event.kind != "limit"
                 told.append(event.at(row["row"]).as_dict() | {"columns": row["columns"]})
+            score = float(row["score"])
+            if self.slow is not None and self.slow.rolling is not None:
+                detector = self.model.detector_
+                about = self.slow.shift, detector.conformal_, float(detector.offset_)
+                row |= judged_again(row, *about) | {"shift": self.slow.shift}
             for record in self.events.take(row, None if runs is None else runs[i]):
                 if record["kind"] == "blind":
                     record |= self._counted(log.counts_after(i, self.model.counts))
                 told.append(self._reasoned(record, rows, log))
+            if self.slow is not None:
+                change = self.slow.take(score, in_event=self.events.tracker.is_on)
+                if change is not None:
+                    self.n_changes += 1
+                    told.append(place_of(row) | self.slow.record(change))
             if log.drifted.get(i):
                 told.append({"kind": "drift", **place_of(row), "channels": log.drifted[i]})
             yield row, self._signed(told)

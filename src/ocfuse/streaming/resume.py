@@ -10,6 +10,7 @@ from ocfuse.exceptions import InvalidInputError, OcfuseError
 from ocfuse.persistence import load, save
 from ocfuse.streaming.clock import StreamState
 from ocfuse.streaming.events import EventTracker
+from ocfuse.streaming.slow import SlowChange
 from ocfuse.streaming.table import StreamTable
 
 
@@ -24,6 +25,8 @@ class SavedStream:
         The model of the stream.
     tracker : EventTracker, optional
         What makes events of its scores.
+    slow : SlowChange, optional
+        What follows its slow changes.
 
     Attributes
     ----------
@@ -43,9 +46,16 @@ class SavedStream:
     run: str | None
     tracker: EventTracker | None
     saved: float
+    slow: SlowChange | None = None  # also of files that were written without it
 
-    def __init__(self, model: StreamTable, tracker: EventTracker | None = None) -> None:
+    def __init__(
+        self,
+        model: StreamTable,
+        tracker: EventTracker | None = None,
+        slow: SlowChange | None = None,
+    ) -> None:
         self.state, self.run, self.tracker = model.stream_.state_, model.run_, tracker
+        self.slow = slow
         self.saved = time.time()
 
     def take_up(self, model: StreamTable) -> None:
@@ -75,10 +85,13 @@ class SavedStream:
 
 
 def save_stream(
-    path: str | os.PathLike[str], model: StreamTable, tracker: EventTracker | None = None
+    path: str | os.PathLike[str],
+    model: StreamTable,
+    tracker: EventTracker | None = None,
+    slow: SlowChange | None = None,
 ) -> None:
     """Write the state of the live stream of a model to a file, all or nothing."""
-    save(SavedStream(model, tracker), path)
+    save(SavedStream(model, tracker, slow), path)
 
 
 def resume_stream(path: str | os.PathLike[str], model: StreamTable) -> SavedStream | None:

@@ -48,6 +48,9 @@ class SensorLimits:
         Whether times were dates, so that steps are seconds.
     course : Course or None
         What is usual at each context, in the units of the channels.
+    sign : ndarray of shape (c,) or None
+        1 for channels that only leave their range at its upper end, -1 at its lower one, 0 at
+        both; None is 0 for all.
     """
 
     names: list[str]
@@ -63,6 +66,14 @@ class SensorLimits:
     longest: float = math.inf
     is_dated: bool = False
     course: Course | None = None
+    sign: IntArray | None = None
+
+    def are_outside(self, samples: FloatArray) -> BoolArray:
+        """Return which values are out of the range of their channels, on a side that counts."""
+        is_low, is_high = samples < self.low, samples > self.high
+        if self.sign is not None:
+            is_low, is_high = is_low & (self.sign <= 0), is_high & (self.sign >= 0)
+        return is_low | is_high
 
     @classmethod
     def learn(
@@ -264,8 +275,8 @@ class SensorEvent:
     Parameters
     ----------
     kind : str
-        "missing" (no value), "stuck" (the same value), "range" (far from all training), or
-        "rate" (rows come faster or more slowly).
+        "missing" (no value), "stuck" (the same value), "range" (far from all training),
+        "rate" (rows come faster or more slowly), or "limit" (beyond a limit that was given).
     channel : str
         The channel; empty for "rate".
     state : {"begin", "end"}
@@ -293,6 +304,11 @@ class SensorEvent:
         """What has happened, in words."""
         if self.kind == "rate":
             return self.detail
+        if self.kind == "limit":
+            what = f"limit broken: {self.detail}"
+            if self.state == "end":
+                what = f"channel {self.channel} is within its limits again"
+            return f"{what} since row {self.since}"
         if self.state == "end":
             again = {"missing": "has values again", "stuck": "moves again"}
             what = again.get(self.kind, "is back in its range of training")
@@ -392,7 +408,7 @@ class ChannelMonitor:
         if not len(samples):
             return []
         has = ~np.isnan(samples)
-        is_out = (samples < self.limits.low) | (samples > self.limits.high)
+        is_out = self.limits.are_outside(samples)
         everywhere = np.ones_like(has)
         judged = [(~has, everywhere), (_repeats(samples, self.last), has), (is_out, has)]
         found: list[SensorEvent] = []

@@ -19,9 +19,10 @@ State: TypeAlias = Literal[
 #: All states, the one that needs somebody most first.
 STATES: tuple[State, ...] = get_args(State)
 
-#: Kinds of events: scores that stay below the threshold, and a stream that sends nothing. All
-#: other kinds are troubles of single sensors, such as a channel that is missing.
-ANOMALY, SILENT = "anomaly", "silent"
+#: Kinds of events: scores that stay below the threshold, a stream that sends nothing, and a source
+#: that is not what it was, which is over at once. All other kinds are troubles of single sensors,
+#: such as a channel that is missing.
+ANOMALY, SILENT, CHANGED = "anomaly", "silent", "changed"
 
 #: Text in which a number stands for a moment, as each reader writes times in a way of their own.
 Words: TypeAlias = tuple[str | float, ...]
@@ -275,7 +276,8 @@ class StreamStatus:
         if self.state == "silent":
             return ("No samples since ", self.time) if self.time is not None else ("No samples",)
         if self.state == "unacknowledged" and event is not None:
-            what = {ANOMALY: "Alarm of ", SILENT: "Silence of "}.get(event.kind, "Trouble of ")
+            known = {ANOMALY: "Alarm of ", SILENT: "Silence of ", CHANGED: "Change of "}
+            what = known.get(event.kind, "Trouble of ")
             return (what, event.begin, " not acknowledged")
         titles: dict[State, str] = {
             "degraded": "Sensor in trouble",

@@ -26,6 +26,7 @@ from ocfuse.exceptions import (
     TableWarning,
 )
 from ocfuse.explain import Explanation
+from ocfuse.limits import Limits
 from ocfuse.report import ChannelCourse, Report, ReportData, make_report
 from ocfuse.streaming.channels import ChannelReading, reading_line, readings_of
 from ocfuse.streaming.clock import ChunkLog, check_times
@@ -39,11 +40,9 @@ from ocfuse.tables.cells import PlainRows, numbers, words, zone_of
 from ocfuse.tables.columns import shown_rows
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, free_name, listed, pandas
 from ocfuse.tables.detector import (
-    RESULTS,
     RUNS,
     TableDetector,
     make_card,
-    results_of,
     verdicts_of,
 )
 from ocfuse.tables.judged import JudgedEvent
@@ -327,6 +326,11 @@ class StreamTable(TableDetector):
         return self.stream_.detector_
 
     @property
+    def limits_(self) -> Limits | None:
+        """The limits that always raise an alarm, if there are any."""
+        return self.stream_.limits_
+
+    @property
     def counts(self) -> dict[str, int]:
         """What has happened in the live stream, over all its runs."""
         here = self.stream_.state_.counts
@@ -383,6 +387,8 @@ class StreamTable(TableDetector):
             "course",
             "max_rows",
             "alarm_rate",
+            "direction",
+            "limits",
         )
         settings += ("season", "holidays", "zone") if is_given(known["season"]) else ()
         self.card_["settings"] |= {name: repr(known[name]) for name in settings}
@@ -527,7 +533,7 @@ class StreamTable(TableDetector):
         table = as_frame(frame)
         samples = self._read(table)
         scores, log = self._follow(samples)
-        result = self._shown(table, samples.times) | results_of(self.detector_, scores)
+        result = self._shown(table, samples.times) | self._results(table, scores)
         return pandas().DataFrame(result, index=table.index), log
 
     def follow_plain(self, rows: PlainRows) -> tuple[FloatArray, ChunkLog]:
@@ -833,6 +839,14 @@ class StreamTable(TableDetector):
             "each other: fit again with the runs that are normal, or use calibrate."
         )
 
+    def update(self, frame: Any, *, memory: int | None = None) -> "StreamTable":
+        """Refuse: rows of a run are alike, and its threshold counts runs."""
+        raise InvalidInputError(
+            "update is for rows that stand alone. The model is one of streams, whose rows follow "
+            "each other: fit again with the runs that are normal, use calibrate, or let the "
+            "threshold follow slow changes (ocfuse watch --adaptive)."
+        )
+
     def in_order(self, chunks: Iterable[Frame]) -> Iterator[Frame]:
         """Yield chunks, unless rows of a recorded run do not follow each other."""
         last, seen = None, set()
@@ -900,7 +914,11 @@ class StreamTable(TableDetector):
         pandas.Series or None
             The names.
         """
-        known = (free_name(name, RESULTS) for name in (self.run_column, FILE) if name is not None)
+        known = (
+            free_name(name, self.result_names)
+            for name in (self.run_column, FILE)
+            if name is not None
+        )
         return next((scores[name] for name in known if name in scores.columns), None)
 
     @property
@@ -943,7 +961,7 @@ class StreamTable(TableDetector):
         found += [column for column in (self.schema_.ids_of(table), times) if column is not None]
         shown: dict[str, Series] = {}
         for column in found:
-            shown[free_name(str(column.name), (*RESULTS, *shown))] = column
+            shown[free_name(str(column.name), (*self.result_names, *shown))] = column
         return shown
 
     def _settled(self, table: Frame) -> Schema:
@@ -960,6 +978,8 @@ class StreamTable(TableDetector):
             normal=self.normal,
             anomaly=self.anomaly,
             group=group,
+            direction=None if self.stream is None else self.stream.direction,
+            limits=None if self.stream is None else self.stream.limits,
         )
         others = [column for column in schema.columns if column.kind == "category"]
         if others:

@@ -38,6 +38,7 @@ class StreamView:
     usual_step: float
     max_gap: float  # usual steps over which windows reach
     fill: FloatArray | None = None  # typical features, for missing channels
+    blank: BoolArray | None = None  # features that are not looked at; None for none
     usual: Usual | None = None  # what samples are measured from, if the time counts
 
     def __post_init__(self) -> None:
@@ -73,6 +74,7 @@ class StreamView:
                 arrays += [season.centre_, season.spread_]
         lengths = () if self.windows is None else self.windows.lengths
         found = sha256(repr((self.channels, lengths)).encode())
+        arrays += [] if self.blank is None else [self.blank]
         for array in arrays:
             found.update(np.asarray(array, dtype=np.float64).tobytes())
         return found.hexdigest()
@@ -122,6 +124,8 @@ class StreamView:
                 slow[1, i], slow[2, i] = state.slow.mean, state.slow.n_behind
         self._slide(state, rows, came, samples, slow[0])
         self._note_drift(state, slow[1], slow[2], log)
+        if self.blank is not None:
+            rows[:, self.blank] = np.where(np.isnan(rows[:, self.blank]), np.nan, 0.0)
         return rows
 
     def fill_in(

@@ -1,6 +1,9 @@
 """Optional packages, imported when they are needed."""
 
 import importlib
+import json
+import shlex
+from pathlib import Path
 from typing import Any
 
 from ocfuse.exceptions import MissingPackageError
@@ -28,8 +31,37 @@ def needed(package: str, purpose: str, extra: str = "tool") -> Any:
     except ImportError:
         name = package.split(".")[0]
         raise MissingPackageError(
-            f"{name} is needed {purpose}. Install it with: pip install 'ocfuse[{extra}]'"
+            f"{name} is needed {purpose}. Install it with: {install_line(extra)}"
         ) from None
+
+
+def install_line(extra: str) -> str:
+    """Return the command that adds an extra to this installation.
+
+    Installers note where a package came from if it was not from an index (PEP 610). To a clone
+    or the file of a wheel the extra is added, as an index may have another version, or none.
+
+    Parameters
+    ----------
+    extra : str
+        Name of the extra, or several with commas.
+
+    Returns
+    -------
+    str
+        A line for a shell.
+    """
+    metadata, urls = slow("importlib.metadata"), slow("urllib.request")
+    try:
+        told = json.loads(metadata.distribution("ocfuse").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        told = {}
+    scheme, _, place = str(told.get("url", "")).partition("://")
+    origin = urls.url2pathname(place)
+    if scheme != "file" or not Path(origin).exists():
+        return f"pip install 'ocfuse[{extra}]'"
+    editable = "-e " if told.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}{shlex.quote(f'{origin}[{extra}]')}"
 
 
 def slow(package: str) -> Any:

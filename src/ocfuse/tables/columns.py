@@ -26,6 +26,11 @@ ONE_COLUMN = (
     "Only one column was found: values are probably separated by something else. Say so, for "
     "instance delimiter=' '; only comma, semicolon, tab and bar are found without it."
 )
+#: Why a column that is named so must hold numbers.
+WHY_NUMBERS = {
+    "direction": "have a high and a low side",
+    "limits": "can be above or below a limit",
+}
 
 
 def infer_column(column: Series) -> Column:
@@ -131,8 +136,8 @@ def by_column(column: Series) -> Column:
     return Column(name, "by", reason, n_gaps > 0, sorted(counts))
 
 
-def number_column(column: Series) -> Column:
-    """Return a column that the user says holds numbers."""
+def number_column(column: Series, asked: str = "number") -> Column:
+    """Return a column that the user says holds numbers, or of which that follows."""
     name = str(column.name)
     if cells.is_time_type(column.dtype) or odd_type(column):
         raise TableError(f"Column {name!r} cannot be read as numbers: {column.dtype}.")
@@ -140,6 +145,12 @@ def number_column(column: Series) -> Column:
     pattern = _pattern(column, is_text)
     if pattern:
         values = cells.numbers(column, pattern)[0]
+    elif is_text.all() or is_text.sum() > len(column) / 2:
+        raise TableError(
+            f"{asked} names column {name!r}, which holds text, not numbers: "
+            f"{shown_rows(column, is_text, most=1)}. Only numbers "
+            f"{WHY_NUMBERS.get(asked, 'can be read so')}. Leave it out."
+        )
     elif is_text.any():
         raise mixed(column, is_text)
     mistake = about_infinity(column, values)
@@ -249,7 +260,9 @@ def _times(name: str, found: list[str], formats: list[str], has_gaps: bool) -> C
 
 def _category(name: str, counts: Counter[str], n_gaps: int) -> Column:
     n = len(counts)
-    reason = f"text with {n} different values" if n > 1 else f"always {next(iter(counts))!r}"
+    reason = f"text with {n:,} different values" if n > 1 else f"always {next(iter(counts))!r}"
+    rare = rules.about_rare(counts)
+    reason += f"; {rare}" if rare else ""
     if n_gaps:
         reason += f", {n_gaps} of {counts.total() + n_gaps} cells empty"
     is_constant = n == 1 and not n_gaps

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betaincinv
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
@@ -29,6 +30,7 @@ from ocfuse.exceptions import (
     TableError,
 )
 from ocfuse.explain import Explanation
+from ocfuse.limits import Limits
 from ocfuse.persistence import save
 from ocfuse.report import Report
 from ocfuse.report.words import count
@@ -48,6 +50,8 @@ ROWS: Final = "rows"
 RUNS: Final = "runs"
 #: Columns of what `score` returns, after id and time.
 RESULTS = ("score", "p_value", "is_anomaly")
+#: Column after these if the model has limits: the limits that a row breaks.
+RULE = "rule"
 
 
 class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
@@ -264,6 +268,8 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             numbers=self.numbers,
             by=given["by"],
             gives_times=is_given(given["season"]),
+            direction=given["direction"],
+            limits=given["limits"],
         )
         asked = {"categories": self.categories, "numbers": self.numbers}
         if any(map(is_given, asked.values())):
@@ -326,9 +332,11 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         pandas.DataFrame
             File, id and time, if there are such columns; "score", higher is more
             normal; "p_value", how rarely a normal row scores this low; and
-            "is_anomaly", true, false, or missing where there is no score. The index
-            is that of `frame`. A gap that training had not takes the value of the training
-            rows nearest to it: p-values are larger then, on average, and there is a warning.
+            "is_anomaly", true, false, or missing where there is no score; if the model has
+            limits, "rule", the limits that the row breaks: such a row is an anomaly, whatever
+            its score is. The index is that of `frame`. A gap that training had not takes the
+            value of the training rows nearest to it: p-values are larger then, on average, and
+            there is a warning.
         """
         check_is_fitted(self, "detector_")
         if why not in (False, True, "all"):
@@ -337,13 +345,59 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         unusable = self._unusable(table) if keep_going else np.zeros(len(table), dtype=bool)
         scores = np.full(len(table), np.nan)
         scores[~unusable] = self._scores(table[~unusable])
-        result = self._beside(table) | results_of(self.detector_, scores)
+        result = self._beside(table) | self._results(table, scores)
         if why:
-            wanted = ~np.isnan(scores) if why == "all" else scores < self.detector_.offset_
+            is_alarm = result["is_anomaly"].fillna(False).to_numpy(dtype=bool)
+            wanted = ~np.isnan(scores) & (is_alarm | (why == "all"))
             most = self.most_explained if most_explained is None else most_explained
             reasons = self._reasons(table, wanted, most)
             result[free_name("why", result)] = self._marked(table, reasons, ~np.isnan(scores))
         return pandas().DataFrame(result, index=table.index)
+
+    @property
+    def limits_(self) -> Limits | None:
+        """The limits that always raise an alarm, if there are any."""
+        return self.detector_.limits_
+
+    def broken_limits(self, frame: Any) -> NDArray[np.object_]:
+        """Return which of the `limits` every row breaks.
+
+        Parameters
+        ----------
+        frame : data frame
+            Rows with the columns of training; also rows that have no score.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Such as "temp above 90"; empty for none.
+        """
+        check_is_fitted(self, "detector_")
+        table = as_frame(frame)
+        if self.limits_ is None:
+            return np.full(len(table), "", dtype=object)
+        known = {column.name: column for column in self.schema_.columns}
+        values = [
+            cells.numbers(table[name], known[name].format)[0]
+            if name in table.columns
+            else np.full(len(table), np.nan)
+            for name in self.limits_.names
+        ]
+        return np.array(self.limits_.broken(np.column_stack(values)), dtype=object)
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """Columns of what `score` returns, after id and time."""
+        return RESULTS if self.limits_ is None else (*RESULTS, RULE)
+
+    def _results(self, table: Frame, scores: FloatArray) -> dict[str, Any]:
+        """Return the columns `RESULTS` of rows, and `RULE` if there are limits."""
+        results = results_of(self.detector_, scores)
+        if self.limits_ is None:
+            return results
+        rules = self.broken_limits(table)
+        results["is_anomaly"][rules != ""] = True
+        return results | {RULE: pandas().array([rule or None for rule in rules], dtype="string")}
 
     @property
     def most_explained(self) -> int:
@@ -455,6 +509,48 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         features = self.schema_.features_of(as_frame(frame), gaps=self.detector_.encoder_.gaps)
         with cell_warnings_off():
             self.detector_.adapt(features)
+        return self
+
+    def update(self, frame: Any, *, memory: int | None = None) -> "TableDetector":
+        """Take more normal rows without learning all anew (see `FusedDetector.update`).
+
+        Parameters
+        ----------
+        frame : data frame
+            Rows with the columns of training. A label column, if there is one, is looked at:
+            anomalies are not learned from, and rows that it calls normal are never left out.
+        memory : int, default=None
+            Rows to know at most: the oldest are forgotten. None forgets none.
+
+        Returns
+        -------
+        TableDetector
+            The model; its `card_` has a part "updates", which says how many rows have come when.
+        """
+        check_is_fitted(self, "detector_")
+        schema, table = self.schema_, as_frame(frame)
+        features = schema.features_of(table, gaps=self.detector_.encoder_.gaps)
+        labels = with_unknown(schema.labels_of(table))
+        before = self.detector_.n_added_, self.detector_.n_dropped_
+        with cell_warnings_off():
+            self.detector_.update(features, labels, memory=memory)
+        detector = self.detector_
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        known = self.card_.get("updates", {})
+        updates = {
+            "number": known.get("number", 0) + 1,
+            "rows_added": detector.n_added_,
+            "rows_forgotten": detector.n_dropped_,
+            "last": now,
+            "last_rows": {
+                "given": len(table),
+                "added": detector.n_added_ - before[0],
+                "forgotten": detector.n_dropped_ - before[1],
+            },
+            "members_kept_as_they_were": list(detector.unchanged_members_),
+            "fit_again": detector.refit_reason_,
+        }
+        self.card_ = self.card_ | {"updates": updates}
         return self
 
     def prune(self, tol: float = 1e-9) -> "TableDetector":
@@ -634,10 +730,11 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             "time": schema.shown_times_of(table),
         }
         there = {kind: column for kind, column in known.items() if column is not None}
-        taken = {*RESULTS, *(column.name for column in there.values())}
+        taken = {*self.result_names, *(column.name for column in there.values())}
         result = {}
         for kind, column in there.items():
-            name = free_name(kind, taken) if column.name in RESULTS else str(column.name)
+            is_taken = column.name in self.result_names
+            name = free_name(kind, taken) if is_taken else str(column.name)
             taken.add(name)
             result[name] = column
         return result

@@ -1,7 +1,7 @@
 """What the columns of a table hold: settled in training, and held to afterwards."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,14 @@ import numpy as np
 from ocfuse.arrays import BoolArray, Int64Array
 from ocfuse.column_kinds import is_id_name
 from ocfuse.encoder import require_unicode
-from ocfuse.exceptions import CellsWarning, InvalidInputError, RowsWarning, TableError, TableWarning
+from ocfuse.exceptions import (
+    CellsWarning,
+    InvalidInputError,
+    RowsWarning,
+    TableError,
+    TableWarning,
+    did_you_mean,
+)
 from ocfuse.tables import cells
 from ocfuse.tables.cells import Column, ColumnKind
 from ocfuse.tables.columns import (
@@ -34,6 +41,9 @@ from ocfuse.tables.columns import (
 from ocfuse.tables.dataframes import FILE, Frame, Series, as_frame, listed, pandas
 from ocfuse.tables.labels import LabelRule, is_label_name, learn_rule
 from ocfuse.validation import ANOMALY, NORMAL
+
+#: What is said of columns that hold numbers then; a column may be named in several of them.
+OF_NUMBERS = ("number", "direction", "limits")
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,8 @@ class Schema:
         numbers: str | Sequence[str] = (),
         by: str | Sequence[str] | None = None,
         gives_times: bool = False,
+        direction: Mapping[str, str] | None = None,
+        limits: Mapping[str, Any] | None = None,
     ) -> "Schema":
         """Infer from training rows what each column holds.
 
@@ -108,6 +120,9 @@ class Schema:
             Columns that say whose a row is, from the widest to the narrowest.
         gives_times : bool, default=False
             Whether a detector is to be given the times, as it measures by the season.
+        direction, limits : dict, default=None
+            The side of columns of which one side counts, and limits of columns, as
+            `FusedDetector` takes them: both are of numbers.
 
         Returns
         -------
@@ -122,6 +137,7 @@ class Schema:
         asked = [(kind, name) for kind, name in given.items() if name is not None]
         asked += [("ignore", name) for name in ignored]
         several = {"category": categories, "number": numbers, "by": by or ()}
+        several |= {"direction": tuple(direction or ()), "limits": tuple(limits or ())}
         for kind, names in several.items():
             asked += [(kind, n) for n in ([names] if isinstance(names, str) else names)]
         require_known(table, asked)
@@ -140,6 +156,7 @@ class Schema:
                 mistakes.append(str(error))
         _refuse(mistakes)
         _require_unicode(found, rule)
+        found = [_sided(column, (direction or {}).get(column.name, "")) for column in found]
         found = _only_one(_only_one(found, "id", id), "time", time)
         if gives_times:
             found = [replace(c, is_given=True) if c.kind == "time" else c for c in found]
@@ -361,10 +378,10 @@ def require_known(table: Frame, asked: list[tuple[str, str]]) -> None:
         if name not in table.columns:
             raise InvalidInputError(
                 f"{what} must name a column of the table: {listed(list(table.columns))}. "
-                f"Got {what}={name!r}."
+                f"Got {what}={name!r}. {did_you_mean(name, map(str, table.columns))}".rstrip()
             )
         others = [other for other, taken in asked if taken == name and other != what]
-        if others:
+        if others and not {what, *others} <= set(OF_NUMBERS):
             raise InvalidInputError(f"Column {name!r} cannot be both {what} and {others[0]}.")
 
 
@@ -377,13 +394,21 @@ def _settled(values: Series, asked: str | None, rule: LabelRule | None) -> Colum
     read = {
         "time": time_column,
         "category": category_column,
-        "number": number_column,
         "by": by_column,
     }
+    if asked in OF_NUMBERS:
+        return number_column(values, asked)
     if asked in read:
         return read[asked](values)
     kinds: dict[str, ColumnKind] = {"id": "id", "group": "group", "ignore": "ignored"}
     return Column(str(values.name), kinds[asked], "as asked for")
+
+
+def _sided(column: Column, side: str) -> Column:
+    """Return a column with the side that counts in its reason."""
+    if not side:
+        return column
+    return replace(column, reason=f"{column.reason}, of which only {side} ones count")
 
 
 def _refuse(mistakes: list[str], advice: str = "", most: int = 4) -> None:

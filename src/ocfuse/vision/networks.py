@@ -20,7 +20,7 @@ from ocfuse.exceptions import (
     ModelFileError,
 )
 from ocfuse.system.files import read_whole
-from ocfuse.system.packages import needed
+from ocfuse.system.packages import install_line, needed
 from ocfuse.validation import check_choice
 from ocfuse.vision.backbone import (
     IMAGENET_CENTRE,
@@ -325,7 +325,7 @@ def _architecture(name: str, pretrained: bool) -> tuple[Any, str]:
         return network, f"torchvision's {vision}"
     packages = " or ".join(package.partition(".")[0] for package in wanted)
     raise MissingPackageError(
-        f"{packages} is needed for {name}. Install it with: pip install 'ocfuse[networks]'"
+        f"{packages} is needed for {name}. Install it with: {install_line('networks')}"
     )
 
 

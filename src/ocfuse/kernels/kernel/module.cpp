@@ -1,6 +1,7 @@
 // The door between Python and the kernel: checks shapes and numbers, lets go of the
 // interpreter, picks the instruction set.
 #include "../../system/kernel/python.hpp"
+#include "../../system/kernel/processor.hpp"
 
 #include <algorithm>
 
@@ -12,7 +13,8 @@ using namespace ocfuse::python;
 
 bool has_avx2() {
 #ifdef OCFUSE_HAS_AVX2_BUILD
-  return __builtin_cpu_supports("avx2");
+  static const bool found = ocfuse::has_avx2_and_fma();
+  return found;
 #else
   return false;
 #endif
@@ -109,17 +111,18 @@ struct Candidates {
 
 PyObject* new_candidates(PyTypeObject* type, PyObject* given, PyObject* named) {
   try {
-    if (named != nullptr && PyDict_GET_SIZE(named) != 0)
+    if (named != nullptr && PyDict_Size(named) != 0)
       raise(PyExc_TypeError, "arguments have no names");
     const Parts parts(given, 5);
-    const Arguments arguments(PySequence_Fast_ITEMS(given), 5);
+    PyObject* const each[] = {parts[0], parts[1], parts[2], parts[3], parts[4]};
+    const Arguments arguments(each, 5);
     const Input<double> norms(arguments[0]);
     const std::int64_t k = arguments.whole(1), most = arguments.whole(2);
     const double c = arguments.number(3);
     require(norms.ndim() == 1 && k >= 1 && most >= k,
             "norms must have one dimension, 1 <= k <= most");
     require(c <= 0.01, "too many columns for single precision");
-    const Object made(type->tp_alloc(type, 0));
+    const Object made(slot<allocfunc>(type, Py_tp_alloc)(type, 0));
     Candidates& self = *reinterpret_cast<Candidates*>(made.get());
     self.largest = -1;
     self.found = new ocfuse::Candidates<float>(count(norms.size()), count(k), count(most), c,
@@ -136,7 +139,7 @@ PyObject* new_candidates(PyTypeObject* type, PyObject* given, PyObject* named) {
 void delete_candidates(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   delete reinterpret_cast<Candidates*>(self)->found;
-  type->tp_free(self);
+  slot<freefunc>(type, Py_tp_free)(self);
   Py_DECREF(type);
 }
 

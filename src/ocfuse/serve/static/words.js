@@ -3,7 +3,7 @@
 const FIRST_DATE = 1e8;  // seconds; earlier times are of a clock that knows no date
 const DAY = 86400;
 
-export const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate" };
+export const KINDS = { anomaly: "", silent: "silence", missing: "missing", stuck: "stands still", range: "out of range", rate: "rate", changed: "source changed" };
 
 export const isDate = (time) => time >= FIRST_DATE;
 

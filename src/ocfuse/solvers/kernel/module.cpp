@@ -1,6 +1,7 @@
 // The door between Python and the kernel: checks shapes and rows, lets go of the
 // interpreter, picks the instruction set.
 #include "../../system/kernel/python.hpp"
+#include "../../system/kernel/processor.hpp"
 
 #include <algorithm>
 
@@ -12,7 +13,8 @@ using namespace ocfuse::python;
 
 bool has_avx2() {
 #ifdef OCFUSE_HAS_AVX2_BUILD
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  static const bool found = ocfuse::has_avx2_and_fma();
+  return found;
 #else
   return false;
 #endif

@@ -1,16 +1,15 @@
 // What the kernels need of Python: arrays in, arrays out, and errors. By hand and by the buffer
-// protocol: pybind11 takes longer to compile than the kernels.
+// protocol: pybind11 takes longer to compile than the kernels. Nothing beyond the limited API of
+// Python 3.11, so that one build serves all later versions.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <stdexcept>
-#include <thread>
 #include <type_traits>
 
 namespace ocfuse {
@@ -43,20 +42,14 @@ class Object {
   PyObject* object_;
 };
 
+// lock.hpp: in a thread that the end of the program overtakes this does not return.
+void take_lock(PyThreadState* state);
+
 // Other threads of Python may run.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
-  // A program that ends while another thread computes, as by Ctrl-C, lets that thread end where it
-  // asks for the lock, up to Python 3.13 by unwinding its stack. That must not leave a destructor,
-  // nor give arrays back without the lock: such a thread waits for the end of the program instead.
-  ~Unlocked() {
-    try {
-      PyEval_RestoreThread(state_);
-    } catch (...) {
-      for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-    }
-  }
+  ~Unlocked() { take_lock(state_); }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
@@ -174,7 +167,7 @@ PyObject* empty(const Length* shape, int ndim, Dtype& type) {
   for (int axis = 0; axis < ndim; ++axis) {
     PyObject* length = PyLong_FromLongLong(shape[axis]);
     if (length == nullptr) throw Raised{};
-    PyTuple_SET_ITEM(lengths.get(), axis, length);
+    if (PyTuple_SetItem(lengths.get(), axis, length) != 0) throw Raised{};
   }
   return PyObject_CallFunctionObjArgs(function, lengths.get(), dtype_object(type), nullptr);
 }
@@ -249,13 +242,19 @@ class Arguments {
 class Parts {
  public:
   Parts(PyObject* given, Py_ssize_t n) : tuple_(PySequence_Tuple(given)) {
-    Arguments(nullptr, PyTuple_GET_SIZE(tuple_.get())).require_count(n);
+    Arguments(nullptr, PyTuple_Size(tuple_.get())).require_count(n);
   }
-  PyObject* operator[](int i) const { return PyTuple_GET_ITEM(tuple_.get(), i); }
+  PyObject* operator[](int i) const { return PyTuple_GetItem(tuple_.get(), i); }
 
  private:
   Object tuple_;
 };
+
+// The function that a type has for this, such as to allocate its objects.
+template <class Function>
+Function slot(PyTypeObject* type, int name) {
+  return reinterpret_cast<Function>(PyType_GetSlot(type, name));
+}
 
 // Tell Python of the exception that is handled.
 inline PyObject* tell() {

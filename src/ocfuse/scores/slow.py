@@ -1,0 +1,409 @@
+"""Slow change of a source: a threshold that follows it, within bounds, and a test that it changed.
+
+`RollingThreshold` moves the scale of scores by what a window of the latest normal ones says, never
+faster nor farther than stated. `ChangeTest` says that a source is no longer what it was, and is
+wrong with a stated chance at most. Both take one value after another and look at nothing else.
+"""
+
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ocfuse.arrays import FloatArray
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.scores.conformal import ConformalCalibrator, whole_part
+from ocfuse.validation import check_number, rate_in_open_interval
+
+#: Values that a level of the window rests on, at least: fewer of neighbouring rows say nothing.
+FEWEST_BELOW = 100
+#: Share of the capital that goes from every bet to all of them after each value.
+JUMP = 0.01
+#: Values that later ones are compared with, at most; then the test begins anew.
+MOST_COMPARED = 100_000
+
+
+class RollingThreshold:
+    """Let a threshold follow a slow change of scores, within bounds.
+
+    The level that a small share of normal scores lies below, as many as the rate of the threshold
+    or 100 of the window, is known from the calibration; the same level of the latest scores, whose
+    rows are of no event, says how far the scores have moved as a whole. The shift goes after it by
+    a bounded step per row, up to a hard stop, and is taken off every score: whatever is made of
+    scores, p-values, severities and events, then holds for the source as it is now, and the
+    threshold itself stays the number it was. Rows of events are not taken in. As some normal rows
+    are of events, too, so many of them as are to be expected count as the lowest of the window.
+
+    The unit of both bounds is the distance U from the threshold to the median of the normal
+    scores. A fault that lowers scores faster than `speed` U per 1,000 rows, or farther than
+    ``1 + limit`` U below their median, is not followed and raises its alarm.
+
+    Parameters
+    ----------
+    conformal : ConformalCalibrator
+        The normal scores that the threshold rests on.
+    offset : float
+        The threshold.
+    window : int, default=2000
+        Latest normal scores that are looked at; from half of them on the shift moves.
+    speed : float, default=0.1
+        Distance that the shift moves in 1,000 rows, at most, in units of U.
+    limit : float, default=0.25
+        Largest shift, up or down, in units of U.
+
+    Attributes
+    ----------
+    shift : float
+        What is taken off scores; below 0 where these have become lower.
+    unit : float
+        U.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.scores import ConformalCalibrator, RollingThreshold
+    >>> normal, low = np.random.default_rng(0).normal(size=(2, 5000))
+    >>> calibrator = ConformalCalibrator().fit(normal)
+    >>> rolling = RollingThreshold(calibrator, calibrator.threshold(0.01)[0], window=500)
+    >>> for score in low - 0.5:  # the source has changed a little
+    ...     rolling.take(score, in_event=False)
+    >>> float(round(rolling.shift / rolling.unit, 1))
+    -0.2
+    """
+
+    def __init__(
+        self,
+        conformal: ConformalCalibrator,
+        offset: float,
+        window: int = 2000,
+        speed: float = 0.1,
+        limit: float = 0.25,
+    ) -> None:
+        if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 100:
+            raise InvalidInputError(
+                f"window must be a number of rows of at least 100. Got {window!r}."
+            )
+        advice = "It is in units of the distance from the threshold to the median."
+        self.window = int(window)
+        self.speed = check_number(speed, "speed", 0.0, 100.0, advice)
+        self.limit = check_number(limit, "limit", 0.0, 100.0, advice)
+        self.offset = float(offset)
+        self.rate = max(conformal.share_below(offset), 1.0 / (len(conformal.scores_) + 1))
+        self.level = min(max(self.rate, FEWEST_BELOW / self.window), 0.5)
+        self.usual = _quantile(conformal, self.level)
+        self.unit = max(_quantile(conformal, 0.5) - self.offset, 0.0)
+        self.shift = 0.0
+        self._recent: deque[tuple[float, bool]] = deque()
+        self._sorted: list[float] = []
+        self._n_left_out = 0
+        self._pending: list[float] = []
+
+    def adjusted(self, score: float) -> float:
+        """Return a score as it stands to the threshold now."""
+        return score - self.shift
+
+    def take(self, score: float, in_event: bool) -> None:
+        """Take the next score, as it came, and whether its row is of an event.
+
+        Scores below the threshold wait until it is known whether they begin an event.
+        """
+        if math.isnan(score):
+            return
+        if in_event:
+            waiting, self._pending = self._pending, []
+            for value in [*waiting, score]:
+                self._put(value, is_left_out=True)
+            return
+        if self.adjusted(score) < self.offset and len(self._pending) < self.window // 10:
+            self._pending.append(score)
+            return
+        waiting, self._pending = self._pending, []
+        for value in [*waiting, score]:
+            self._put(value, is_left_out=False)
+        self._move()
+
+    @property
+    def target(self) -> float:
+        """How far the scores of the window have moved; the shift where it says nothing yet."""
+        n = len(self._sorted)
+        if 2 * n < self.window:
+            return self.shift
+        left_out = min(self._n_left_out, math.ceil(self.rate * (n + 1)))
+        rank = max(whole_part(self.level * (n + left_out + 1)) - left_out, 1)
+        return self._sorted[rank - 1] - self.usual
+
+    def _move(self) -> None:
+        step, most = self.speed * self.unit / 1000.0, self.limit * self.unit
+        gap = self.target - self.shift
+        moved = self.shift + min(max(gap, -step), step)
+        self.shift = min(max(moved, -most), most)
+
+    def _put(self, score: float, is_left_out: bool) -> None:
+        self._recent.append((score, is_left_out))
+        if is_left_out:
+            self._n_left_out += 1
+        else:
+            insort(self._sorted, score)
+        while len(self._recent) > self.window:
+            old, was_left_out = self._recent.popleft()
+            if was_left_out:
+                self._n_left_out -= 1
+            else:
+                del self._sorted[bisect_left(self._sorted, old)]
+
+    def is_like(self, other: "RollingThreshold") -> bool:
+        """Return whether another one goes by the same threshold, window and bounds."""
+        names = ("offset", "window", "speed", "limit", "usual", "unit", "rate")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __getstate__(self) -> dict[str, object]:
+        state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        values = [value for value, _ in self._recent]
+        flags = [is_left_out for _, is_left_out in self._recent]
+        return state | {
+            "recent": np.array(values, dtype=np.float64),
+            "left_out": np.array(flags, dtype=bool),
+            "pending": np.array(self._pending, dtype=np.float64),
+        }
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        known = dict(state)
+        recent, left_out, pending = (known.pop(n) for n in ("recent", "left_out", "pending"))
+        self.__dict__.update(known)
+        self._recent, self._sorted, self._n_left_out = deque(), [], 0
+        self._pending = np.asarray(pending).tolist()
+        pairs = zip(np.asarray(recent).tolist(), np.asarray(left_out).tolist(), strict=True)
+        for value, is_left_out in pairs:
+            self._put(value, is_left_out)
+
+
+def _quantile(conformal: ConformalCalibrator, share: float) -> float:
+    """Return the lowest normal score with this share of the weight at or below it."""
+    reached = np.cumsum(conformal.weights_)
+    place = np.searchsorted(reached, share * reached[-1] * (1.0 - 1e-12))
+    return float(conformal.scores_[min(int(place), len(conformal.scores_) - 1)])
+
+
+@dataclass(frozen=True)
+class Change:
+    """That a source has changed.
+
+    Parameters
+    ----------
+    chance : float
+        Chance of a false one, at most, since the test began.
+    n : int
+        Values, or blocks of rows, since then.
+    n_since : int
+        Values, or blocks, since which it seems to be so: those in which the bets have paid.
+    is_lower : bool
+        The values have become lower: stranger rows, if they are scores.
+    """
+
+    chance: float
+    n: int
+    n_since: int
+    is_lower: bool
+
+
+class Bets:
+    """Bets on p-values of one source, or of many at once: a martingale that starts at 1.
+
+    Three bets have factors that are 1 on average if p is uniform: ``1.5 - p`` and
+    ``1 / (2 sqrt(p))``, that p is small, and ``0.5 + p``. A hundredth of each goes to all of them
+    after every value, and ``1 / (t (t + 1))`` of the capital waits for the value t.
+
+    Attributes
+    ----------
+    n : int
+        Values so far.
+    made : list
+        What the three bets have made.
+    """
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.made: list[Any] = [0.0, 0.0, 0.0]
+
+    @property
+    def capital(self) -> Any:
+        """What is not bet yet, and what the bets have made."""
+        return 1.0 / (self.n + 1) + self.made[0] + self.made[1] + self.made[2]
+
+    @property
+    def is_lower(self) -> Any:
+        """Whether the bets that p is small have made more."""
+        return self.made[0] + self.made[1] > self.made[2]
+
+    def take(self, p: Any) -> Any:
+        """Take the next p-value, or those of many sources; return the capital."""
+        self.n += 1
+        ready = 1.0 / (3 * self.n * (self.n + 1))
+        factors = (1.5 - p, 0.5 * (p + 1e-12) ** -0.5, 0.5 + p)
+        bets = [(c + ready) * f for c, f in zip(self.made, factors, strict=True)]
+        shared = JUMP * (bets[0] + bets[1] + bets[2]) / 3
+        self.made = [(1.0 - JUMP) * c + shared for c in bets]
+        return self.capital
+
+
+class ChangeTest:
+    """Say that a source has changed, with a stated chance of being wrong.
+
+    Every value is ranked among all those before it, which gives p-values that are independent and
+    uniform as long as the values are exchangeable, whatever their distribution is (Vovk et al.
+    2005). `Bets` are made on them: that values become lower, a little or much, or higher. Their
+    capital starts at 1 and is a martingale, so that it reaches ``1 / chance`` with a probability of
+    at most `chance`, ever (Ville 1939). When it does, the source has changed, or that has
+    happened. After 100,000 values the test begins anew.
+
+    Neighbouring rows of sensors are alike, and no p-values of theirs are independent. Means of
+    blocks of `block` rows are tested then: long enough, they are exchangeable as far as the
+    source does the same in each of them. A course that takes longer than a block, such as that of
+    a day, is a change to this test.
+
+    After a change the test begins anew, and compares with what comes from then on.
+
+    Parameters
+    ----------
+    chance : float, default=0.01
+        Chance of ever saying so of a source that does not change.
+    block : int, default=1
+        Values whose mean is tested.
+    reference : sequence of float, default=()
+        Values of the source as it was, exchangeable with those to come if it has not changed:
+        of single rows, never of runs.
+
+    Attributes
+    ----------
+    bets : Bets
+        The bets since the test began.
+    n_changes : int
+        Changes so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ocfuse.scores import ChangeTest
+    >>> before, after = np.random.default_rng(0).normal(size=(2, 500))
+    >>> test = ChangeTest(0.01)
+    >>> any(test.take(value) for value in before)
+    False
+    >>> found = [test.take(value) for value in after - 1.0]
+    >>> next(i for i, change in enumerate(found) if change) < 100
+    True
+    """
+
+    def __init__(
+        self, chance: float = 0.01, block: int = 1, reference: Sequence[float] | FloatArray = ()
+    ) -> None:
+        self.chance = rate_in_open_interval(chance, "chance")
+        if isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1:
+            raise InvalidInputError(f"block must be a number of rows of at least 1. Got {block!r}.")
+        self.block = int(block)
+        self.n_changes = 0
+        self._total, self._n_in_block = 0.0, 0
+        # gains of a bet on either side: their logarithm since it was 0 last, and when that was
+        self._sums, self._began = [0.0, 0.0], [0, 0]
+        self._begin(np.sort(np.asarray(reference, dtype=np.float64)).tolist())
+
+    @property
+    def capital(self) -> float:
+        """What the bets have made of 1 since the test began."""
+        return float(self.bets.capital)
+
+    def take(self, value: float) -> Change | None:
+        """Take the next value; return the change that is certain enough with it, if one is.
+
+        NaN, for no value, is left out.
+        """
+        if math.isnan(value):
+            return None
+        self._total += value
+        self._n_in_block += 1
+        if self._n_in_block < self.block:
+            return None
+        mean, self._total, self._n_in_block = self._total / self.block, 0.0, 0
+        return self._test(mean)
+
+    def _test(self, value: float) -> Change | None:
+        """Bet on the rank of a value, and compare later ones with it."""
+        before = self._before
+        if len(before) >= MOST_COMPARED:
+            self._begin([])
+            before = self._before
+        low = bisect_left(before, value)
+        equal = bisect_right(before, value) - low
+        # ties in an order that chance decides, the same whenever the stream is played
+        drawn = float(np.random.default_rng([self.n_changes, self.bets.n]).random())
+        p = (low + drawn * (equal + 1)) / (len(before) + 1)
+        insort(before, value)
+        capital = self.bets.take(p)
+        for side, tail in enumerate((p, 1.0 - p)):
+            total = self._sums[side] - math.log(2.0) - 0.5 * math.log(max(tail, 1e-12))
+            self._sums[side] = max(total, 0.0)
+            if total <= 0.0:
+                self._began[side] = self.bets.n
+        if capital < 1.0 / self.chance:
+            return None
+        is_lower = bool(self.bets.is_lower)
+        n_since = self.bets.n - self._began[0 if is_lower else 1]
+        found = Change(self.chance, self.bets.n, n_since, is_lower)
+        self.n_changes += 1
+        self._begin([])
+        return found
+
+    def _begin(self, reference: list[float]) -> None:
+        self._before, self.bets = reference, Bets()
+        self._sums, self._began = [0.0, 0.0], [0, 0]
+
+    def is_like(self, other: "ChangeTest") -> bool:
+        """Return whether another one tests the same blocks at the same chance."""
+        return (self.chance, self.block) == (other.chance, other.block)
+
+    def __getstate__(self) -> dict[str, object]:
+        return vars(self) | {"_before": np.array(self._before, dtype=np.float64)}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._before = np.asarray(self._before).tolist()
+
+
+def block_length(runs: Sequence[FloatArray], least: int = 1) -> int:
+    """Return how many rows a block must have so that neighbouring blocks of runs are not alike.
+
+    Parameters
+    ----------
+    runs : sequence of ndarray
+        Values of runs in the order of time; NaN is left out.
+    least : int, default=1
+        Rows of a block at least, such as those of a window.
+
+    Returns
+    -------
+    int
+        The least length, doubled as often as it takes until the correlation of the mean of a
+        block with the next one of its run is what chance explains; no longer than leaves 20 blocks.
+    """
+    known = [run[~np.isnan(run)] for run in runs]
+    n, length = sum(map(len, known)), max(int(least), 1)
+    while 2 * length * 20 <= n:
+        pairs = [_means(run, length) for run in known]
+        first = np.concatenate([means[:-1] for means in pairs])
+        second = np.concatenate([means[1:] for means in pairs])
+        if len(first) < 10 or np.ptp(first) == 0 or np.ptp(second) == 0:
+            break
+        if np.corrcoef(first, second)[0, 1] < 2.0 / math.sqrt(len(first)):
+            break
+        length *= 2
+    return length
+
+
+def _means(run: FloatArray, length: int) -> FloatArray:
+    """Return the means of whole blocks of a run."""
+    n = len(run) // length
+    means: FloatArray = run[: n * length].reshape(n, length).mean(axis=1)
+    return means
