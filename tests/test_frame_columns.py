@@ -158,6 +158,22 @@ def test_text_in_a_stream_is_refused():
             StreamDetector(detector(), windows=(3,)).fit(frame)
 
 
+def test_a_query_is_run_once(of_pandas):
+    runs = []
+
+    def count(frame):
+        runs.append(len(frame))
+        return frame
+
+    rows = pl.from_arrow(NEW).lazy().map_batches(count)
+    expected = of_pandas.predict(pandas(NEW))
+    for call in (of_pandas.score_samples, of_pandas.predict, of_pandas.explain, of_pandas.report):
+        runs.clear()
+        call(rows)
+        assert runs == [12], call
+    np.testing.assert_array_equal(of_pandas.predict(rows), expected)
+
+
 def test_a_gap_of_an_arrow_dictionary_is_a_gap():
     values = pa.array(["u", "v", None, "u"]).dictionary_encode()
     frame = read_frame(pa.table({"a": values}))

@@ -237,3 +237,19 @@ def test_tables_know_the_side_of_a_column():
     assert reasons["errors"] == "as asked for: numbers, of which only high ones count"
     found = model.score(table.assign(errors=-50.0), why="all")
     assert not found["why"].str.contains("errors").any()
+
+
+def test_the_side_is_that_of_what_is_usual_for_the_group():
+    rng = np.random.default_rng(0)
+
+    def rows(n, shift=0.0):
+        whose = np.arange(n) % 6
+        table = pd.DataFrame(correlated(n, int(n + shift)), columns=NAMES)
+        table["errors"] += 10.0 * whose + shift
+        return table.assign(machine=[f"m{i}" for i in whose], noise=rng.normal(size=n))
+
+    detector = FusedDetector(
+        "light", random_state=0, by="machine", direction={"errors": "high"}
+    ).fit(rows(600))
+    assert (detector.predict(rows(300, -6.0)) < 0).mean() < 0.1
+    assert (detector.predict(rows(300, 6.0)) < 0).mean() > 0.9

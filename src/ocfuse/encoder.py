@@ -209,7 +209,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     season : str or sequence of str, default=()
         What is usual is learned by the local time of "day", "week", "month" or "year", for the
         columns where that foretells held-out rows; needs `time`, and two periods of each.
-    holidays : sequence of str or date, default=()
+    holidays : str or sequence of str, default=()
         Days, such as "2026-12-25", that are like Sundays until they show otherwise; needs
         ``season="week"``.
     zone : str, default=None

@@ -133,6 +133,12 @@ def local_frame(X: Any) -> Any:
     return frame.to_native() if isinstance(frame, nw.DataFrame) else None
 
 
+def in_memory(X: Any) -> Any:
+    """Return rows that do not change: a query is run, and anything else is returned as it is."""
+    frame = local_frame(X)
+    return X if frame is None else frame
+
+
 def native_frame(X: Any) -> Any:
     """Return the frame that `FrameColumns` were read from; anything else as it is."""
     return X.native if isinstance(X, FrameColumns) else X

@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -320,7 +321,11 @@ async def _run(command: str, paths: Sequence[Path], flags: Flags) -> Any:
     wide = {"COLUMNS": "10000", "NO_COLOR": "1", "TERM": "dumb"}
     with tempfile.TemporaryDirectory() as folder:
         done = await run_process(
-            [*words, *map(str, paths)], check=False, cwd=folder, env=os.environ | wide
+            [*words, *map(str, paths)],
+            stdin=subprocess.DEVNULL,  # ours is the assistant's
+            check=False,
+            cwd=folder,
+            env=os.environ | wide,
         )
     said = done.stderr.decode(errors="replace")
     if done.returncode:

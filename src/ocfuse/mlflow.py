@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ocfuse import __version__
 from ocfuse.ensemble import FusedDetector
 from ocfuse.exceptions import InvalidTypeError, ModelFileError
 from ocfuse.persistence import load, save
@@ -18,7 +19,6 @@ from ocfuse.system.packages import needed
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import RUNS, results_of
 from ocfuse.validation import require_fitted
-from ocfuse.versions import installed_version
 
 __all__ = ["load_model", "log_model", "save_model"]
 
@@ -146,12 +146,11 @@ def _prepared(
         )
     require_fitted(detector, "pool_" if isinstance(detector, FusedDetector) else "detector_")
     pyfunc = needed("mlflow.pyfunc", PURPOSE, "mlflow")
-    version = installed_version("ocfuse")
     return pyfunc, {
         "loader_module": "ocfuse.mlflow",
         "signature": _signature(detector) if signature is None else signature,
-        "metadata": {"ocfuse": version} | (metadata or {}),
-        "pip_requirements": list(pip_requirements or [f"ocfuse[mlflow,tool]=={version}"]),
+        "metadata": {"ocfuse": __version__} | (metadata or {}),
+        "pip_requirements": list(pip_requirements or [f"ocfuse[mlflow,tool]=={__version__}"]),
     }
 
 

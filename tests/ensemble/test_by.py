@@ -238,3 +238,10 @@ def test_channels_behind_a_row_read_what_is_usual_for_its_machine(detector):
     assert reading.value == row["flow"].iloc[0]
     assert abs(reading.usual - theirs.median()) < 2.0 * theirs.std()
     assert 0.3 * theirs.std() < reading.spread < 2.0 * theirs.std()
+
+
+def test_a_report_knows_the_rows_that_were_learned(detector):
+    rows, _ = rows_of_machines(20, 1)
+    assert "These are the rows that the members learned from" in detector.report(rows).html
+    others, _ = rows_of_machines(20, 2)
+    assert "These are the rows that the members learned from" not in detector.report(others).html

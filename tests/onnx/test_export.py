@@ -21,6 +21,7 @@ from ocfuse.detectors.members import from_pyod
 from ocfuse.detectors.neighbours import ALP, KNN, LOF
 from ocfuse.detectors.svdd import SVDD
 from ocfuse.detectors.views import Compressed, Whitened
+from ocfuse.encoder import cell_warnings_off
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 from ocfuse.fusion import CompetenceFusion, LabelledFusion, LocalLpFusion, TrustFusion
 from ocfuse.fusion.locality import Locality
@@ -276,6 +277,38 @@ def test_context_is_a_further_input():
     assert np.isnan(found[48:]).all()
 
 
+@pytest.mark.parametrize(
+    "direction", [{0: "high"}, {1: "low", 3: "high"}, dict.fromkeys(range(4), "low")], ids=str
+)
+def test_one_side(direction):
+    X = rows(200)
+    detector = fitted(FusedDetector("light", direction=direction, random_state=0), X)
+    Q = asked(X)
+    Q[::7, 1] = np.nan
+    assert_same(detector, Q)
+
+
+def test_limits_make_alarms_and_change_no_score():
+    X = rows()
+    limits = {0: (None, np.quantile(X[:, 0], 0.8)), 2: (np.quantile(X[:, 2], 0.2), None)}
+    detector = fitted(FusedDetector("light", limits=limits, random_state=0), X)
+    Q = np.vstack([X, X + X.std(axis=0)])
+    Q[::9, 2] = np.nan
+    found = run(detector, Q)
+    with cell_warnings_off():
+        want, label = detector.score_samples(Q), detector.predict(Q)
+    np.testing.assert_allclose(found["score"], want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found["label"], label)
+    assert (found["label"] != np.where(found["score"] < detector.offset_, -1, 1)).any()
+
+
+def test_limits_of_a_column_that_is_left_out():
+    table = plant().assign(serial=np.arange(200))
+    detector = fitted(FusedDetector("light", limits={"serial": (None, 9e9)}, random_state=0), table)
+    with pytest.raises(InvalidInputError, match=r"not learned from cannot be exported.*serial"):
+        to_onnx(detector)
+
+
 def test_no_rows_at_all(light):
     assert all(len(run(light, rows()[:0])[name]) == 0 for name in ("score", "label", "p_value"))
 
@@ -387,7 +420,7 @@ def test_streams_and_what_is_not_fitted():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("by", "machine"), ("season", "day"), ("direction", {"a": "high"}), ("limits", {"a": (0, 1)})],
+    [("by", "machine"), ("season", "day"), ("time", "when")],
 )
 def test_options_that_are_not_written_are_refused(light, name, value):
     setattr(light, name, value)

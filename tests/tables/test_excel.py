@@ -141,5 +141,5 @@ def test_a_sheet_of_another_file_is_refused(tmp_path):
 def test_the_extra_is_named_where_the_reader_is_missing(tmp_path, monkeypatch):
     path = workbook(tmp_path / "t.xlsx", S=ROWS)
     monkeypatch.setitem(sys.modules, "python_calamine", None)
-    with pytest.raises(MissingPackageError, match=r"to read workbooks.*ocfuse\[excel\]"):
+    with pytest.raises(MissingPackageError, match=r"to read workbooks.*\[excel\]"):
         open_source(path)

@@ -217,7 +217,7 @@ def test_addresses_that_nobody_knows_are_refused(memory):
 
 def test_the_extra_is_named_where_fsspec_is_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
-    with pytest.raises(MissingPackageError, match=r"to read memory://.*ocfuse\[remote\]"):
+    with pytest.raises(MissingPackageError, match=r"to read memory://.*\[remote\]"):
         open_source("memory://runs/a.csv")
 
 

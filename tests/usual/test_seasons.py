@@ -156,7 +156,7 @@ def test_holidays_are_like_sundays():
     day = np.datetime64(christmas).astype("datetime64[s]").astype(float)
     free = (times >= day) & (times < day + DAY)
     X[free, 0] = np.random.default_rng(5).normal(size=free.sum())
-    other = date(2026, 6, 10)  # a Wednesday to come
+    other = "2026-06-10"  # a Wednesday to come
     usual = usual_of("week", holidays=[christmas, other])
     usual.fit_measured(nobody(times), times, X)
     noon = datetime(2026, 6, 10, 12, tzinfo=timezone.utc).timestamp()
@@ -224,12 +224,12 @@ def test_names_of_seasons():
         check_seasons("fortnight")
 
 
-@pytest.mark.parametrize("given", ["2026-12-25", date(2026, 12, 25), [np.datetime64("2026-12-25")]])
+@pytest.mark.parametrize("given", ["2026-12-25", [" 2026-12-25 "], ("2026-12-25",) * 2])
 def test_holidays_are_dates(given):
     assert to_days(given) == [20812]
 
 
-@pytest.mark.parametrize("given", ["christmas", ["2026-13-01"], [None], [25]])
+@pytest.mark.parametrize("given", ["christmas", ["2026-13-01"], [None], [25], [date(2026, 12, 25)]])
 def test_what_is_no_date_is_refused(given):
     with pytest.raises(InvalidInputError, match="holidays must be dates"):
         to_days(given)

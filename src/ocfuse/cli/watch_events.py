@@ -353,6 +353,7 @@ class StreamReporter:
                     "silences": monitor.n_silences,
                     "sensors": monitor.n_sensors,
                     **({} if monitor.slow is None else {"changes": monitor.n_changes}),
+                    **({"limits": monitor.n_limits} if monitor.model.limits_ is not None else {}),
                     "counts": counts,
                     **place_of(monitor.last),
                     **monitor.origin(),
@@ -366,6 +367,8 @@ class StreamReporter:
                 both += f", {count(monitor.n_changes, 'change')} of the source"
             if monitor.n_sensors:
                 both += f", {count(monitor.n_sensors, 'sensor failure')}"
+            if monitor.n_limits:
+                both += f", {count(monitor.n_limits, 'limit')} broken"
             warn(f"{both}, {n_bad:,} left out; {', '.join(odd)}")
 
     def _say(self, records: Iterable[Row]) -> None:

@@ -427,6 +427,8 @@ def _leading(covariance: FloatArray, r: int, reg: float) -> tuple[Subspace, Floa
     """Return the r leading directions and the variances along them."""
     m = len(covariance)
     variances, directions = eigh(covariance, subset_by_index=[m - r, m - 1])
+    if len(variances) < r:  # LAPACK loses some of many that are equal
+        variances, directions = (found[..., m - r :] for found in eigh(covariance, driver="evd"))
     # eigenvectors have no sign of their own
     directions *= np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(r)])
     variances = np.maximum(variances, 0.0)

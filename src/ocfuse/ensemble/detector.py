@@ -33,7 +33,7 @@ from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
 from ocfuse.ensemble.update import OF_UPDATES, Start, update
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
-from ocfuse.frame_columns import native_frame
+from ocfuse.frame_columns import in_memory, native_frame
 from ocfuse.groups import check_groups
 from ocfuse.limits import Limits, check_limits, make_limits, warn_of_broken
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
@@ -121,7 +121,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     season : str or sequence of str, default=()
         Numbers are measured from what is usual by the local time of "day", "week", "month" or
         "year", in the columns where that foretells held-out rows; needs `time`.
-    holidays : sequence of str or date, default=()
+    holidays : str or sequence of str, default=()
         Days, such as "2026-12-25", that are like Sundays until they show otherwise; needs
         ``season="week"``.
     zone : str, default=None
@@ -372,9 +372,10 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
         `fit(X).predict(X)` would judge them by members that know them.
         """
-        self.fit(X, y, groups, context)
+        rows = in_memory(X)  # a query is run once
+        self.fit(rows, y, groups, context)
         is_normal = self.training_scores_ >= self.offset_
-        return np.where(is_normal & (self.broken_limits(X) == ""), NORMAL, ANOMALY)
+        return np.where(is_normal & (self.broken_limits(rows) == ""), NORMAL, ANOMALY)
 
     def _settled_limits(self, table: Table) -> Limits | None:
         """Return the limits of the columns of a training table; warn of rows that break them."""
@@ -404,7 +405,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             Such as "temp above 90" or "temp above 90; level below 2"; empty for none.
         """
         if self.limits_ is None:
-            return super().broken_limits(X)
+            return super().broken_limits(check_table(X))
         values = read_numbers(self._checked(X), self.limits_.places.tolist(), "limits")
         return np.array(self.limits_.broken(values), dtype=object)
 

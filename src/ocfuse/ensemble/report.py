@@ -65,7 +65,7 @@ def report_data(
         if not np.isfinite(times).any():
             times, is_date = None, False
             remarks.append("No row has a time that can be read: scores over time are not drawn.")
-    trace = detector._trace(X, context) if trace is None else trace
+    trace = detector._trace(table, context) if trace is None else trace
     rules = detector.broken_limits(trace.X)
     is_broken = rules != ""
     rows = _rows_to_explain(
@@ -255,13 +255,20 @@ def _remarks(detector: "FusedDetector", E: FloatArray) -> list[str]:
             "normal, as so many may be a rare mode. Rows like them raise no alarm: if they are "
             "anomalies, label them -1 or leave them out, and fit again."
         )
-    if len(E) == len(detector.training_scores_) and np.array_equal(
-        E[detector.training_rows_], detector.training_
-    ):
+    if len(E) == len(detector.training_scores_) and _are_learned(detector, E):
         remarks.append(
             "These are the rows that the members learned from: they score higher than fresh rows."
         )
     return remarks
+
+
+def _are_learned(detector: "FusedDetector", E: FloatArray) -> bool:
+    """Return whether encoded rows are those that were learned from."""
+    found, learned = E[detector.training_rows_], detector.training_
+    if detector.encoder_.usual_ is None:
+        return np.array_equal(found, learned)
+    # those were measured from the other rows of their group, and are nearly the same
+    return bool(np.median(np.abs(found - learned)) < 0.1)
 
 
 def _checksum(array: FloatArray) -> str:

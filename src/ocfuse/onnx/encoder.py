@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.column_kinds import TEXT_GAPS
 from ocfuse.encoder import FARTHEST, FeatureEncoder
 from ocfuse.onnx.graph import Graph, Tensor
+from ocfuse.onnx.search import product_of_squares
+from ocfuse.sides import Sides
 
 #: Spellings of truth, which are one category each.
 SPELLINGS = {"true": ("true", "True", "TRUE"), "false": ("false", "False", "FALSE")}
@@ -67,18 +69,19 @@ def encoded(graph: Graph, encoder: FeatureEncoder, cells: Cells) -> Encoded:
     if encoder.gaps == "refuse":
         refused += [(block.gaps & block.is_complete).any() for block in blocks]
     has_no_score = graph.concat(refused, axis=1).any() if refused else None
+    sides = encoder.sides_
     if not may_be_lost.any():
-        return Encoded(rows, has_no_score)
+        return Encoded(_one_sided(graph, sides, rows), has_no_score)
     spread = [block.gaps & np.ones(block.width, dtype=bool) for block in blocks]
     none = [(gaps[0].first(1) & np.zeros(n_empty, dtype=bool))] if n_empty else []
     is_lost = graph.concat(spread + none, axis=1) & may_be_lost
     far = is_lost & is_new
     if encoder.gaps != "alarm":
         far = far & graph.concat(gaps, axis=1).all()
-    rows = graph.where(far, FARTHEST, rows)
+    rows = graph.where(far, np.where(encoder._sign < 0, -FARTHEST, FARTHEST), rows)
     if encoder.gaps != "alarm" or (may_be_lost & ~is_new).any():
         rows = _judged(graph, rows, is_lost & ~far, encoder.donors_)
-    return Encoded(rows, has_no_score)
+    return Encoded(_one_sided(graph, sides, rows), has_no_score)
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,64 @@ def _judged(graph: Graph, rows: Tensor, is_lost: Tensor, donors: FloatArray) -> 
 
     filled = graph.loop(count, judged_row, width)
     return graph.add("ScatterND", rows, numbers.with_axis(1), filled)
+
+
+def _one_sided(graph: Graph, sides: Sides | None, rows: Tensor) -> Tensor:
+    """Put what is to be expected in the place of values on the harmless side."""
+    if sides is None:
+        return rows
+    turn = np.where(sides.sign < 0, -1.0, 1.0)
+    own, others = np.flatnonzero(sides.sign != 0), np.flatnonzero(sides.sign == 0)
+    turned: Tensor = rows * turn
+    values: Tensor = turned.take(own.astype(np.int64))
+    expected = _expected(graph, sides, turned, own, others)
+    short = values - expected
+    moved = short.most(0.0) if len(own) == 1 else _most_usual(graph, sides, short)
+    found = graph.where(moved > short, (expected + moved).most(values), values)
+    if len(others):
+        found = graph.concat([found, turned.take(others.astype(np.int64))], axis=1)
+    back = np.argsort(np.concatenate([own, others])).astype(np.int64)
+    result: Tensor = found.take(back) * turn
+    return result
+
+
+def _expected(
+    graph: Graph, sides: Sides, turned: Tensor, own: IntArray, others: IntArray
+) -> Tensor:
+    """Return what the other columns say of those of one side."""
+    centre, donors = sides.centre_[own], sides.donors_
+    if not len(others):
+        same: Tensor = turned.take(own.astype(np.int64)) * 0.0
+        same = same + (centre + sides.beside_.mean(axis=0))
+        return same
+    X = turned.take(others.astype(np.int64)).most(sides.low_[others]).least(sides.high_[others])
+    squares = product_of_squares(graph, X, donors, np.zeros(len(others))).most(0.0)
+    k = min(sides.n_neighbours, max(len(donors) // 5, 1), len(donors) - 1)
+    nearest, _ = squares.top(k + 1, largest=False)
+    reach = nearest.take(np.array([k], dtype=np.int64))
+    weight = (reach - squares).most(0.0)
+    slack = reach.most(1.0) * 1e-9
+    are_equal = weight.sum(keep=True) <= slack
+    weight = graph.where(are_equal, (squares <= reach + slack).to(np.float64), weight)
+    line = (X - sides.centre_[others]) @ sides.slope_ + centre
+    found: Tensor = line + (weight / weight.sum(keep=True)) @ sides.beside_
+    return found
+
+
+def _most_usual(graph: Graph, sides: Sides, short: Tensor) -> Tensor:
+    """Return how far columns of one side are from what is expected, as `Sides` moves them."""
+    n = len(sides.slack_)
+    most = (-short - sides.slack_).most(0.0).most(short)
+    start = short.most(0.0).least(most)
+    each = [np.array([j], dtype=np.int64) for j in range(n)]
+    moved = [start.take(j) for j in each]
+    limits = [(short.take(j), most.take(j)) for j in each]
+    pulls = -sides.precision_ / np.diag(sides.precision_)
+    np.fill_diagonal(pulls, 0.0)
+    for _ in range(sides.n_sweeps):
+        for j, (low, high) in enumerate(limits):
+            moved[j] = (graph.concat(moved, axis=1) @ pulls[:, j : j + 1]).most(low).least(high)
+    return graph.concat(moved, axis=1)
 
 
 def _in_turn(values: Tensor, axis: int) -> Tensor:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ocfuse import __version__
 from ocfuse.encoder import FeatureEncoder, is_given
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import ContextScale, ScoreChain
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
+from ocfuse.limits import Limits
 from ocfuse.onnx.encoder import Cells, encoded
 from ocfuse.onnx.fusion import fused, normalised, p_values, require_fusion
 from ocfuse.onnx.graph import Graph, Tensor
@@ -20,21 +22,21 @@ from ocfuse.system.files import write_atomically
 from ocfuse.tables import TableDetector
 from ocfuse.tables.detector import ROWS
 from ocfuse.validation import ANOMALY, NORMAL, require_fitted
-from ocfuse.versions import installed_version
 
-#: What an encoder has that is written; anything else must be empty.
+#: What an encoder has that is written, or refused by a name of its own; all else must be empty.
 KNOWN_OF_ENCODER = frozenset(
     {
         *FeatureEncoder().get_params(),
-        *("by_", "by_codes_", "categorical_", "codes_", "complete_", "donors_", "empty_"),
-        *("ignored_", "is_frame_", "novelty_", "numbers_", "patterns_", "reasons_", "scaler_"),
-        *("source_", "time_", "zone_", "feature_names_in_", "n_features_in_"),
+        *("by_", "by_codes_", "categorical_", "codes_", "complete_", "direction_", "donors_"),
+        *("empty_", "ignored_", "is_frame_", "novelty_", "numbers_", "patterns_", "profiled_"),
+        *("reasons_", "scaler_", "sides_", "source_", "time_", "zone_"),
+        *("feature_names_in_", "n_features_in_"),
     }
 )
 #: The steps from rows to scores that are written.
 KNOWN_OF_CHAIN = frozenset({"encoder", "pool", "normaliser", "fusion", "context_scale", "n_jobs"})
 #: Settings of an encoder and of a detector that change what is scored, and are not written.
-REFUSED = ("by", "time", "season", "direction", "limits")
+REFUSED = ("by", "time", "season")
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ def to_onnx(detector: Any, *, single: bool = False) -> bytes:
     inner = _checked(detector)
     graph, encoder = Graph(), inner.encoder_
     columns = columns_of(inner)
+    if inner.limits_ is not None:
+        _require_given(inner.limits_, columns)
     cells = _inputs(graph, columns, np.float32 if single else np.float64)
     read = encoded(graph, encoder, cells)
     x, has_no_score = read.rows, read.has_no_score
@@ -106,6 +110,8 @@ def to_onnx(detector: Any, *, single: bool = False) -> bytes:
         without = has_no_score.without_axis(1)
         score, p_value = graph.where(without, np.nan, score), graph.where(without, np.nan, p_value)
     is_normal = graph.add("GreaterOrEqual", score, float(inner.offset_))
+    if inner.limits_ is not None:
+        is_normal = is_normal & ~_broken(graph, inner.limits_, cells)
     label = graph.where(is_normal, int(NORMAL), int(ANOMALY))
     graph.output("score", score, np.float64, ["rows"])
     graph.output("label", label, np.int64, ["rows"])
@@ -133,8 +139,7 @@ def _checked(detector: Any) -> FusedDetector:
     if given:
         raise InvalidInputError(
             f"A detector with {', '.join(given)} cannot be exported to ONNX: what is usual for "
-            "whom and when, sides and limits are not written. Fit one without, or serve the model "
-            "with ocfuse serve."
+            "whom and when is not written. Fit one without, or serve the model with ocfuse serve."
         )
     unknown = [name for name, value in vars(encoder).items() if name not in KNOWN_OF_ENCODER]
     odd = [f"encoder_.{name}" for name in unknown if _says_something(getattr(encoder, name))]
@@ -184,6 +189,24 @@ def _inputs(graph: Graph, columns: list[InputColumn], kind: Any) -> Cells:
     return Cells(columns=found, texts=texts)
 
 
+def _require_given(limits: Limits, columns: list[InputColumn]) -> None:
+    """Refuse limits of columns that are not learned from, which the file is not given."""
+    numbers = {column.place for column in columns if not column.is_text}
+    pairs = zip(limits.names, limits.places.tolist(), strict=True)
+    missing = [name for name, place in pairs if place not in numbers]
+    if missing:
+        raise InvalidInputError(
+            f"Limits of columns that are not learned from cannot be exported to ONNX: "
+            f"{', '.join(missing)}. Leave them out, or serve the model with ocfuse serve."
+        )
+
+
+def _broken(graph: Graph, limits: Limits, cells: Cells) -> Tensor:
+    """Return which rows (q,) break a limit."""
+    values = cells.at(graph, limits.places.tolist())
+    return ((values > limits.high) | (values < limits.low)).any().without_axis(1)
+
+
 def _with_context(graph: Graph, scale: ContextScale, x: Tensor) -> tuple[Tensor, Tensor]:
     """Return rows with their context as further columns, and where that is no number."""
     context = graph.input("context", np.float64, ["rows", len(scale.centre)])
@@ -196,7 +219,7 @@ def _facts(detector: Any, inner: FusedDetector, columns: list[InputColumn]) -> d
     has_text = any(column.is_text for column in columns)
     card = getattr(detector, "card_", {})
     known = {
-        "version": installed_version("ocfuse"),
+        "version": __version__,
         "columns": [
             {"name": c.name, "kind": c.kind, "input": "text" if c.is_text else "number"}
             for c in columns
@@ -206,6 +229,7 @@ def _facts(detector: Any, inner: FusedDetector, columns: list[InputColumn]) -> d
         "false_alarm_rate": float(inner.false_alarm_rate),
         "rate_of_threshold": float(inner.threshold_rate_),
         "gaps": inner.encoder_.gaps,
+        "limits": "" if inner.limits_ is None else str(inner.limits_),
         "members": list(inner.pool_.names_),
         "fusion": type(inner.fusion_).__name__,
         "rows_learned": len(inner.training_rows_),

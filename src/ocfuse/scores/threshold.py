@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocfuse.arrays import FloatArray
 from ocfuse.exceptions import FewSamplesWarning, InvalidInputError, ThresholdWarning
+from ocfuse.frame_columns import in_memory
 from ocfuse.scores.conformal import Certificate, ConformalCalibrator, whole_part
 from ocfuse.scores.normalise import SD_PER_MAD
 from ocfuse.system.packages import slow
@@ -170,8 +171,9 @@ class AlarmMixin(ThresholdMixin):
 
         A row that breaks a limit is an alarm, whatever its score is.
         """
-        is_normal = self.decision_function(X, context) >= 0
-        return np.where(is_normal & (self.broken_limits(X) == ""), NORMAL, ANOMALY)
+        rows = in_memory(X)  # a query is run once
+        is_normal = self.decision_function(rows, context) >= 0
+        return np.where(is_normal & (self.broken_limits(rows) == ""), NORMAL, ANOMALY)
 
     def broken_limits(self, X: Any) -> NDArray[np.object_]:
         """Return which limits every row breaks, such as "temp above 90"; empty for none."""

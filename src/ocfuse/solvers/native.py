@@ -35,7 +35,7 @@ def describe() -> str:
     if kernel is None:
         return (
             f"{reason}; the NumPy twin serves, several times slower "
-            "(install a C++ compiler and reinstall ocfuse)"
+            "(install a C++ compiler and reinstall ocfuse from its sources)"
         )
     return f"C++, {kernel.instruction_set()}"
 

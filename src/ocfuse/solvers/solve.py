@@ -185,7 +185,7 @@ def _run(
     if backend == "native" and not is_available():
         raise InvalidInputError(
             'backend="native" needs the compiled kernel, which was not built. '
-            'Install a C++ compiler and reinstall ocfuse, or use backend="numpy".'
+            'Install a C++ compiler and ocfuse from its sources, or use backend="numpy".'
         )
     if backend == "numpy" or not is_available():
         return solve_numpy(problem, settings)

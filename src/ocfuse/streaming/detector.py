@@ -126,11 +126,15 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Measure channels from what is usual by the local time of "day", "week", "month" or "year",
         where that foretells held-out times; `fit` then needs times that are dates, or seconds
         since 1970.
-    holidays : sequence of str or date, default=()
+    holidays : str or sequence of str, default=()
         Days that are like Sundays until they show otherwise; needs ``season="week"``.
     zone : str, optional
         Time zone of the seasons, for times in UTC. None is that of the times, if `fit` gets a
         column of pandas that has one; other times are taken as they are.
+    alarm_rate : AlarmRate, optional
+        How often normal runs may raise an event. Given, events of training runs are counted, each
+        scored by a fit that has not seen it, which takes as long as four fits more; with a rate,
+        they settle threshold and `event_rule_`.
     direction : dict, optional
         For channels of which only one side is bad, that side, by name or position:
         ``{"current": "high"}``. It holds for the level and for the slope of windows; how much such
@@ -139,10 +143,6 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         For channels, the lowest and the highest value that is allowed, None for none:
         ``{"temp": (None, 90)}``. A sample beyond is told as one of a sensor that fails, of the
         kind "limit", from the first to the last such sample, whatever the score is.
-    alarm_rate : AlarmRate, optional
-        How often normal runs may raise an event. Given, events of training runs are counted, each
-        scored by a fit that has not seen it, which takes as long as four fits more; with a rate,
-        they settle threshold and `event_rule_`.
 
     Attributes
     ----------

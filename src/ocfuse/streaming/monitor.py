@@ -75,8 +75,9 @@ class LiveMonitor:
         The events, and how many rows had no score.
     last : dict
         The last row.
-    n_rows, n_silences, n_sensors, n_changes : int
-        Rows that `take` has taken, silences, sensors that failed, and changes of the source.
+    n_rows, n_silences, n_sensors, n_limits, n_changes : int
+        Rows that `take` has taken, silences, sensors that failed, limits that were broken, and
+        changes of the source.
     slow : SlowChange or None
         What follows slow changes.
 
@@ -121,16 +122,16 @@ class LiveMonitor:
         )
         usual = patience(model) if is_live else None
         self.timeout = usual if timeout is None else timeout
-        self.n_rows = self.n_silences = self.n_sensors = self._n_refused = 0
+        self.n_rows = self.n_silences = self.n_sensors = self.n_limits = self._n_refused = 0
         self.last: Record = {"row": None, "columns": {}}
         self._why: tuple[Record, Record] | None = None  # lowest row of an event, and its reasons
         self._heard, self._is_silent = monotonic(), False
 
     @property
     def n_alarms(self) -> int:
-        """Events, failures of sensors, changes, and times that nothing was watched."""
+        """Events, failures of sensors, limits broken, changes, and times not watched."""
         events = self.events
-        others = self.n_silences + self.n_sensors + self.n_changes
+        others = self.n_silences + self.n_sensors + self.n_limits + self.n_changes
         return events.n_events + events.n_blind + others
 
     def take(self, values: Mapping[str, Any], time: Any = None) -> list[Record]:
@@ -214,7 +215,9 @@ class LiveMonitor:
             self.last = row
             told: list[Record] = []
             for event in log.sensors.get(i, ()):
-                self.n_sensors += event.state == "begin"
+                if event.state == "begin":
+                    self.n_limits += event.kind == "limit"
+                    self.n_sensors += event.kind != "limit"
                 told.append(event.at(row["row"]).as_dict() | {"columns": row["columns"]})
             score = float(row["score"])
             if self.slow is not None and self.slow.rolling is not None:

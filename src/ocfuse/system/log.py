@@ -23,6 +23,7 @@ def logged(progress: Progress, log: logging.Logger) -> Progress:
         return progress
 
     def both(stage: str, member: str, done: int, total: int) -> None:
+        """Report a step, and log it."""
         log.debug("%s: %s (%d of %d)", stage, member, done, total)
         progress(stage, member, done, total)
 

@@ -128,10 +128,10 @@ def by_column(column: Series) -> Column:
         )
     sizes = sorted(counts.values())
     n_gaps = words.count(None)
-    reason = (
-        f"as asked for: {len(sizes):,} of them with {sizes[0]:,} to {sizes[-1]:,} rows, "
-        f"{sizes[len(sizes) // 2]:,} in the middle"
-    )
+    middle = sizes[len(sizes) // 2]
+    rows = f"{sizes[0]:,} to {sizes[-1]:,} rows, {middle:,} in the middle"
+    rows = f"{middle:,} rows each" if sizes[0] == sizes[-1] else rows
+    reason = f"as asked for: {len(sizes):,} of them with {rows}"
     reason += f", {n_gaps:,} cells empty" if n_gaps else ""
     return Column(name, "by", reason, n_gaps > 0, sorted(counts))
 

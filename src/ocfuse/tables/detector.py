@@ -91,7 +91,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     season : str or sequence of str, default=()
         Numbers are measured from what is usual by the local time of "day", "week", "month" or
         "year", in the columns where that foretells held-out rows.
-    holidays : sequence of str or date, default=()
+    holidays : str or sequence of str, default=()
         Days that are like Sundays until they show otherwise; needs ``season="week"``.
     zone : str, default=None
         Time zone of the seasons, such as "Europe/Berlin". None is that of the times; times

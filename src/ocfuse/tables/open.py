@@ -93,6 +93,7 @@ def open_source(
     open_file = partial(_open_file, open_text=text, chunk_rows=chunk_rows, topic=topic, sheet=sheet)
 
     def open_local(path: Path) -> Source:
+        """Return the source of a file or a folder."""
         if path.is_dir() and not is_recording(path):
             return FolderSource(path, _tables_in(path), open_file, chunk_rows)
         return open_file(path)

@@ -17,6 +17,7 @@ row i, of leverage h, the centre at its time is ``f - h / (1 - h) (y - f)``.
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from functools import cached_property
@@ -59,20 +60,19 @@ def check_seasons(season: Any) -> tuple[str, ...]:
 
 
 def to_days(holidays: Any) -> list[int]:
-    """Return dates as days since 1970, sorted."""
-    given = [holidays] if isinstance(holidays, str | date) else list(holidays or ())
+    """Return dates, as texts, as days since 1970, sorted."""
+    given = [holidays] if isinstance(holidays, str) else list(holidays or ())
     days = set()
     for one in given:
-        try:
-            is_number = isinstance(one, int | float)
-            day = np.datetime64(one.strip() if isinstance(one, str) else one, "D")
-            day = np.datetime64("NaT") if is_number else day
-        except (ValueError, TypeError):
-            day = np.datetime64("NaT")
+        day: Any = np.datetime64("NaT")
+        if isinstance(one, str):  # model files hold no other dates
+            with suppress(ValueError):
+                day = np.datetime64(one.strip(), "D")
         if np.isnat(day):
             raise InvalidInputError(
-                f"holidays must be dates, such as '2026-12-25'. Got {one!r}."
-            ) from None
+                f"holidays must be dates as texts, such as '2026-12-25'. Got {one!r}. Dates of "
+                "Python become texts by str."
+            )
         days.add(int(day.astype(np.int64)))
     return sorted(days)
 
