@@ -30,7 +30,7 @@ ifneq ($(wildcard .venv/.unfinished),)
 ANEW := .anew
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist test-wheels release-check audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-operator bench-pictures bench-robots bench-scale bench-speed bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist test-wheels release-check audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-operator bench-context bench-pictures bench-robots bench-scale bench-speed bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -154,6 +154,12 @@ bench-sequences: $(STAMP)  ## sensor streams: SKAB, robot failures, latency (an 
 
 bench-operator: $(STAMP)  ## events an hour, delay and events per fault: motor, SKAB, belt, robot cell (twenty minutes)
 	$(RUN) -m benchmarks.operator
+
+# Records of years, from a package that is nothing but data: beside the environment, not in it.
+YEARS := bokeh_sampledata==2026.1
+bench-context: $(STAMP)  ## for whom, when, on which side, slow change (twenty minutes)
+	-@$(PIP) --no-deps --upgrade --target build/raw-tables $(YEARS)
+	PYTHONPATH=build/raw-tables $(RUN) -W ignore -m benchmarks.context
 
 bench-pictures: $(STAMP)  ## pictures: tiles, MVTec features, frames per second
 	$(RUN) -m benchmarks.pictures

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ocfuse import FusedDetector, load
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError, SuspectInputWarning, TableError
-from ocfuse.limits import Limits, check_limits
+from ocfuse.limits import ValueLimits, check_limits
 from ocfuse.serve.scoring import scorer_of
 from ocfuse.tables import TableDetector
 
@@ -34,7 +34,7 @@ def model():
 
 @given(st.lists(st.tuples(cells, cells), max_size=5))
 def test_a_limit_is_broken_exactly_beyond_it(rows):
-    limits = Limits(["a", "b"], np.arange(2), np.array([-1.0, -np.inf]), np.array([2.0, 3.0]))
+    limits = ValueLimits(["a", "b"], np.arange(2), np.array([-1.0, -np.inf]), np.array([2.0, 3.0]))
     found = limits.broken(np.array(rows, dtype=float).reshape(-1, 2))
     for (a, b), words in zip(rows, found, strict=True):
         expected = ["a above 2"] * (a > 2) + ["a below -1"] * (a < -1) + ["b above 3"] * (b > 3)

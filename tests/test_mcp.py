@@ -198,6 +198,6 @@ def test_without_the_sdk_the_extra_is_named(monkeypatch, run_command, tmp_path):
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
     code, _, err = run_command("mcp", "--allow", tmp_path)
     assert code == 2
-    assert "ocfuse[mcp]" in err
+    assert "[mcp]" in err
     with pytest.raises(MissingPackageError):
         make_server([tmp_path])

@@ -107,5 +107,5 @@ def test_what_is_no_model_of_ours(tmp_path):
 
 def test_without_mlflow_the_extra_is_named(model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow.pyfunc", None)
-    with pytest.raises(MissingPackageError, match=r"ocfuse\[mlflow\]"):
+    with pytest.raises(MissingPackageError, match=r"\[mlflow\]"):
         ours.save_model(model, tmp_path / "saved")

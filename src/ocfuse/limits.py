@@ -21,7 +21,7 @@ from ocfuse.exceptions import InvalidInputError, InvalidTypeError, SuspectInputW
 
 
 @dataclass(frozen=True)
-class Limits:
+class ValueLimits:
     """Lowest and highest values that columns may have.
 
     Parameters
@@ -36,8 +36,8 @@ class Limits:
     Examples
     --------
     >>> import numpy as np
-    >>> from ocfuse.limits import Limits
-    >>> limits = Limits(["temp"], np.array([0]), np.array([-np.inf]), np.array([90.0]))
+    >>> from ocfuse.limits import ValueLimits
+    >>> limits = ValueLimits(["temp"], np.array([0]), np.array([-np.inf]), np.array([90.0]))
     >>> limits.broken(np.array([[95.0], [20.0], [np.nan]]))
     ['temp above 90', '', '']
     """
@@ -131,16 +131,16 @@ def _number(end: Any) -> float:
 
 def make_limits(
     given: Mapping[Any, tuple[float, float]], places: NDArray[np.intp], names: Sequence[str]
-) -> Limits | None:
+) -> ValueLimits | None:
     """Return checked limits of columns with these positions and names; None for none."""
     if not given:
         return None
     low, high = np.array(list(given.values()), dtype=np.float64).T
-    return Limits(list(names), np.asarray(places, dtype=np.intp), low, high)
+    return ValueLimits(list(names), np.asarray(places, dtype=np.intp), low, high)
 
 
 def warn_of_broken(rules: Sequence[str]) -> None:
-    """Warn of training rows that break limits, by what `Limits.broken` says of each."""
+    """Warn of training rows that break limits, by what `ValueLimits.broken` says of each."""
     broken = [rule for rule in rules if rule]
     if broken:
         which = "; ".join(sorted(set(broken))[:3])

@@ -69,7 +69,7 @@ def test_the_page_shows_what_was_recorded_and_changes_nothing(site):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
         errors = []
-        page.on("pageerror", errors.append)
+        page.on("pageerror", lambda error: errors.append(error))
         page.goto(f"{site}/line.html")
         sync_api.expect(page.locator("#streams li")).to_have_count(2)
         sync_api.expect(page.locator("#link")).to_have_text("Live")

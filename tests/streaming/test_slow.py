@@ -10,7 +10,7 @@ import pytest
 from ocfuse import FusedDetector, load
 from ocfuse.detectors import GMM, KNN
 from ocfuse.exceptions import DriftWarning
-from ocfuse.scores import Change, ChangeTest, ConformalCalibrator
+from ocfuse.scores import ChangeTest, ConformalCalibrator, SourceChange
 from ocfuse.streaming import LiveMonitor, StreamDetector, StreamTable
 from ocfuse.streaming.resume import SavedStream, resume_stream, save_stream
 from ocfuse.streaming.slow import SlowChange, SlowSettings, change_words, judged_again, stream_block
@@ -160,7 +160,7 @@ def test_blocks_of_thinned_rows_are_counted_in_all_rows():
 
 def test_a_change_in_words():
     slow = SlowChange(test=ChangeTest(0.01, block=30))
-    record = slow.record(Change(0.01, 200, 50, is_lower=False))
+    record = slow.record(SourceChange(0.01, 200, 50, is_lower=False))
     assert (record["rows"], record["tested"]) == (1500, 6000)
     words = change_words(record)
     assert "more normal than before for about 1,500 rows" in words

@@ -35,7 +35,7 @@ from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, UsualValues
 from ocfuse.frame_columns import in_memory, native_frame
 from ocfuse.groups import check_groups
-from ocfuse.limits import Limits, check_limits, make_limits, warn_of_broken
+from ocfuse.limits import ValueLimits, check_limits, make_limits, warn_of_broken
 from ocfuse.scores import ConformalCalibrator, LabelCalibrator, TailCalibrator, gmean_threshold
 from ocfuse.scores.threshold import AlarmMixin, check_rate, warn_if_many_left_out
 from ocfuse.system.cache import caching
@@ -137,7 +137,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
     Attributes
     ----------
-    limits_ : Limits or None
+    limits_ : ValueLimits or None
         The limits, with the positions of their columns.
     encoder_ : FeatureEncoder
         The fitted encoder; its `ignored_` tells which columns were left out.
@@ -217,7 +217,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     zone: str | None = None
     direction: Any = None
     limits: Any = None
-    limits_: Limits | None = None
+    limits_: ValueLimits | None = None
 
     def __init__(
         self,
@@ -377,7 +377,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         is_normal = self.training_scores_ >= self.offset_
         return np.where(is_normal & (self.broken_limits(rows) == ""), NORMAL, ANOMALY)
 
-    def _settled_limits(self, table: Table) -> Limits | None:
+    def _settled_limits(self, table: Table) -> ValueLimits | None:
         """Return the limits of the columns of a training table; warn of rows that break them."""
         given = check_limits(self.limits)
         if not given:

@@ -18,7 +18,7 @@ from ocfuse.ensemble.outliers import LARGEST_GROUP, remote_groups
 from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.explain import Explanation, RowRanges, attribute_features, values_of
-from ocfuse.limits import Limits
+from ocfuse.limits import ValueLimits
 from ocfuse.report.data import Embedding, GroupAlarms, ReportData, count_by_group
 from ocfuse.report.timeline import to_times
 from ocfuse.report.words import count
@@ -106,7 +106,7 @@ def report_data(
     )
 
 
-def _about_limits(limits: Limits, broken: list[str]) -> str:
+def _about_limits(limits: ValueLimits, broken: list[str]) -> str:
     """Say how many rows break limits, and that these are counted apart."""
     counts = Counter(rule for rules in broken for rule in rules.split("; "))
     shown = ", ".join(f"{rule}: {n:,}" for rule, n in counts.items())

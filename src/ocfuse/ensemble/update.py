@@ -74,7 +74,7 @@ def update(
     require_updatable(detector, memory)
     trace = detector._trace(X, context)
     labels = check_training_labels(y, len(trace))
-    normal = np.flatnonzero((labels != ANOMALY) & ~_beyond_limits(detector, X))
+    normal = np.flatnonzero((labels != ANOMALY) & ~_beyond_limits(detector, trace.X))
     rows = _sorted_out(detector, trace.take(normal), labels[normal] == NORMAL)
     _tell(detector, rows, len(normal))
     learned, far = normal[rows.learned], normal[rows.far]

@@ -13,7 +13,7 @@ from ocfuse.encoder import FeatureEncoder, is_given
 from ocfuse.ensemble import FusedDetector
 from ocfuse.ensemble.score import ContextScale, ScoreChain
 from ocfuse.exceptions import InvalidInputError, InvalidTypeError
-from ocfuse.limits import Limits
+from ocfuse.limits import ValueLimits
 from ocfuse.onnx.encoder import Cells, encoded
 from ocfuse.onnx.fusion import fused, normalised, p_values, require_fusion
 from ocfuse.onnx.graph import Graph, Tensor
@@ -189,7 +189,7 @@ def _inputs(graph: Graph, columns: list[InputColumn], kind: Any) -> Cells:
     return Cells(columns=found, texts=texts)
 
 
-def _require_given(limits: Limits, columns: list[InputColumn]) -> None:
+def _require_given(limits: ValueLimits, columns: list[InputColumn]) -> None:
     """Refuse limits of columns that are not learned from, which the file is not given."""
     numbers = {column.place for column in columns if not column.is_text}
     pairs = zip(limits.names, limits.places.tolist(), strict=True)
@@ -201,7 +201,7 @@ def _require_given(limits: Limits, columns: list[InputColumn]) -> None:
         )
 
 
-def _broken(graph: Graph, limits: Limits, cells: Cells) -> Tensor:
+def _broken(graph: Graph, limits: ValueLimits, cells: Cells) -> Tensor:
     """Return which rows (q,) break a limit."""
     values = cells.at(graph, limits.places.tolist())
     return ((values > limits.high) | (values < limits.low)).any().without_axis(1)

@@ -56,7 +56,7 @@ CLASSES: dict[str, str] = {
     "LabelledFusion": "ocfuse.fusion.labelled.LabelledFusion",
     "LeastSquaresFusion": "ocfuse.fusion.lp.LeastSquaresFusion",
     "Lite0": "ocfuse.vision.backbone.Lite0",
-    "Limits": "ocfuse.limits.Limits",
+    "ValueLimits": "ocfuse.limits.ValueLimits",
     "LocalFactor": "ocfuse.detectors.neighbours.LocalFactor",
     "LocalLpFusion": "ocfuse.fusion.local_lp.LocalLpFusion",
     "LocalScale": "ocfuse.fusion.local_scale.LocalScale",

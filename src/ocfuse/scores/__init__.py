@@ -15,12 +15,11 @@ from ocfuse.scores.normalise import (
     join_lowest,
     make_normaliser,
 )
-from ocfuse.scores.slow import Change, ChangeTest, RollingThreshold
+from ocfuse.scores.slow import ChangeTest, RollingThreshold, SourceChange
 from ocfuse.scores.threshold import gmean_threshold, prediction_limit, quantile_threshold
 
 __all__ = [
     "Certificate",
-    "Change",
     "ChangeTest",
     "ConformalCalibrator",
     "LabelCalibrator",
@@ -28,6 +27,7 @@ __all__ = [
     "Normaliser",
     "RobustZ",
     "RollingThreshold",
+    "SourceChange",
     "TailCalibrator",
     "TailProbability",
     "ZScore",

@@ -189,7 +189,7 @@ def _quantile(conformal: ConformalCalibrator, share: float) -> float:
 
 
 @dataclass(frozen=True)
-class Change:
+class SourceChange:
     """That a source has changed.
 
     Parameters
@@ -315,7 +315,7 @@ class ChangeTest:
         """What the bets have made of 1 since the test began."""
         return float(self.bets.capital)
 
-    def take(self, value: float) -> Change | None:
+    def take(self, value: float) -> SourceChange | None:
         """Take the next value; return the change that is certain enough with it, if one is.
 
         NaN, for no value, is left out.
@@ -329,7 +329,7 @@ class ChangeTest:
         mean, self._total, self._n_in_block = self._total / self.block, 0.0, 0
         return self._test(mean)
 
-    def _test(self, value: float) -> Change | None:
+    def _test(self, value: float) -> SourceChange | None:
         """Bet on the rank of a value, and compare later ones with it."""
         before = self._before
         if len(before) >= MOST_COMPARED:
@@ -351,7 +351,7 @@ class ChangeTest:
             return None
         is_lower = bool(self.bets.is_lower)
         n_since = self.bets.n - self._began[0 if is_lower else 1]
-        found = Change(self.chance, self.bets.n, n_since, is_lower)
+        found = SourceChange(self.chance, self.bets.n, n_since, is_lower)
         self.n_changes += 1
         self._begin([])
         return found

@@ -24,7 +24,7 @@ from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
 from ocfuse.explain import Explanation, number_text
 from ocfuse.frame_columns import native_frame, read_frame
 from ocfuse.fusion.local_scale import warn_if_far
-from ocfuse.limits import Limits, check_limits, make_limits, warn_of_broken
+from ocfuse.limits import ValueLimits, check_limits, make_limits, warn_of_broken
 from ocfuse.persistence import load, save
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.streaming.alarm_rate import (
@@ -205,7 +205,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     sensors_: SensorLimits | None = None
     direction: Any = None
     limits: Any = None
-    limits_: Limits | None = None
+    limits_: ValueLimits | None = None
     broken_: dict[str, int]
 
     def __init__(
@@ -800,12 +800,12 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
                 log.sensors.setdefault(event.row - first, []).append(event)
 
     def _limit_events(
-        self, limits: Limits, samples: FloatArray, times: FloatArray | None, first: int
+        self, limits: ValueLimits, samples: FloatArray, times: FloatArray | None, first: int
     ) -> Iterator[SensorEvent]:
         """Yield the beginnings and ends of samples beyond a limit, channel by channel."""
         values = samples[:, limits.places]
         for k, name in enumerate(limits.names):
-            alone = Limits([name], np.zeros(1, np.intp), limits.low[[k]], limits.high[[k]])
+            alone = ValueLimits([name], np.zeros(1, np.intp), limits.low[[k]], limits.high[[k]])
             for i, rule in enumerate(alone.broken(values[:, [k]])):
                 if bool(rule) == (name in self.broken_) or np.isnan(values[i, k]):
                     continue

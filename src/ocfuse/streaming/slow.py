@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ocfuse.arrays import FloatArray
-from ocfuse.scores import Change, ChangeTest, ConformalCalibrator, RollingThreshold
+from ocfuse.scores import ChangeTest, ConformalCalibrator, RollingThreshold, SourceChange
 from ocfuse.scores.slow import block_length
 from ocfuse.streaming.status import CHANGED
 from ocfuse.tables.detector import RULE
@@ -84,7 +84,7 @@ class SlowChange:
         """What is taken off scores now."""
         return 0.0 if self.rolling is None else self.rolling.shift
 
-    def take(self, score: float, in_event: bool) -> Change | None:
+    def take(self, score: float, in_event: bool) -> SourceChange | None:
         """Take the score of a row as it came, after it was judged; return a change of the source.
 
         Parameters
@@ -96,7 +96,7 @@ class SlowChange:
 
         Returns
         -------
-        Change or None
+        SourceChange or None
             That the source has changed, if that is certain enough now.
         """
         if self.rolling is not None:
@@ -113,7 +113,7 @@ class SlowChange:
         if self.test is not None and before.test is not None:
             self.test = before.test if self.test.is_like(before.test) else self.test
 
-    def record(self, change: Change) -> dict[str, Any]:
+    def record(self, change: SourceChange) -> dict[str, Any]:
         """Return what is told of a change."""
         block = 1 if self.test is None else self.test.block
         return {

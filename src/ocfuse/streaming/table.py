@@ -26,7 +26,7 @@ from ocfuse.exceptions import (
     TableWarning,
 )
 from ocfuse.explain import Explanation
-from ocfuse.limits import Limits
+from ocfuse.limits import ValueLimits
 from ocfuse.report import ChannelCourse, Report, ReportData, make_report
 from ocfuse.streaming.channels import ChannelReading, reading_line, readings_of
 from ocfuse.streaming.clock import ChunkLog, check_times
@@ -326,7 +326,7 @@ class StreamTable(TableDetector):
         return self.stream_.detector_
 
     @property
-    def limits_(self) -> Limits | None:
+    def limits_(self) -> ValueLimits | None:
         """The limits that always raise an alarm, if there are any."""
         return self.stream_.limits_
 

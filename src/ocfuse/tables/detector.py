@@ -30,7 +30,7 @@ from ocfuse.exceptions import (
     TableError,
 )
 from ocfuse.explain import Explanation
-from ocfuse.limits import Limits
+from ocfuse.limits import ValueLimits
 from ocfuse.persistence import save
 from ocfuse.report import Report
 from ocfuse.report.words import count
@@ -355,7 +355,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return pandas().DataFrame(result, index=table.index)
 
     @property
-    def limits_(self) -> Limits | None:
+    def limits_(self) -> ValueLimits | None:
         """The limits that always raise an alarm, if there are any."""
         return self.detector_.limits_
 

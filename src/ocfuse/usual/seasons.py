@@ -358,9 +358,11 @@ class Season:
         """Yield the cells of columns with the same gaps, the columns, their rows and parts."""
         present = ~np.isnan(Y) & np.isfinite(times)[:, np.newaxis]
         part, L = parts_of_time(times, SEASONS[self.name]), calendar.roughness(self.name)
-        patterns, number = np.unique(present, axis=1, return_inverse=True)
-        for k, pattern in enumerate(patterns.T):
-            columns, rows = np.flatnonzero(number.ravel() == k), np.flatnonzero(pattern)
+        alike: dict[bytes, list[int]] = {}
+        for j in range(present.shape[1]):
+            alike.setdefault(np.packbits(present[:, j]).tobytes(), []).append(j)
+        for same in alike.values():
+            columns, rows = np.array(same), np.flatnonzero(present[:, same[0]])
             if len(np.unique(part[rows])) > 1:
                 smoother = Smoother(calendar.places(self.name, times[rows]), L)
                 yield np.ix_(rows, columns), columns, smoother, part[rows]
@@ -423,11 +425,12 @@ def _choose(smoother: Smoother, part: IntArray, Y: FloatArray, gain: Any) -> Flo
     for k, one in enumerate(names):
         out = part == one
         learned = Smoother(smoother.places.take(~out), smoother.roughness)
-        asked, sums, base = smoother.places.take(out), learned.sums(Y[~out]), Y[~out].mean(axis=0)
+        asked, sums = smoother.places.take(out), learned.sums(Y[~out])
+        base, variance = Y[~out].mean(axis=0), Y[~out].var(axis=0)
         for i, smoothness in enumerate(SMOOTHNESS):
             bins = np.linalg.solve(learned.system(smoothness), sums)
             fitted = asked.values(np.asarray(bins, dtype=np.float64))
-            gains[k, i] = gain(Y[out], fitted, base, Y[~out].var(axis=0))
+            gains[k, i] = gain(Y[out], fitted, base, variance)
     total = gains.sum(axis=0)
     best = total.argmax(axis=0)
     each = np.take_along_axis(gains, best[np.newaxis, np.newaxis], axis=1)[:, 0]
