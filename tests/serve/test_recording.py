@@ -75,7 +75,7 @@ def test_the_page_shows_what_was_recorded_and_changes_nothing(site):
         sync_api.expect(page.locator("#link")).to_have_text("Live")
         sync_api.expect(page.locator("#table tbody tr").first).to_contain_text("odd", timeout=9000)
         page.goto(f"{site}/line.html#/model/odd")
-        sync_api.expect(page.locator("#state-title")).to_contain_text("Alarm", timeout=9000)
+        sync_api.expect(page.locator("#state-title")).to_contain_text("ALARM", timeout=9000)
         sync_api.expect(page.locator("#channels li").first).to_be_visible()
         page.locator("#who").fill("somebody")
         page.locator("#acknowledge").click()
