@@ -162,7 +162,7 @@ def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(packages.importlib, "import_module", refuse)
-    with pytest.raises(MissingPackageError, match=r"pyarrow is needed to read .*ocfuse\[tool\]"):
+    with pytest.raises(MissingPackageError, match=r"pyarrow is needed to read .*\[tool\]"):
         load_table(path, label="kind", normal="ok")
 
 

@@ -157,6 +157,8 @@ class AlarmMixin(ThresholdMixin):
     beyond a limit. Nothing but the score counts for p-values and the false-alarm rate.
     """
 
+    limits_: Any = None
+
     def score_samples(self, X: Any, context: Any = None) -> FloatArray:
         """Return the score of every row: higher is more normal."""
         raise NotImplementedError
@@ -171,6 +173,8 @@ class AlarmMixin(ThresholdMixin):
 
         A row that breaks a limit is an alarm, whatever its score is.
         """
+        if self.limits_ is None:
+            return np.where(self.decision_function(X, context) >= 0, NORMAL, ANOMALY)
         rows = in_memory(X)  # a query is run once
         is_normal = self.decision_function(rows, context) >= 0
         return np.where(is_normal & (self.broken_limits(rows) == ""), NORMAL, ANOMALY)

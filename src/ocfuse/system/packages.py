@@ -51,13 +51,15 @@ def install_line(extra: str) -> str:
     str
         A line for a shell.
     """
-    metadata, urls = slow("importlib.metadata"), slow("urllib.request")
+    from importlib import metadata  # noqa: PLC0415: takes time, and is for messages alone
+    from urllib.request import url2pathname  # noqa: PLC0415
+
     try:
         told = json.loads(metadata.distribution("ocfuse").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
         told = {}
     scheme, _, place = str(told.get("url", "")).partition("://")
-    origin = urls.url2pathname(place)
+    origin = url2pathname(place)
     if scheme != "file" or not Path(origin).exists():
         return f"pip install 'ocfuse[{extra}]'"
     editable = "-e " if told.get("dir_info", {}).get("editable") else ""
