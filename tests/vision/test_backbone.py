@@ -136,7 +136,7 @@ def test_a_missing_torch_names_its_extra(monkeypatch):
         raise ImportError(package)
 
     monkeypatch.setattr("ocfuse.system.packages.importlib.import_module", refuse)
-    with pytest.raises(MissingPackageError, match=r"torch is needed.*'\[networks\]'"):
+    with pytest.raises(MissingPackageError, match=r"torch is needed.*\[networks\]"):
         paper_network("xception", "random").extract([scene(size=299)])
 
 

@@ -80,5 +80,5 @@ def test_names_and_packages(monkeypatch):
         raise ImportError(package)
 
     monkeypatch.setattr("ocfuse.system.packages.importlib.import_module", refuse)
-    with pytest.raises(MissingPackageError, match=r"ocfuse\[networks\]"):
+    with pytest.raises(MissingPackageError, match=r"\[networks\]"):
         TorchBackbone("xception").extract([scene(size=128)])

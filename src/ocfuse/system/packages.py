@@ -51,7 +51,8 @@ def install_line(extra: str) -> str:
     str
         A line for a shell.
     """
-    from importlib import metadata  # noqa: PLC0415: takes time, and is for messages alone
+    # here, as they take time and are for messages alone
+    from importlib import metadata  # noqa: PLC0415
     from urllib.request import url2pathname  # noqa: PLC0415
 
     try:
