@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.ensemble import IsolationForest
 from sklearn.svm import OneClassSVM
 from threadpoolctl import threadpool_limits
 
@@ -13,7 +14,7 @@ from ocfuse.distributed import fit, sample
 from ocfuse.exceptions import ClusterError, InvalidTypeError, MemberError
 from ocfuse.system.progress import show_progress
 from tests.cli.cases import plant
-from tests.distributed.cases import Allergic, Mortal, Slow, grouped, make_model, write
+from tests.distributed.cases import Allergic, Mortal, Waiting, grouped, make_model, write
 
 
 def assert_same(model, other):
@@ -70,8 +71,10 @@ def test_a_worker_that_is_ended_is_no_error(client, folder, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::ocfuse.exceptions.FewSamplesWarning")
-def test_who_interrupts_takes_back_what_is_not_done(client, folder, monkeypatch):
-    members = [(f"slow{i}", Slow(0.3)) for i in range(6)]
+def test_who_interrupts_takes_back_what_is_not_done(client, folder, tmp_path, monkeypatch):
+    gate = tmp_path / "gate"
+    waiting = [(f"waiting{i}", Waiting(str(gate))) for i in range(5)]
+    members = [("quick", IsolationForest(n_estimators=5, random_state=0)), *waiting]
     cancel, taken_back = client.cancel, []
     monkeypatch.setattr(client, "cancel", lambda some: cancel(taken_back.extend(some) or some))
 
@@ -81,7 +84,8 @@ def test_who_interrupts_takes_back_what_is_not_done(client, folder, monkeypatch)
 
     with pytest.raises(KeyboardInterrupt), show_progress(interrupt):
         fit(make_model(members, ignore=("file", "part")), folder, client=client, rows=100)
-    assert 1 <= len(taken_back) <= 5
+    gate.touch()
+    assert len(taken_back) == 5
     assert {future.status for future in taken_back} == {"cancelled"}
 
 
