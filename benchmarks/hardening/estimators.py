@@ -93,6 +93,9 @@ def _detectors() -> dict[str, Any]:
 
 
 def _supervised() -> dict[str, Any]:
+    searched = linear_model.LogisticRegressionCV(Cs=2, cv=2, l1_ratios=(0,))
+    if "use_legacy_attributes" in searched.get_params():
+        searched.set_params(use_legacy_attributes=False)
     few: dict[str, Any] = {"n_estimators": 2, "random_state": 0}
     return {
         "random forest": ensemble.RandomForestClassifier(**few),
@@ -104,9 +107,7 @@ def _supervised() -> dict[str, Any]:
         "extra tree": tree.ExtraTreeClassifier(random_state=0),
         "extra tree, numbers": tree.ExtraTreeRegressor(random_state=0),
         "logistic": linear_model.LogisticRegression(),
-        "logistic, searched": linear_model.LogisticRegressionCV(
-            Cs=2, cv=2, l1_ratios=(0,), use_legacy_attributes=False
-        ),
+        "logistic, searched": searched,
     }
 
 

@@ -39,7 +39,7 @@ def event(number, seed, *, is_real):
     return JudgedEvent(number, is_real, [frame], [low])
 
 
-EVENTS = [event(i, 100 + i, is_real=i % 2 == 0) for i in range(14)]
+EVENTS = [event(i, 100 + i, is_real=i % 2 == 0) for i in range(22)]
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +70,13 @@ def learn(old, runs, events):
 def test_a_model_heeds_verdicts_on_other_events(old, runs):
     model = learn(old, runs, EVENTS[:10])
     before = [old.raises_alarm(event) for event in EVENTS[10:]]
-    assert before == [True] * 4
+    assert before == [True] * 12
     if isinstance(model, StreamTable):
         after = [model.raises_alarm(event) for event in EVENTS[10:]]
-    else:  # of 16 rows one may be an alarm by chance
+    else:
         after = [model.score(low_rows(event, 20))["is_anomaly"].mean() for event in EVENTS[10:]]
-    np.testing.assert_allclose(after, [1.0, 0.0, 1.0, 0.0], atol=0.25)
+    assert np.mean(after[::2]) > 0.9
+    assert np.mean(after[1::2]) < 0.5  # some alarms by chance
     assert model.card_["verdicts"] == {"real": 5, "false alarm": 5}
     assert model.card_["sha256"] == old.card_["sha256"]  # the training data are the same
 

@@ -70,6 +70,7 @@ def port():
 @pytest.fixture
 def broker(port, tmp_path):
     """Return what starts a broker that knows one user, and what publishes to it."""
+    pytest.importorskip("paho.mqtt")
     for tool in ("mosquitto", "mosquitto_passwd", "mosquitto_pub"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
