@@ -685,6 +685,63 @@ def test_narrow_screens_need_no_scrolling_aside(watched, visit):
     assert small == []
 
 
+CUT = """() => [...document.querySelectorAll('main *')].filter((node) => {
+    const texts = [...node.childNodes].filter((one) => one.nodeType === 3 && one.data.trim());
+    if (!texts.length || !node.checkVisibility() || node.closest('.hidden, option')) return false;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const text = range.getBoundingClientRect(), box = node.getBoundingClientRect();
+    const around = (node.closest('.card, .panel, .state') || node).getBoundingClientRect();
+    const isHidden = getComputedStyle(node).overflow === 'hidden' &&
+        (node.scrollWidth > node.clientWidth || text.height > box.height + 1);
+    return isHidden || text.right > around.right + 1;
+}).map((node) => [node.className || node.tagName, node.textContent, node.title])"""
+
+
+@pytest.mark.parametrize("width", [1200, 800, 360])
+def test_names_of_streams_channels_and_members_are_not_cut(watched, visit, width):
+    source = {"model": "packaging-hall-2", "stream": "filling-machine-east-side-07"}
+    names = [
+        "Chiller 3 condenser water return temperature_degC",
+        "hydraulic_unit_2_pressure_after_filter_bar",
+        "vibration_drive_end_bearing_mm_s",
+    ]
+    contributions = {f"{name} in whitened columns": -0.1 for name in names}
+    reading = {"name": names[0], "words": f"{names[0]} 31.41 (usual 27.90 +- 0.31)"}
+    for i in range(4):
+        watched.publish(stream=f"line-{i}")
+    key = tuple(source.values())
+    watched.live.introduce(key, [{"name": name, "low": 25.125, "high": 28.4375} for name in names])
+    about = source | {"values": [31.41, 27.0, 27.0], "readings": [reading]}
+    watched.publish(-1.0, "begin", contributions=contributions, **about)
+    page = visit()
+    page.set_viewport_size({"width": width, "height": 780})
+    card = page.locator("#streams a[data-state=alarm]")
+    card.locator(".channel:has-text('31.41 (usual 27.90 ± 0.31)')").wait_for()
+    assert page.evaluate(CUT) == []
+    assert card.locator(".name").get_attribute("title") == " · ".join(source.values())
+    card.click()
+    page.locator("#channels h3").nth(2).wait_for()
+    page.locator("#members-panel summary").click()
+    page.locator("#members th[scope=row]").nth(2).wait_for()
+    assert page.evaluate(CUT) == []
+    chosen = page.locator("#source")
+    assert chosen.get_attribute("title") == "▲ " + " · ".join(source.values())
+
+
+def test_very_long_names_end_with_dots_and_have_a_title(watched, visit):
+    long = "a-very-long-name-without-any-space-" * 8
+    reading = {"name": long, "words": f"{long} 5.0 (usual 1.0 +- 0.5)"}
+    watched.publish(stream="line-2")
+    watched.publish(-1.0, "begin", model=long, stream=long, readings=[reading])
+    page = visit()
+    page.set_viewport_size({"width": 360, "height": 780})
+    page.locator("#streams a[data-state=alarm] .channel:has-text('usual')").wait_for()
+    cut = page.evaluate(CUT)
+    assert {name for name, *_ in cut} == {"name", "channel"}
+    assert all(title == text for _, text, title in cut)
+
+
 CONTRASTS = """() => {
     const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
     const light = (c) => c <= 10 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4;

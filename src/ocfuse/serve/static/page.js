@@ -122,6 +122,7 @@ function showSources() {
   select.disabled = false;
   select.replaceChildren(...list.map((source, i) => make("option", { value: i }, words[i])));
   select.value = String(Math.max(list.findIndex((source) => same(source, state.source)), 0));
+  select.title = words[Number(select.value)];
   select.onchange = () => choose(list[Number(select.value)]);
 }
 

@@ -169,7 +169,6 @@ export class Members {
       if (row.tr.hidden) return;
       const [name, value] = entries[k], share = value / most / (high - low || 1);
       setText(row.name, name);
-      row.name.title = name;
       setText(row.value, number(value));
       row.bar.style.left = 100 * (share < 0 ? zero + share : zero) + "%";
       row.bar.style.width = 100 * Math.abs(share) + "%";

@@ -93,9 +93,9 @@ function makeCard(source) {
   };
   const picture = svg("svg", { viewBox: "0 0 " + WIDE + " " + HIGH, preserveAspectRatio: "none", "aria-hidden": "true" });
   picture.append(card.limit, card.line);
-  const head = make("span", { class: "name" }, sourceName(source));
+  const head = make("span", { class: "name", title: sourceName(source) }, sourceName(source));
   card.link = make("a", { class: "card", href: addressOf(source) }, make("span", { class: "row" }, head, card.score),
-    make("span", { class: "row" }, card.state, card.since), picture, card.channel, card.known);
+    make("span", { class: "row wrap" }, card.state, card.since), picture, card.channel, card.known);
   card.item = make("li", {}, card.link);
   return card;
 }
