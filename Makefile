@@ -30,7 +30,7 @@ ifneq ($(wildcard .venv/.unfinished),)
 ANEW := .anew
 endif
 
-.PHONY: help demo test test-fast test-torch test-oldest check check-types check-docstrings check-code check-traces format dist test-wheels release-check audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-operator bench-context bench-pictures bench-robots bench-scale bench-speed bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
+.PHONY: help demo test test-fast test-random test-torch test-oldest check check-types check-docstrings check-code check-traces format dist test-wheels release-check audit check-native bench-first bench-solvers bench-members bench-estimator bench-ordinary bench-tables bench-sequences bench-operator bench-context bench-pictures bench-robots bench-scale bench-speed bench-serve bench-accuracy train-trust bench-adapt bench-paper fuzz fuzz-csv docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -51,6 +51,10 @@ test: check  ## check, then run all tests and doctests
 test-fast: $(STAMP)  ## run the tests that matter while changing code (three minutes)
 	$(TEST) -n 2 -q -m 'not slow and not browser and not e2e' tests \
 	    $(addprefix --ignore=tests/,benchmarks distributed end_to_end faults hardening lab reference)
+
+# The suite tests laws on the same examples each time, so that a change alone makes it fail.
+test-random: $(STAMP)  ## test laws on random examples, and more of them (ten minutes)
+	HYPOTHESIS_PROFILE=random $(TEST) -q $$(grep -rl '^@given' tests)
 
 # torch is large, and nothing but a rival and other people's networks needs it.
 NEED_TORCH := tests/vision/test_backbone_torch.py tests/vision/test_networks_torch.py \

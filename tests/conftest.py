@@ -12,9 +12,11 @@ from ocfuse.cli.app import run
 from ocfuse.tables import TableDetector, open_source
 from tests.cli.cases import plant, with_anomalies
 
-# a busy machine is no failure
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+# a busy machine is no failure; `make test-random` draws other examples each time, and more
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", patient, derandomize=True)
+settings.register_profile("random", patient, max_examples=500, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 DATA = os.environ.get("OCFUSE_DATA")
 #: What takes longest, begun first, so that no process is left alone with it in the end.
