@@ -60,8 +60,7 @@ RECORDS: dict[str, Callable[[], pd.DataFrame | None]] = {
 def circles(table: pd.DataFrame) -> FloatArray:
     seconds = (table["when"] - pd.Timestamp("2000-01-01")).dt.total_seconds().to_numpy()
     angle = 2 * np.pi * seconds / 86_400
-    values = table[["value", "change"]].to_numpy()
-    return np.column_stack([values / values.std(axis=0), np.sin(angle), np.cos(angle)])
+    return np.column_stack([table[["value", "change"]], np.sin(angle), np.cos(angle)])
 
 
 def by_hour(table: pd.DataFrame, is_quick: bool) -> tuple[list[list[str]], Data]:

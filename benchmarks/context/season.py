@@ -30,13 +30,7 @@ def with_circles(table: pd.DataFrame) -> FloatArray:
     circles = [
         wave(2 * np.pi * seconds / period) for period in (DAY, WEEK) for wave in (np.sin, np.cos)
     ]
-    values = table.drop(columns="when").to_numpy()
-    spread = values.std(axis=0)
-    return np.column_stack([values / spread, *circles])
-
-
-def as_frame(table: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame(with_circles(table)).set_axis([f"c{j}" for j in range(7)], axis=1)
+    return np.column_stack([table.drop(columns="when"), *circles])
 
 
 SYSTEMS = [

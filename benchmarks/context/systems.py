@@ -11,6 +11,7 @@ from pyod.models.ecod import ECOD
 from pyod.models.knn import KNN
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
 
 from ocfuse import FusedDetector
 
@@ -85,10 +86,12 @@ def forest(prepare: Callable[[pd.DataFrame], FloatArray], name: str) -> System:
 
 
 def pyod(prepare: Callable[[pd.DataFrame], FloatArray], name: str, kind: str = "KNN") -> System:
-    """Return a detector of PyOD on what is made of the columns by hand."""
+    """Return a detector of PyOD on what is made of the columns by hand, in units of spread."""
 
     def judge(*tables: pd.DataFrame) -> tuple[FloatArray, ...]:
         train, normal, odd = map(prepare, tables)
+        scaler = StandardScaler().fit(train)
+        train, normal, odd = map(scaler.transform, (train, normal, odd))
         model = (KNN if kind == "KNN" else ECOD)(contamination=RATE).fit(train)
         scores = [-model.decision_function(X) for X in (normal, odd)]
         return (*scores, *(some < -model.threshold_ for some in scores))
