@@ -11,6 +11,8 @@ from ocfuse.system.packages import needed
 
 #: The time of recording in ns, and what returns the message.
 Message: TypeAlias = tuple[int, Callable[[], Any]]
+#: Types of messages that are pictures.
+PICTURE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 
 
 def is_recording(path: Path) -> bool:
