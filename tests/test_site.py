@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import re
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,23 @@ def public_modules():
 def test_every_public_package_is_in_the_reference():
     missing = public_modules() - INTERNAL - set(in_reference())
     assert not missing, f"list them in docs/api.md: {sorted(missing)}"
+
+
+def test_every_module_of_the_reference_says_what_it_makes_public():
+    silent = {
+        name
+        for name in set(in_reference()) - {"ocfuse"} - public_modules()
+        if not name.rpartition(".")[2][0].isupper() and importable(name)
+    }
+    assert not silent, f"give them an __all__: {sorted(silent)}"
+
+
+def importable(name):
+    """Return whether a name is that of a module."""
+    try:
+        return bool(find_spec(name))
+    except ModuleNotFoundError:
+        return False
 
 
 @pytest.mark.parametrize("name", in_reference())

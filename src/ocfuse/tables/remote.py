@@ -31,6 +31,8 @@ from ocfuse.tables.source import Source
 OF_ARROW = ("s3", "gs", "gcs", "hdfs")
 #: Seconds to wait for an answer of a server.
 PATIENCE = 60
+#: What to do if a server gives no file.
+LOOK = "Look at the address, or download the file and give its name."
 
 _log = logger(__name__)
 
@@ -144,11 +146,11 @@ def _answer(url: str) -> Iterator[Any]:
     except urllib.error.HTTPError as error:
         error.close()
         raise TableError(
-            f"{shown(url)} cannot be read: the server says {error.code} {error.reason}."
+            f"{shown(url)} cannot be read: the server says {error.code} {error.reason}. {LOOK}"
         ) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise TableError(f"{shown(url)} cannot be read: {reason}.") from error
+        raise TableError(f"{shown(url)} cannot be read: {reason}. {LOOK}") from error
 
 
 def _copy(stream: IO[bytes], target: Path, name: str, size: Any) -> None:
