@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.system.bags import PICTURE_TYPES, is_recording, open_recording
+from ocfuse.system.bags import is_picture, is_recording, open_recording
 from ocfuse.system.files import PICTURE_ENDINGS
 
 #: Endings of videos.
@@ -106,7 +106,7 @@ def _records_pictures(path: Path, topic: str | None) -> bool:
     except InvalidInputError:
         return True  # who reads it says what is wrong
     chosen = topics.values() if topic is None else [topics.get(topic)]
-    return any(kind in PICTURE_TYPES for kind in chosen)
+    return any(map(is_picture, chosen))
 
 
 def _has_pictures(folder: Path) -> bool:

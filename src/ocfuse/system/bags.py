@@ -11,8 +11,6 @@ from ocfuse.system.packages import needed
 
 #: The time of recording in ns, and what returns the message.
 Message: TypeAlias = tuple[int, Callable[[], Any]]
-#: Types of messages that are pictures.
-PICTURE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 
 
 def is_recording(path: Path) -> bool:
@@ -20,6 +18,11 @@ def is_recording(path: Path) -> bool:
     if path.is_dir():
         return (path / "metadata.yaml").is_file()
     return path.suffix.lower() in (".bag", ".mcap")
+
+
+def is_picture(kind: str | None) -> bool:
+    """Return whether messages of a type are pictures."""
+    return kind in ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 
 
 def open_recording(path: Path) -> "Recording":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.system.bags import PICTURE_TYPES, open_recording, seconds_of
+from ocfuse.system.bags import is_picture, open_recording, seconds_of
 from ocfuse.vision.frames import (
     CorruptFrameError,
     FrameSource,
@@ -43,7 +43,7 @@ class BagSource(FrameSource):
         self.path = Path(path)
         self.recording = open_recording(self.path)
         topics = self.recording.topics.items()
-        known = {name: kind for name, kind in topics if kind in PICTURE_TYPES}
+        known = {name: kind for name, kind in topics if is_picture(kind)}
         if topic is None and len(known) == 1:
             topic = next(iter(known))
         if topic not in known:
