@@ -19,13 +19,14 @@ import ocfuse
 import ocfuse.compare
 import ocfuse.metrics
 import ocfuse.mlflow
+import ocfuse.plot
 import ocfuse.vision.trials
 from tests.test_public_names import PACKAGES
 
 ROOT = Path(ocfuse.__file__).parent
 FOLDERS = sorted(path.parent.relative_to(ROOT).as_posix() for path in ROOT.rglob("__init__.py"))
 #: Public modules that no package gathers.
-MODULES = [ocfuse.compare, ocfuse.metrics, ocfuse.mlflow, ocfuse.vision.trials]
+MODULES = [ocfuse.compare, ocfuse.metrics, ocfuse.mlflow, ocfuse.plot, ocfuse.vision.trials]
 OBJECTS = {
     f"{module.__name__}.{name}": getattr(module, name)
     for module in [*PACKAGES, *MODULES]

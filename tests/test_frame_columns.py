@@ -65,6 +65,14 @@ def duckdb_relation(table):
     return pytest.importorskip("duckdb").from_arrow(table)
 
 
+def modin_frame(table):
+    return pytest.importorskip("modin.pandas").DataFrame(table.to_pandas())
+
+
+def record_batch(table):
+    return table.combine_chunks().to_batches()[0]
+
+
 def narwhals_frame(table):
     return importlib.import_module("narwhals").from_native(table)
 
@@ -79,6 +87,8 @@ LIBRARIES = [
     arrow_chunked,
     arrow_dictionary,
     duckdb_relation,
+    modin_frame,
+    record_batch,
     narwhals_frame,
 ]
 NAMES = [getattr(f, "__name__", "").strip("<>") for f in LIBRARIES]
@@ -150,6 +160,14 @@ def test_streams_take_them(library):
     )
     names = fitted.explain(library(samples), rows=[5]).feature_names
     assert {name.split()[0] for name in names} == {"temp", "flow"}
+
+
+@pytest.mark.parametrize("rows", [COLUMNS, ARROW.to_pylist()], ids=["dict", "dicts"])
+def test_what_a_frame_can_be_made_of_is_told(rows, of_pandas):
+    with pytest.raises(InvalidTypeError, match=r"Got .*dicts?\. pandas\.DataFrame\(X\) makes"):
+        of_pandas.score_samples(rows)
+    with pytest.raises(InvalidTypeError, match=r"Got (dict|list)\. pandas\.DataFrame\(\.\.\.\)"):
+        TableDetector(detector()).fit(rows)
 
 
 def test_text_in_a_stream_is_refused():

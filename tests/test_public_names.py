@@ -26,6 +26,7 @@ import ocfuse.streaming
 import ocfuse.tables
 import ocfuse.tuning
 import ocfuse.vision
+from ocfuse.system.packages import install_line
 
 PACKAGES = [
     ocfuse,
@@ -89,3 +90,17 @@ def test_import_leaves_heavy_packages_alone(module):
     loaded = set(result.stdout.split())
     assert ("numpy" in loaded) == (module == "ocfuse.solvers")
     assert not loaded & {"sklearn", "pandas", "matplotlib", "joblib", "cvxpy"}
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "extra"),
+    [("fastapi", "ocfuse.serve", "serve"), ("pydantic", "ocfuse.mcp", "mcp")],
+)
+def test_a_module_whose_extra_is_missing_names_it(package, module, extra):
+    code = f"import sys; sys.modules[{package!r}] = None; import {module}"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    told = result.stderr.splitlines()[-1]
+    assert told.startswith(f"ocfuse.exceptions.MissingPackageError: {package} is needed")
+    assert told.endswith(install_line(extra))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -315,6 +316,18 @@ class TestPages:
         assert part.index("Until then") < part.index("pip install '.[tool]'")
         (name,) = re.findall(r"\./(ocfuse-\S+\.whl)", part)
         assert name == f"ocfuse-{release.version()}-{TestWheels.LIMITED}.whl"
+
+    def test_every_dependency_has_its_reason(self):
+        """A row of a table names packages, perhaps their extra, and why they are needed."""
+        cells = [
+            [cell.strip() for cell in line.strip("|").split("|")]
+            for line in read("docs/dependencies.md").splitlines()
+            if line.startswith("| ")
+        ]
+        told = {name for names, *_, why in cells if len(why) > 3 for name in names.split(", ")}
+        lines = [*project()["dependencies"], *chain(*project()["optional-dependencies"].values())]
+        needed = {Requirement(line).name for line in lines} - {"ocfuse"}
+        assert needed <= told, f"tell why in docs/dependencies.md: {sorted(needed - told)}"
 
     def test_compatibility_tells_the_bounds_of_the_package(self):
         page = read("docs/compatibility.md")

@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import re
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,23 @@ def public_modules():
 def test_every_public_package_is_in_the_reference():
     missing = public_modules() - INTERNAL - set(in_reference())
     assert not missing, f"list them in docs/api.md: {sorted(missing)}"
+
+
+def test_every_module_of_the_reference_says_what_it_makes_public():
+    silent = {
+        name
+        for name in set(in_reference()) - {"ocfuse"} - public_modules()
+        if not name.rpartition(".")[2][0].isupper() and importable(name)
+    }
+    assert not silent, f"give them an __all__: {sorted(silent)}"
+
+
+def importable(name):
+    """Return whether a name is that of a module."""
+    try:
+        return bool(find_spec(name))
+    except ModuleNotFoundError:
+        return False
 
 
 @pytest.mark.parametrize("name", in_reference())
@@ -189,12 +207,16 @@ HAVE = {
     "takes up new rows without a new fit": "ocfuse:FusedDetector.update",
     "a threshold that follows slow change, within a bound": "--adaptive",
     "says why, for each row": "ocfuse:FusedDetector.explain",
+    "plots of shap": "ocfuse.explain:Explanation.to_shap",
+    "measures of events: VUS, ranges, delays": "ocfuse.metrics:event_scores",
     "a report for people": "ocfuse:FusedDetector.report",
     "a service with a live page": "ocfuse.serve.dashboard:dashboard_router",
     "tells others: webhook, MQTT, mail": "--notify",
     "alarms get verdicts, models learn from them": "--learn-from",
     "command line": "ocfuse.cli:main",
     "model files that run no code": "ocfuse.persistence:load",
+    "clones, searches and pipelines of scikit-learn": "ocfuse.metrics:scorer",
+    "tables of Excel, at `https://`, at `s3://`": "ocfuse.tables.remote:open_remote",
     "pandas, polars, Arrow": "ocfuse.frame_columns:read_frame",
     "ONNX": "ocfuse.onnx:export",
     "MLflow": "ocfuse.mlflow:log_model",

@@ -19,11 +19,11 @@ export async function openModel(model, facts) {
 }
 
 // Return the inputs of the model for rows, objects with a value for every column by its name.
-// An empty text, null and undefined are gaps.
+// An empty text, null and undefined are gaps; a number that cannot be read is an error.
 function inputsOf(facts, rows) {
   const { columns } = facts;
   if (facts.inputs.length === 1 && facts.inputs[0] === "X") {
-    const cells = rows.flatMap((row) => columns.map(({ name }) => number(row[name])));
+    const cells = rows.flatMap((row) => columns.map(({ name }) => number(row[name], name)));
     return { X: new ort.Tensor("float64", Float64Array.from(cells), [rows.length, columns.length]) };
   }
   const shape = [rows.length, 1];
@@ -32,11 +32,14 @@ function inputsOf(facts, rows) {
       const cells = rows.map((row) => row[name]);
       return is_text
         ? [name, new ort.Tensor("string", cells.map((cell) => `${cell ?? ""}`.trim()), shape)]
-        : [name, new ort.Tensor("float64", Float64Array.from(cells, number), shape)];
+        : [name, new ort.Tensor("float64", Float64Array.from(cells, (cell) => number(cell, name)), shape)];
     }),
   );
 }
 
-function number(cell) {
-  return cell === "" || cell === null || cell === undefined ? NaN : Number(cell);
+function number(cell, name) {
+  if (cell === null || cell === undefined || `${cell}`.trim() === "" || Number.isNaN(cell)) return NaN;
+  const value = Number(cell);
+  if (Number.isNaN(value)) throw new Error(`${name} must be a number, such as 1.5. Got "${cell}".`);
+  return value;
 }

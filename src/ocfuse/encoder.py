@@ -1033,6 +1033,13 @@ def check_table(X: Any) -> Any:
 
 def _as_floats(X: Any) -> FloatArray:
     """Return an array of numbers, NaN for its gaps; say what else was given."""
+    first = X[0] if isinstance(X, list | tuple) and X else X
+    if isinstance(first, dict) and not hasattr(first, "shape"):  # as some sparse arrays are
+        given = "a dict" if X is first else "rows that are dicts"
+        raise InvalidTypeError(
+            f"X must be an array of rows and columns, or a data frame. Got {given}. "
+            "pandas.DataFrame(X) makes a frame of it."
+        )
     if isinstance(X, list | tuple):
         try:
             X = np.asarray(X)

@@ -42,6 +42,42 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+__all__ = [
+    "CellsWarning",
+    "ClusterError",
+    "ColumnMismatchError",
+    "ConvergenceWarning",
+    "CopiedRowsWarning",
+    "DatasetError",
+    "DatasetUnavailableError",
+    "DatasetWarning",
+    "DriftWarning",
+    "EqualWeightsWarning",
+    "FewSamplesWarning",
+    "FolderInUseError",
+    "IgnoredColumnsWarning",
+    "InconsistentMeasuresError",
+    "InvalidInputError",
+    "InvalidTypeError",
+    "LabelsWarning",
+    "MemberError",
+    "MemberWarning",
+    "MissingPackageError",
+    "ModelFileError",
+    "ModelVersionWarning",
+    "NotEnoughMemoryError",
+    "OcfuseError",
+    "OcfuseWarning",
+    "PseudoNegativeWarning",
+    "RowsWarning",
+    "SuspectInputWarning",
+    "SuspectRowsWarning",
+    "TableError",
+    "TableWarning",
+    "ThresholdWarning",
+    "UntrustedTypeError",
+]
+
 
 class OcfuseError(Exception):
     """Base of every error that ocfuse raises on purpose."""

@@ -117,6 +117,8 @@ def local_frame(X: Any) -> Any:
     library, name = type(X).__module__.split(".")[0], type(X).__name__
     if library in ("pandas", "polars") and name == "DataFrame":
         return X
+    if library == "pyarrow" and name == "RecordBatch":  # narwhals knows tables only
+        return slow("pyarrow").Table.from_batches([X])
     nw = slow("narwhals.stable.v2")
     try:
         frame = nw.from_native(X, pass_through=True)

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field
-
 from ocfuse import __version__
 from ocfuse.exceptions import InvalidInputError, OcfuseError
 from ocfuse.system.packages import needed
 from ocfuse.tables import open_source
 from ocfuse.tables.dataframes import pandas
+
+Field = needed("pydantic", "to serve assistants", "mcp").Field
 
 #: Columns that are told of a table, and rows that are explained, at most.
 MOST_COLUMNS, MOST_ROWS = 60, 20
@@ -89,7 +89,10 @@ class Folders:
         """Return a file or folder that may be read, with nothing in it that leads outside."""
         path = self._resolved(given, is_new=False)
         if not path.exists():
-            raise InvalidInputError(f"There is no file {given} in {self}.")
+            raise InvalidInputError(
+                f"There is no file {given} in {self}. Give the path of a file or folder that is "
+                "there; addresses are not read."
+            )
         if path.is_dir():
             for folder, folders, files in os.walk(path):
                 for name in (*folders, *files):

@@ -18,6 +18,8 @@ from ocfuse.stats.ranks import critical_difference as nemenyi
 from ocfuse.stats.ranks import mean_ranks, rank_correlation
 from ocfuse.system.packages import needed
 
+__all__ = ["agreement", "critical_difference", "explanation", "scores", "timeline", "weights"]
+
 #: matplotlib's axes: it may not be installed, so that it has no name here.
 Axes: TypeAlias = Any
 

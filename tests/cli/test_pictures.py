@@ -96,6 +96,17 @@ def test_what_stands_alone(tmp_path):
     assert video_runs.find_single([str(flat)], None) is None
 
 
+def test_the_folder_that_one_is_in_is_named_by_a_dot(tmp_path, monkeypatch):
+    run = tmp_path / "run0"
+    run.mkdir()
+    Image.fromarray(picture(0)).save(run / "a.png")
+    monkeypatch.chdir(run)
+    assert len(video_runs.find_single(["."], None)) == 1
+    (tmp_path / "run0.progress").write_text("0.5\n")
+    assert video_runs.find_single(["."], None) is None
+    assert [frame.progress for frame in video_runs.open_run(".")] == [0.5]
+
+
 def test_which_data_are_pictures(tmp_path):
     for name in ("videos/a.mp4", "pictures/a.PNG", "runs/one/0.jpg", "tables/a.csv", "mixed/a.png"):
         (tmp_path / name).parent.mkdir(parents=True)

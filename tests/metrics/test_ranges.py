@@ -168,6 +168,27 @@ def test_delays_are_in_units_of_time():
     assert event_scores([1, -1, -1, 1], [1, 1, -1, 1], time=[0, 1, 1.5, 4]).delays == [0.5]
 
 
+@pytest.mark.parametrize(
+    ("time", "runs", "words"),
+    [
+        ([0, 1, np.nan, 3], None, "when every sample was. Got 1 gaps"),
+        (np.array(["2024-01-01", "NaT", "2024-01-03", "NaT"], "M8[s]"), None, "Got 2 gaps"),
+        ([0, 2, 1, 3], None, "not go back within a run. Got 1 after 2 at sample 2. Sort"),
+        ([0, 1, 0, 1], ["a", "a", "a", "b"], "Got 0 after 1 at sample 2"),
+        ([0, 1], None, r"time must have shape \(4,\). Got shape \(2,\)"),
+        (None, [0, 0, 1, np.nan], "runs must name the run of every sample. Got NaN"),
+    ],
+)
+def test_times_and_runs_that_cannot_be_are_refused(time, runs, words):
+    with pytest.raises(InvalidInputError, match=words):
+        event_scores([1, -1, -1, 1], [1, 1, -1, 1], time=time, runs=runs)
+
+
+def test_time_may_begin_anew_with_a_run():
+    found = event_scores([1, -1, -1, -1], [1, 1, -1, -1], time=[5, 6, 0, 1], runs=list("aabb"))
+    np.testing.assert_array_equal(found.delays, [np.nan, 0])
+
+
 def test_an_alarm_that_is_always_on_has_no_precision():
     y = np.ones(100)
     y[40:45] = -1

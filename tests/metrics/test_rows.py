@@ -138,7 +138,9 @@ def test_absent_class_of_a_rate():
         ([0, 1], [1, -1], "y must hold .* Got 0"),
         ([1, -1], [1, -1, 1], "shape"),
         ([[1], [-1]], [1, -1], "shape"),
-        (["a", "b"], [1, -1], "real numbers"),
+        ([0, 1, -1], [1, -1, 1], "Got 0. Leave out the rows whose label is not known"),
+        ([np.nan, 1, -1], [1, -1, 1], "Got nan. Leave out the rows"),
+        (["a", "b"], [1, -1], "real numbers.*as_labels makes labels of words"),
     ],
 )
 def test_wrong_arrays(metric, y, other, message):

@@ -81,6 +81,13 @@ def test_a_row_is_scored_as_in_python(folder, address, plant_folder, run_command
             assert words[0] == ("anomaly:" if result["is_anomaly"].iloc[i] else "normal:")
             assert float(words[2]) == pytest.approx(result["score"].iloc[i], rel=1e-5)
             assert float(words[6]) == pytest.approx(result["p_value"].iloc[i], rel=1e-2)
+        number = next(c["name"] for c in json.loads(told)["columns"] if not c["is_text"])
+        page.fill(f"input[name='{number}']", "1,5")
+        page.evaluate("document.querySelector('output').textContent = ''")
+        page.click("button")
+        page.wait_for_function("document.querySelector('output').textContent")
+        said = f'{number} must be a number, such as 1.5. Got "1,5".'
+        assert page.inner_text("output") == said  # and no score of a gap
         browser.close()
 
 

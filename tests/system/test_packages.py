@@ -34,6 +34,25 @@ def test_a_package_that_is_missing_names_its_extra(installed_from):
     )
 
 
+def test_a_package_that_is_there_but_too_old_or_damaged_is_told_so(
+    installed_from, tmp_path, monkeypatch
+):
+    installed_from()
+    (tmp_path / "damaged_package.py").write_text("import no_such_part\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for package, reason in [
+        ("damaged_package", "No module named 'no_such_part'"),
+        ("json.no_such_part", "No module named 'json.no_such_part'"),
+    ]:
+        with pytest.raises(MissingPackageError) as raised:
+            needed(package, "to draw", extra="plot")
+        assert str(raised.value) == (
+            f"{package.split('.')[0]} is needed to draw. It is installed, but cannot be imported: "
+            f"{reason}. It may be too old or damaged. Install what fits with: "
+            "pip install 'ocfuse[plot]'"
+        )
+
+
 def test_an_extra_comes_from_where_the_package_came_from(installed_from, tmp_path):
     clone = tmp_path / "a clone"
     clone.mkdir()

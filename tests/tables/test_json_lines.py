@@ -53,7 +53,10 @@ def test_files_of_a_folder_may_be_json(write, tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"a": 1', "Line 2 of t.jsonl cannot be read. It is no JSON at its end: cut off?"),
+        (
+            '{"a": 1',
+            "Line 2 of t.jsonl cannot be read. It is no JSON at its end; it may be cut off: copy",
+        ),
         ('{"a" 1}', "It is no JSON from character 6 on: '1}'"),
         ("[1, 2]", "It is no JSON object. Expected names and values"),
         ('{"a": [1]}', "'a' holds a list"),

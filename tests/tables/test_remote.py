@@ -146,7 +146,7 @@ def test_the_copy_is_deleted_with_the_table(port, scratch):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("none.csv", "none.csv cannot be read: the server says 404"),
+        ("none.csv", "none.csv cannot be read: the server says 404 .*Look at the address, or down"),
         ("data/cut.csv", r"was cut off after 12 of 21 bytes\. Try again"),
     ],
 )

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, TypeAlias
 import typer
 from typer.core import TyperCommand
 
+from ocfuse.exceptions import InvalidInputError
+from ocfuse.system.bags import is_picture, is_recording, open_recording
 from ocfuse.system.files import PICTURE_ENDINGS
 
 #: Endings of videos.
@@ -66,23 +68,45 @@ Panels: TypeAlias = Mapping[str, Sequence[str]]
 CHOSEN = "ocfuse.kinds"
 
 
-def holds_pictures(where: object) -> bool:
-    """Return whether a name is that of pictures or recordings, or of a folder of nothing else.
+def holds_pictures(where: object, topic: str | None = None) -> bool:
+    """Return whether a name is that of pictures or videos, or of a folder of nothing else.
 
-    A folder in which there is a table, too, is one of tables.
+    A folder in which there is a table, too, is one of tables. A recording by ROS is one of
+    pictures if the topic has them, or, without a topic, any; of a folder the first one tells.
     """
     path = Path(str(where))
-    pictures = (*PICTURE_ENDINGS, *RECORDED)
+    if path.exists() and is_recording(path):
+        return _records_pictures(path, topic)
     if not path.is_dir():
-        return path.suffix.lower() in pictures
+        return path.suffix.lower() in (*PICTURE_ENDINGS, *RECORDED)
     texts = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".gz", ".bz2", ".xz", ".zst")
     tables = (*texts, ".parquet", ".feather", ".npy", ".npz", ".xlsx", ".xls", ".xlsb", ".ods")
     inside = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
     endings = {entry.suffix.lower() for entry in inside}
     if endings.intersection(tables):
         return False
-    folders = [entry for entry in inside if entry.is_dir()]
-    return bool(endings.intersection(pictures)) or any(map(_has_pictures, folders))
+    if endings.intersection((*PICTURE_ENDINGS, *VIDEO_ENDINGS)):
+        return True
+    recordings = list(filter(is_recording, inside))
+    if recordings:
+        return _records_pictures(min(recordings), topic)
+    return any(map(_has_pictures, (entry for entry in inside if entry.is_dir())))
+
+
+def holds_recordings(where: object) -> bool:
+    """Return whether a name is that of a recording by ROS, or of a folder with some."""
+    path = Path(str(where))
+    return is_recording(path) or (path.is_dir() and any(map(is_recording, path.iterdir())))
+
+
+def _records_pictures(path: Path, topic: str | None) -> bool:
+    """Return whether a recording, or a topic of it, has pictures."""
+    try:
+        topics = open_recording(path).topics
+    except InvalidInputError:
+        return True  # who reads it says what is wrong
+    chosen = topics.values() if topic is None else [topics.get(topic)]
+    return any(map(is_picture, chosen))
 
 
 def _has_pictures(folder: Path) -> bool:
@@ -112,7 +136,8 @@ class KindCommand(TyperCommand):
         flags = [name for name in FLAGS.values() if name in given]
         known = {param.name for param in self.params}
         named = given.get("data")
-        is_found = not flags and isinstance(named, str) and holds_pictures(named)
+        topic = given.get("topic")
+        is_found = not flags and isinstance(named, str) and holds_pictures(named, topic)
         ctx.meta[CHOSEN] = (
             tuple(kind for kind, name in FLAGS.items() if name in flags)
             if flags

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ocfuse.cli.kinds import holds_pictures
+from ocfuse.cli.kinds import holds_pictures, holds_recordings
 from ocfuse.cli.output import oddities, print_fields, print_line, print_table
 from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.report import in_words, trusted_members, usual_facts, usual_words
@@ -262,7 +262,7 @@ def load_either(
     """Return a model of a table or of pictures, and see that the data are such."""
     loaded = load(path)
     if isinstance(loaded, TableDetector):
-        if holds_pictures(data):
+        if holds_pictures(data) and not holds_recordings(data):  # these may hold numbers, too
             raise ModelFileError(
                 f"{path.name} judges rows of a table, and {data} holds pictures. Expected a model "
                 f"that learned from pictures: ocfuse fit {data} -o part.ocf"

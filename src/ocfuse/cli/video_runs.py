@@ -47,7 +47,9 @@ def _is_flat(path: Path) -> bool:
     """Return whether a path is a picture, or a folder of pictures that knows no progress."""
     if not path.is_dir():
         return path.suffix.lower() in PICTURE_ENDINGS and path.exists()
-    is_run = (path / "metadata.yaml").is_file() or path.with_name(f"{path.name}.progress").is_file()
+    here = path.absolute()  # "." has no name
+    progress = here.with_name(f"{here.name}.progress")
+    is_run = (path / "metadata.yaml").is_file() or progress.is_file()
     return not is_run and _has_pictures(path)
 
 
@@ -59,7 +61,8 @@ def open_run(where: str, topic: str | None = None) -> FrameSource:
     if (path / FRAMES).is_dir():
         (trial,) = read_trials(path)
         return _of_trial(trial)
-    beside = path.with_name((path.name if path.is_dir() else path.stem) + ".progress")
+    here = path.absolute()
+    beside = here.with_name((here.name if path.is_dir() else path.stem) + ".progress")
     return open_frames(path, topic, read_numbers(beside) if beside.is_file() else None)
 
 

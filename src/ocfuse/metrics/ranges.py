@@ -269,8 +269,8 @@ def event_scores(
     runs : array-like of shape (n,), default=None
         Run of every sample, where several follow each other.
     time : array-like of shape (n,), default=None
-        Times of the samples, numbers or dates; delays are then in their units, or in seconds for
-        dates. None counts samples.
+        Times of the samples, numbers or dates, which must not go back within a run; delays are
+        then in their units, or in seconds for dates. None counts samples.
     tolerance : int, default=0
         Samples by which an alarm may miss an event, before or after it.
 
@@ -287,7 +287,7 @@ def event_scores(
     """
     labels, predicted, run = _pair(y, predictions, runs, "y")
     check_whole(tolerance, "tolerance")
-    times = _times(time, len(labels))
+    times = _times(time, run)
     events, episodes = _stretches(labels, run), _stretches(predicted, run)
     wide = _widened(events, run, tolerance)
     near = np.zeros(len(labels), dtype=bool)
@@ -446,6 +446,11 @@ def _runs(runs: ArrayLike | None, n: int) -> IntArray:
     given: NDArray[Any] = np.asarray(runs)
     if given.shape != (n,):
         raise InvalidInputError(f"runs must have shape ({n},). Got shape {given.shape}.")
+    if np.any(given != given):
+        raise InvalidInputError(
+            "runs must name the run of every sample. Got NaN. Give these samples a run, or leave "
+            "them out of all arguments."
+        )
     number: IntArray = np.r_[0, np.cumsum(given[1:] != given[:-1])].astype(np.intp)
     if n and number[-1] + 1 > len(set(given.tolist())):
         raise InvalidInputError(
@@ -454,19 +459,32 @@ def _runs(runs: ArrayLike | None, n: int) -> IntArray:
     return number
 
 
-def _times(time: ArrayLike | None, n: int) -> FloatArray:
+def _times(time: ArrayLike | None, run: IntArray) -> FloatArray:
     """Return times as numbers, dates as seconds."""
     if time is None:
-        return np.arange(float(n))
+        return np.arange(float(len(run)))
     times = np.asarray(time)
     if times.dtype.kind == "M":
-        times = times.astype("datetime64[us]").astype(np.float64) / 1e6
+        seconds = times.astype("datetime64[us]").astype(np.float64) / 1e6
+        times = np.where(np.isnat(times), np.nan, seconds)
     try:
         times = times.astype(np.float64)
     except (TypeError, ValueError):
         raise InvalidInputError(
             f"time must hold numbers or dates (datetime64). Got dtype {times.dtype}."
         ) from None
-    if times.shape != (n,):
-        raise InvalidInputError(f"time must have shape ({n},). Got shape {times.shape}.")
+    if times.shape != run.shape:
+        raise InvalidInputError(f"time must have shape {run.shape}. Got shape {times.shape}.")
+    if not np.isfinite(times).all():
+        raise InvalidInputError(
+            f"time must tell when every sample was. Got {int((~np.isfinite(times)).sum())} gaps or "
+            "infinite values. Leave these samples out of all arguments."
+        )
+    back = np.flatnonzero((np.diff(times) < 0) & (np.diff(run) == 0))
+    if len(back):
+        raise InvalidInputError(
+            f"time must not go back within a run. Got {times[back[0] + 1]:g} after "
+            f"{times[back[0]]:g} at sample {back[0] + 1}. Sort the samples by run, and by time "
+            "within it; runs= tells which samples belong to one."
+        )
     return times

@@ -207,9 +207,13 @@ def _signs(labels: ArrayLike, name: str) -> Int64Array:
     signs = _real(labels, name)
     wrong = np.unique(signs[np.abs(signs) != 1.0])
     if len(wrong):
+        advice = (
+            "Leave out the rows whose label is not known, such as 0 and NaN."
+            if np.any(signs == -1.0)
+            else "Labels 0/1 with 1 = anomaly become y = 1 - 2 * labels."
+        )
         raise InvalidInputError(
-            f"{name} must hold +1 (normal) and -1 (anomaly) only. Got {wrong[0]:g}. "
-            "Labels 0/1 with 1 = anomaly become y = 1 - 2 * labels."
+            f"{name} must hold +1 (normal) and -1 (anomaly) only. Got {wrong[0]:g}. {advice}"
         )
     return signs.astype(np.int64)
 
@@ -232,7 +236,8 @@ def _real(values: ArrayLike, name: str) -> FloatArray:
     try:
         array = np.asarray(values).astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"{name} must hold real numbers. {error}.") from None
+        advice = "" if name == "scores" else " ocfuse.metrics.as_labels makes labels of words."
+        raise InvalidTypeError(f"{name} must hold real numbers. {error}.{advice}") from None
     if array.ndim != 1:
         raise InvalidInputError(f"{name} must have shape (n,). Got shape {array.shape}.")
     return array

@@ -20,6 +20,11 @@ def is_recording(path: Path) -> bool:
     return path.suffix.lower() in (".bag", ".mcap")
 
 
+def is_picture(kind: str | None) -> bool:
+    """Return whether messages of a type are pictures."""
+    return kind in ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
+
+
 def open_recording(path: Path) -> "Recording":
     """Return a bag, or an MCAP file, having looked at its topics."""
     is_mcap = path.suffix.lower() == ".mcap" and not path.is_dir()

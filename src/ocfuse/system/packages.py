@@ -28,11 +28,16 @@ def needed(package: str, purpose: str, extra: str = "tool") -> Any:
     """
     try:
         return importlib.import_module(package)
-    except ImportError:
+    except ImportError as error:
         name = package.split(".")[0]
+        if getattr(error, "name", None) == name:  # it is not there
+            raise MissingPackageError(
+                f"{name} is needed {purpose}. Install it with: {install_line(extra)}"
+            ) from None
         raise MissingPackageError(
-            f"{name} is needed {purpose}. Install it with: {install_line(extra)}"
-        ) from None
+            f"{name} is needed {purpose}. It is installed, but cannot be imported: {error}. It may "
+            f"be too old or damaged. Install what fits with: {install_line(extra)}"
+        ) from error
 
 
 def install_line(extra: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ocfuse.exceptions import InvalidTypeError, TableError
 from ocfuse.frame_columns import local_frame
-from ocfuse.system.packages import needed
+from ocfuse.system.packages import needed, slow
 
 #: `pandas.DataFrame` and `pandas.Series`; pandas itself is imported only when a table is met.
 Frame: TypeAlias = Any
@@ -30,10 +30,15 @@ def as_frame(table: Any) -> Frame:
         return pd.DataFrame(table, columns=numbered_names(table.shape[1]), copy=False)
     local = local_frame(table)
     frame = table if local is None else local
-    frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
+    if hasattr(frame, "to_pandas"):
+        frame = frame.to_pandas()
+    elif local is not None and not isinstance(local, pd.DataFrame):  # such as modin's
+        frame = slow("narwhals.stable.v2").from_native(local, eager_only=True).to_pandas()
     if not isinstance(frame, pd.DataFrame):
         raise InvalidTypeError(
-            f"A data frame or an array of rows and columns is expected. Got {type(table).__name__}."
+            "A data frame or an array of rows and columns is expected. "
+            f"Got {type(table).__name__}. pandas.DataFrame(...) makes a frame of lists by column "
+            "name, or of rows."
         )
     names = [str(name) for name in frame.columns]
     require_distinct(names, "The table")

@@ -104,7 +104,11 @@ def read_object(text: str) -> dict[str, str]:
         found = _DECODER.decode(text.strip())
     except json.JSONDecodeError as error:
         rest = error.doc[error.pos : error.pos + 20]
-        where = f"from character {error.colno} on: {rest!r}" if rest else "at its end: cut off?"
+        where = (
+            f"from character {error.colno} on: {rest!r}"
+            if rest
+            else "at its end; it may be cut off: copy the file again"
+        )
         raise TableError(f"It is no JSON {where}.") from None
     except RecursionError:
         raise TableError("It is no row: its lists or objects are too deep.") from None

@@ -143,12 +143,16 @@ def _answer(url: str) -> Iterator[Any]:
             yield answer
     except urllib.error.HTTPError as error:
         error.close()
-        raise TableError(
-            f"{shown(url)} cannot be read: the server says {error.code} {error.reason}."
-        ) from None
+        raise _unread(url, f"the server says {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise TableError(f"{shown(url)} cannot be read: {reason}.") from error
+        raise _unread(url, getattr(error, "reason", None) or error) from error
+
+
+def _unread(url: str, reason: object) -> TableError:
+    return TableError(
+        f"{shown(url)} cannot be read: {reason}. Look at the address, or download the file and "
+        "give its name."
+    )
 
 
 def _copy(stream: IO[bytes], target: Path, name: str, size: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.system.bags import open_recording, seconds_of
+from ocfuse.system.bags import is_picture, open_recording, seconds_of
 from ocfuse.vision.frames import (
     CorruptFrameError,
     FrameSource,
@@ -42,8 +42,8 @@ class BagSource(FrameSource):
     def __init__(self, path: Path, topic: str | None) -> None:
         self.path = Path(path)
         self.recording = open_recording(self.path)
-        pictures = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
-        known = {name: kind for name, kind in self.recording.topics.items() if kind in pictures}
+        topics = self.recording.topics.items()
+        known = {name: kind for name, kind in topics if is_picture(kind)}
         if topic is None and len(known) == 1:
             topic = next(iter(known))
         if topic not in known:
