@@ -52,8 +52,8 @@ test-fast: $(STAMP)  ## run the tests that matter while changing code (three min
 	$(TEST) -n 2 -q -m 'not slow and not browser and not e2e' tests \
 	    $(addprefix --ignore=tests/,benchmarks distributed end_to_end faults hardening lab reference)
 
-# The suite tests laws on the same examples each time, so that a change alone makes it fail.
-test-random: $(STAMP)  ## test laws on random examples, and more of them (ten minutes)
+# The suite tests properties on the same examples each time, so that a change alone makes it fail.
+test-random: $(STAMP)  ## test properties on new random examples (three minutes)
 	HYPOTHESIS_PROFILE=random $(TEST) -q $$(grep -rl '^@given' tests)
 
 # torch is large, and nothing but a rival and other people's networks needs it.
