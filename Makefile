@@ -234,7 +234,7 @@ clean:  ## remove the environment, builds and caches
 .venv/.everything: .venv/.dependencies | .venv/.kernel
 	@touch .venv/.unfinished
 	@OCFUSE_NO_NATIVE=1 $(INSTALL) packages 'what tests and benchmarks need (minutes)' --no-build-isolation \
-	    -e '.[bags,dev,distributed,mcp,mqtt,onnx,plot,rivals,robots,serve,tool,video]' pip
+	    -e '.[bags,dev,distributed,mcp,mlflow,mqtt,onnx,plot,rivals,robots,serve,shap,tool,video]' pip
 	@rm .venv/.unfinished
 	@touch $@
 

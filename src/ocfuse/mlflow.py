@@ -155,27 +155,24 @@ def _prepared(
 
 
 def _signature(detector: Any) -> Any:
-    """Return the columns that a detector is given, all of them optional; None without names."""
+    """Return the names of the columns that a detector reads; None without names.
+
+    Each is optional and of any type, as the detector itself checks what it is given: MLflow would
+    refuse whole numbers in a column of decimals.
+    """
     if isinstance(detector, TableDetector):
         if detector.kind == RUNS:
             return None
-        kinds = {
-            column.name: column.kind for column in detector.schema_.columns if column.is_feature
-        }
-        is_text = {
-            name: kind in ("category", "by", "time", "empty") for name, kind in kinds.items()
-        }
+        columns = detector.schema_.columns
+        names = [c.name for c in columns if c.is_feature or c.kind in ("id", "time")]
     else:
         names = getattr(detector, "feature_names_in_", None)
         if names is None or not all(isinstance(name, str) for name in names):
             return None
-        is_text = dict(zip(names, detector.encoder_.categorical_, strict=True))
     types = needed("mlflow.types", PURPOSE, "mlflow")
     models = needed("mlflow.models", PURPOSE, "mlflow")
-    given = [
-        types.ColSpec("string" if text else "double", name, required=False)
-        for name, text in is_text.items()
-    ]
+    anything = types.schema.AnyType()
+    given = [types.ColSpec(anything, name, required=False) for name in names]
     told = [("double", "score"), ("double", "p_value"), ("boolean", "is_anomaly")]
     outputs = types.Schema([types.ColSpec(kind, name) for kind, name in told])
     return models.ModelSignature(types.Schema(given), outputs)
