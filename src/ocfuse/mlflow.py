@@ -166,8 +166,8 @@ def _signature(detector: Any) -> Any:
         columns = detector.schema_.columns
         names = [c.name for c in columns if c.is_feature or c.kind in ("id", "time")]
     else:
-        names = getattr(detector, "feature_names_in_", None)
-        if names is None or not all(isinstance(name, str) for name in names):
+        names = list(getattr(detector, "feature_names_in_", ()))
+        if not names or not all(isinstance(name, str) for name in names):
             return None
     types = needed("mlflow.types", PURPOSE, "mlflow")
     models = needed("mlflow.models", PURPOSE, "mlflow")
