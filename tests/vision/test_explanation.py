@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -23,6 +23,7 @@ maps = hnp.arrays(np.float32, (8, 8), elements=st.floats(-2, 50, width=16))
 
 
 @given(unusual=maps)
+@example(unusual=4.0 * (np.arange(64).reshape(8, 8) == 0))
 @settings(max_examples=60, deadline=None)
 def test_the_most_unusual_place_is_marked_if_it_is_beyond_the_limit(unusual):
     explanation = explained(unusual)

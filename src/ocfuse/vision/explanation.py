@@ -121,9 +121,11 @@ class PictureExplanation:
         box = None
         if own:
             down, across = ndimage.find_objects(parts)[own - 1]
-            top, bottom = (height * end // len(marked) for end in (down.start, down.stop))
-            left, right = (width * end // marked.shape[1] for end in (across.start, across.stop))
-            box = (left, top, max(right - left, 1), max(bottom - top, 1))
+            (top, bottom), (left, right) = (
+                (n * part.start // cells, -(-n * part.stop // cells))
+                for part, n, cells in zip((down, across), (height, width), marked.shape, strict=True)
+            )
+            box = (left, top, right - left, bottom - top)
         return Spot(int(x * width), int(y * height), box)
 
     def overlay(self, row: int, picture: Picture) -> Picture:
