@@ -121,10 +121,9 @@ class PictureExplanation:
         box = None
         if own:
             down, across = ndimage.find_objects(parts)[own - 1]
-            (top, bottom), (left, right) = (
-                (n * part.start // cells, -(-n * part.stop // cells))
-                for part, n, cells in zip((down, across), (height, width), marked.shape, strict=True)
-            )
+            rows, columns = marked.shape
+            top, bottom = height * down.start // rows, -(-height * down.stop // rows)
+            left, right = width * across.start // columns, -(-width * across.stop // columns)
             box = (left, top, right - left, bottom - top)
         return Spot(int(x * width), int(y * height), box)
 
