@@ -5,6 +5,7 @@ import os
 import platform
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -33,7 +34,7 @@ from ocfuse.explain import Explanation
 from ocfuse.limits import ValueLimits
 from ocfuse.persistence import save
 from ocfuse.report import Report
-from ocfuse.report.words import count
+from ocfuse.report.words import MANY_ALARMS, count
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.system.log import logger
 from ocfuse.tables import cells
@@ -738,6 +739,76 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             taken.add(name)
             result[name] = column
         return result
+
+
+@dataclass
+class Tally:
+    """Counts of scored rows.
+
+    Attributes
+    ----------
+    rows, anomalies, without_score : int
+        Rows, those below the threshold, and those that have no score.
+    by_rule, only_by_rule : int
+        Rows that break limits, and those of them that are not below the threshold.
+    rules : dict of str
+        How many rows break each limit.
+    unknown : int
+        Rows without a score that may be anomalies: not those that begin a stream.
+    """
+
+    rows: int = 0
+    anomalies: int = 0
+    without_score: int = 0
+    by_rule: int = 0
+    only_by_rule: int = 0
+    rules: dict[str, int] = field(default_factory=dict)
+    unknown: int = 0
+
+    def add(self, scores: Frame, *, has_limits: bool = False, threshold: float = 0.0) -> None:
+        """Count further rows, as `TableDetector.score` returns them."""
+        self.rows += len(scores)
+        self.without_score += int(scores["score"].isna().sum())
+        is_low = scores["is_anomaly"].fillna(False).astype(bool)
+        if has_limits:
+            is_broken = scores[RULE].notna()
+            is_low &= scores["score"] < threshold
+            self.by_rule += int(is_broken.sum())
+            self.only_by_rule += int((is_broken & ~is_low).sum())
+            for text in "; ".join(scores[RULE].dropna()).split("; ") if is_broken.any() else ():
+                self.rules[text] = self.rules.get(text, 0) + 1
+        self.anomalies += int(is_low.sum())
+
+    def add_counts(self, counts: dict[str, Any]) -> None:
+        """Add what `counts` of another tally has returned."""
+        for name in self.counts():
+            if name != "rules":
+                setattr(self, name, getattr(self, name) + counts[name])
+        for rule, n in counts["rules"].items():
+            self.rules[rule] = self.rules.get(rule, 0) + n
+
+    def counts(self) -> dict[str, Any]:
+        """Return what can be added to other counts, for JSON."""
+        names = ("rows", "anomalies", "without_score", "by_rule", "only_by_rule", "rules")
+        return {name: getattr(self, name) for name in names}
+
+    def summary(self, has_limits: bool) -> dict[str, Any]:
+        """Return the counts to show; rows that break limits apart, if there are limits."""
+        of_limits = {"rows": self.by_rule, "only": self.only_by_rule, "limits": self.rules}
+        return {
+            "rows": self.rows,
+            "anomalies": self.anomalies,
+            "without_score": self.without_score,
+        } | ({"by_rule": of_limits} if has_limits else {})
+
+    def exceeds(self, share: float) -> bool:
+        """Return whether more than a share of the rows raise an alarm, or may."""
+        return self.anomalies + self.only_by_rule + self.unknown > share * self.rows
+
+    def notes(self) -> list[str]:
+        """Return what is odd about so many alarms; of fewer than 10 rows nothing is."""
+        is_odd = self.rows >= 10 and self.anomalies > self.rows / 2
+        return [MANY_ALARMS] if is_odd else []
 
 
 def results_of(detector: FusedDetector, scores: FloatArray) -> dict[str, Any]:
