@@ -305,6 +305,7 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         trust_reasons=detector.fusion_.reasons(),
         rules=[] if detector.limits_ is None else detector.broken_limits(trace.X).tolist(),
         ranges=_ranges(detector, trace.X),
+        is_learned=np.isin(np.arange(detector.n_features_in_), detector.encoder_.source_),
     )
 
 
