@@ -112,9 +112,17 @@ def print_summary(model: TableDetector) -> None:
             ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
             ("limits", known["limits"] and f"{known['limits']}: always alarms, counted apart"),
             ("false alarms", _rates(known)),
-            ("how sure", (known["certificate"] or {}).get("words")),
+            ("how sure", _sureness(known)),
         ]
     )
+
+
+def _sureness(known: dict[str, Any]) -> str:
+    """Return how surely the rate of rows holds, which for a stream is not that of events."""
+    if known["certificate"] is None:
+        return ""
+    of = "rows, not events" if "stream" in known else "normal rows"
+    return f"of {of}: {known['certificate']['words']}"
 
 
 def _in_pruned_words(pruned: dict[str, Any] | None) -> str:
@@ -167,11 +175,18 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
         ("odd rows", ", ".join(oddities(stream["counts"]))),
         ("an event is", _event_words(stream["events"])),
         ("held out", _held_out_words(stream["events"])),
-        (
-            "drift ratios",
-            f"{', '.join(channels)}; above {stream['drift_limit']:g} a channel drifts",
-        ),
+        ("drift ratios", f"{', '.join(channels)}; {_drift_words(stream)}"),
     ]
+
+
+def _drift_words(stream: dict[str, Any]) -> str:
+    """Return from which drift ratio on a channel is treated how."""
+    above = f"above {stream['drift_limit']:g} a channel"
+    if stream["drift"] == "drop":
+        return f"{above} is left out (--drift drop, whatever the number of runs)"
+    if stream["drift"] == "follow":
+        return f"{above} is measured from a slow mean (--drift follow, whatever the number of runs)"
+    return f"{above} drifts, as far as {count(stream['runs'], 'run')} can tell"
 
 
 def _event_words(events: dict[str, Any]) -> str:
