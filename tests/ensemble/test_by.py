@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 
 from ocfuse import FeatureEncoder, FusedDetector, load
-from ocfuse.exceptions import CellsWarning, CopiedRowsWarning, InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import (
+    CellsWarning,
+    CopiedRowsWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    SuspectInputWarning,
+)
 from ocfuse.streaming.channels import row_readings
 
 N_MACHINES = 40
@@ -245,3 +251,13 @@ def test_a_report_knows_the_rows_that_were_learned(detector):
     assert "These are the rows that the members learned from" in detector.report(rows).html
     others, _ = rows_of_machines(20, 2)
     assert "These are the rows that the members learned from" not in detector.report(others).html
+
+
+def test_groups_named_in_the_wrong_order_are_said_so():
+    rows, _ = rows_of_machines(10, 1)
+    rows = rows.assign(plant=rows["machine"].str[-1])
+    detector = FusedDetector("light", by=["machine", "plant"], random_state=0)
+    words = r"'plant' divides none of the \d+ groups .* by=\['plant', 'machine'\]"
+    with pytest.warns(SuspectInputWarning, match=words):
+        detector.fit(rows)
+    FusedDetector("light", by=["plant", "machine"], random_state=0).fit(rows)  # says nothing

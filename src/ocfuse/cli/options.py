@@ -440,6 +440,12 @@ def holidays_in(given: Sequence[str] | None) -> tuple[str, ...]:
     days: list[str] = []
     for one in given or ():
         path = Path(one)
+        if not path.is_file() and path.suffix:  # no date has one
+            raise typer.BadParameter(
+                f"there is no file {one}. Expected dates such as 2026-12-25, or a file with one in "
+                "each line.",
+                param_hint="--holidays",
+            )
         if path.is_file():
             try:
                 lines = path.read_text(encoding="utf-8").splitlines()

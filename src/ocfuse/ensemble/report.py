@@ -363,6 +363,7 @@ def usual_words(facts: dict[str, Any] | None) -> list[str]:
         n, shown = facts["columns"], ", ".join(columns[:5])
         more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
         zone = f" in {facts['zone']}" if facts["zone"] else ""
+        zone += " all year round" if zone.startswith(" in UTC") and zone != " in UTC" else ""
         lines.append(f"time of {name}{zone}: for {len(columns)} of {n} columns: {shown}{more}")
     return lines
 

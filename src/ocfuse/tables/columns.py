@@ -12,7 +12,7 @@ import numpy as np
 
 from ocfuse import column_kinds as rules
 from ocfuse.arrays import BoolArray, FloatArray
-from ocfuse.encoder import NEW_GROUPS, NEW_VALUES, NO_GROUP, WAS_EMPTY, describe_gaps
+from ocfuse.encoder import NEW_GROUPS, NEW_VALUES, NO_GROUP, NO_TIME, WAS_EMPTY, describe_gaps
 from ocfuse.exceptions import CellsWarning, ColumnMismatchError, RowsWarning, TableError
 from ocfuse.tables import cells
 from ocfuse.tables.cells import Column
@@ -332,10 +332,21 @@ def read_cells(values: Series, column: Column, gaps: str = "judge") -> ReadColum
         return _read_groups(values, column)
     if column.kind == "time":
         found = read_times(values, column)[0]
+        is_other = _has_other_zone(values, column) & found.notna().to_numpy()
+        if is_other.any():
+            have = "without" if column.utc else "with"
+            shown = shown_rows(values, is_other, most=1)
+            return ReadColumn(
+                None,
+                f"{column.name} holds times {have} a time zone, unlike in training, and what is "
+                f"usual depends on the local time: {shown}. Write them as in training",
+            )
+        changes = _changes(values, NO_TIME, found.isna().to_numpy() & (not column.has_gaps))
         if not column.utc:
-            return ReadColumn(found.to_numpy())
+            return ReadColumn(found.to_numpy(), changes=changes)
         naive = found.dt.tz_convert(None).to_numpy().astype("datetime64[us]")
-        return ReadColumn(np.where(np.isnat(naive), np.nan, naive.astype(np.int64) / 1e6))
+        seconds = np.where(np.isnat(naive), np.nan, naive.astype(np.int64) / 1e6)
+        return ReadColumn(seconds, changes=changes)
     words = cells.words(values)  # of a column that was empty in training
     is_new = np.array([word is not None for word in words], dtype=bool)
     changes = _changes(values, WAS_EMPTY, is_new, words)
@@ -411,6 +422,9 @@ def new_gaps(values: Series, column: Column) -> BoolArray:
 def unusable(values: Series, column: Column, gaps: bool) -> BoolArray:
     """Return which cells keep their rows from being scored: text, infinity, perhaps new gaps."""
     is_refused = new_gaps(values, column) if gaps else np.zeros(len(values), dtype=bool)
+    if column.kind == "time":
+        is_time = read_times(values, column)[0].notna().to_numpy(dtype=bool)
+        return np.asarray(_has_other_zone(values, column) & is_time)
     if column.kind != "number" or cells.is_time_type(values.dtype):
         return is_refused  # times are another column altogether, not some cells
     found, is_text = cells.numbers(values, column.format)
@@ -427,7 +441,7 @@ def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[
         if len(formats) == 1:
             found = cells.times(values, formats[0], column.utc)
     lost = said & found.isna().to_numpy()
-    is_other = said & ~lost & (cells.zones(values) != column.utc) & (column.format != "number")
+    is_other = said & ~lost & _has_other_zone(values, column)
     odd = {
         "cells that are no times as in training; they are shown as they are": lost,
         f"times {'without' if column.utc else 'with'} a time zone, unlike in training; they are "
@@ -441,6 +455,11 @@ def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[
         if rows.any()
     ]
     return found, lost, news
+
+
+def _has_other_zone(values: Series, column: Column) -> BoolArray:
+    """Return which times have a time zone where training had none, or the other way round."""
+    return np.asarray((cells.zones(values) != column.utc) & (column.format != "number"))
 
 
 def unread_times(values: Series, column: Column) -> BoolArray:

@@ -717,7 +717,10 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         is_refused = self.detector_.encoder_.gaps == "refuse"
         rows = self.schema_.unusable_rows(table, gaps=is_refused)
         if rows.any():
-            what = "Rows without a score: text among numbers, infinity, or gaps that are refused"
+            what = (
+                "Rows without a score: text among numbers, infinity, gaps that are refused, or "
+                "times whose zone is unknown"
+            )
             first = f"row {table.index[int(np.flatnonzero(rows)[0])]}"
             warnings.warn(RowsWarning(what, int(rows.sum()), first), stacklevel=3)
         return rows

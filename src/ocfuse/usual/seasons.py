@@ -77,8 +77,13 @@ def to_days(holidays: Any) -> list[int]:
     return sorted(days)
 
 
-def require_week_for(holidays: Sequence[int], names: Sequence[str]) -> None:
-    """Refuse holidays without the season that they are for."""
+def require_seasons_for(holidays: Sequence[int], zone: str | None, names: Sequence[str]) -> None:
+    """Refuse holidays and a time zone without the season that they are for."""
+    if zone and not names:
+        raise InvalidInputError(
+            f"zone={zone!r} is the time zone of seasons. Give it with a season, such as "
+            "season='day', or leave it out."
+        )
     if holidays and "week" not in names:
         raise InvalidInputError(
             "holidays are days of the week of their own. Give them with season='week', or "
