@@ -66,7 +66,7 @@ from ocfuse.frame_columns import read_frame
 from ocfuse.sides import DIRECTIONS, Sides
 from ocfuse.system.files import is_unicode
 from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
-from ocfuse.usual.seasons import find_zone, require_periods, require_seasons_for
+from ocfuse.usual.seasons import find_zone, require_periods, require_seasons_for, require_seconds
 
 #: Standardised values are kept within this: beyond it blends between rows lose their digits.
 FARTHEST = 1e6
@@ -821,6 +821,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         assert self.time_ is not None
         name = _name(names, self.time_)
         found = _seconds(name, cells)
+        if is_given(self.season):
+            require_seconds(found)
         is_date = cells.dtype.kind == "M" or _kind(cells) != "numbers"
         if is_date and is_given(self.season) and not self.is_number_:
             has_zone = bool(_zone(None if names is None else list(X.dtypes)[self.time_], cells))

@@ -261,3 +261,17 @@ def test_groups_named_in_the_wrong_order_are_said_so():
     with pytest.warns(SuspectInputWarning, match=words):
         detector.fit(rows)
     FusedDetector("light", by=["plant", "machine"], random_state=0).fit(rows)  # says nothing
+
+
+def test_groups_of_single_rows_are_said_so():
+    rows, _ = rows_of_machines(10, 1)
+    for n_pairs, is_odd in ((50, True), (150, False)):
+        place = np.arange(len(rows))
+        lot = np.where(place < 2 * n_pairs, place // 2, place)
+        detector = FusedDetector("light", by="lot", random_state=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            detector.fit(rows.drop(columns="machine").assign(lot=[f"l{i}" for i in lot]))
+        said = [str(one.message) for one in caught]
+        assert any("350 groups, and 300 of them have a single row" in one for one in said) == is_odd
+        assert any("have a single row" in one for one in said) == is_odd

@@ -549,8 +549,18 @@ def reach_of_groups(distance: FloatArray, place: IntArray, count: IntArray) -> F
     return np.where((count >= FEWEST_PULLED) & (reach > 0), reach, np.inf)
 
 
-def warn_of_nesting(levels: GroupLevels, names: Sequence[str]) -> None:
-    """Warn of columns in `by` that divide no group of those named before them."""
+def warn_of_groups(levels: GroupLevels, names: Sequence[str]) -> None:
+    """Warn of columns in `by` that divide no group of those named before, and of single rows."""
+    n_single = int((levels.counts_ == 1).sum())
+    if 2 * n_single > len(levels.counts_):
+        warnings.warn(
+            f"by={list(names)!r} makes {len(levels.counts_):,} groups, and {n_single:,} of them "
+            "have a single row, which tells nothing of what is usual for them: rows of them may "
+            "raise many more false alarms than stated. Name columns whose values come more often, "
+            "or learn from more rows.",
+            SuspectInputWarning,
+            stacklevel=4,
+        )
     sizes = [len(keys) for keys in levels.keys_]
     for k in range(1, len(sizes)):
         if sizes[k] == sizes[k - 1]:
