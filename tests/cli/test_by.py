@@ -46,10 +46,18 @@ def test_machines_at_a_fifth_of_their_volume_are_found(model, files, run_command
     out = files / "scores.csv"
     code, text, err = run_command("score", path, files / "today.csv", "--out", out)
     assert code == 0, err
+    assert list(pd.read_csv(out))[:3] == ["row", "machine", "score"]
     is_alarm = pd.read_csv(out)["is_anomaly"].to_numpy().reshape(N_DAYS, N_MACHINES)
     assert is_alarm[:, BROKEN].sum(axis=1).min() >= 9
     assert is_alarm[:, ~BROKEN].mean() <= 0.06
     assert f"{is_alarm.sum()} anomalies" in text
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_watch_names_the_machine_of_an_alarm(flags, model, files, run_command):
+    code, text, err = run_command("watch", model[0], files / "today.csv", *flags)
+    assert code in (0, 1), err
+    assert ('"machine": "m09"' if flags else "row 9  machine m09  score") in text
 
 
 def test_fit_and_inspect_say_who_is_measured(model, run_command):

@@ -88,6 +88,20 @@ def test_a_limit_alone_is_enough_to_fail(files, run_command, tmp_path):
     assert run_command(*score, "-q", "--fail-on-anomaly")[0] == 1
 
 
+def test_a_row_beyond_a_limit_that_an_update_does_not_learn_has_no_label(
+    files, run_command, tmp_path
+):
+    more = rows(40, 3)
+    more.loc[0, "temp"] = 91.0
+    more.to_csv(tmp_path / "more.csv", index=False)
+    out = tmp_path / "m2.ocf"
+    code, _, err = run_command("update", files / "m.ocf", tmp_path / "more.csv", "-o", out)
+    assert code == 0
+    assert "1 of 40 rows break a limit (temp above 90) and were not learned from" in err
+    text = run_command("inspect", out)[1]
+    assert "439 learned from as normal, 1 anomaly by a label or a limit" in text
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -223,9 +223,11 @@ def _rows(known: dict[str, Any]) -> str:
     text += f", {n_held_out:,} held out for choices and threshold" if n_held_out else ""
     text += f", {count(n_copies, 'copy', 'copies')} of others" if n_copies else ""
     text += f", {n_trimmed:,} too far out to learn" if n_trimmed else ""
-    text += (
-        f", {count(n_anomalies, 'labelled anomaly', 'labelled anomalies')}" if n_anomalies else ""
-    )
+    # an update does not learn rows beyond a limit either
+    is_mixed = known["limits"] and known["card"].get("updates")
+    noun = "anomaly by a label or a limit" if is_mixed else "labelled anomaly"
+    several = noun.replace("anomaly", "anomalies")
+    text += f", {count(n_anomalies, noun, several)}" if n_anomalies else ""
     is_told = not known["groups"] or "stream" in known  # of a stream they are the runs
     return text if is_told else text + f"; {count(known['groups'], 'group')}"
 

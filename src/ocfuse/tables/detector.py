@@ -49,7 +49,7 @@ _log = logger(__name__)
 #: What a model knows: rows that stand alone, or runs, in which a row depends on those before it.
 ROWS: Final = "rows"
 RUNS: Final = "runs"
-#: Columns of what `score` returns, after id and time.
+#: Columns of what `score` returns, after id, time and groups.
 RESULTS = ("score", "p_value", "is_anomaly")
 #: Column after these if the model has limits: the limits that a row breaks.
 RULE = "rule"
@@ -331,7 +331,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         pandas.DataFrame
-            File, id and time, if there are such columns; "score", higher is more
+            File, id, time and the columns of `by`, if there are such; "score", higher is more
             normal; "p_value", how rarely a normal row scores this low; and
             "is_anomaly", true, false, or missing where there is no score; if the model has
             limits, "rule", the limits that the row breaks: such a row is an anomaly, whatever
@@ -388,7 +388,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """Columns of what `score` returns, after id and time."""
+        """Columns of what `score` returns, after id, time and groups."""
         return RESULTS if self.limits_ is None else (*RESULTS, RULE)
 
     def _results(self, table: Frame, scores: FloatArray) -> dict[str, Any]:
@@ -733,10 +733,12 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             "id": schema.ids_of(table),
             "time": schema.shown_times_of(table),
         }
-        there = {kind: column for kind, column in known.items() if column is not None}
-        taken = {*self.result_names, *(column.name for column in there.values())}
+        whose = (column.name for column in schema.columns if column.kind == "by")
+        there = [(kind, column) for kind, column in known.items() if column is not None]
+        there += [("by", table[name]) for name in whose if name in table.columns]
+        taken = {*self.result_names, *(column.name for _, column in there)}
         result = {}
-        for kind, column in there.items():
+        for kind, column in there:
             is_taken = column.name in self.result_names
             name = free_name(kind, taken) if is_taken else str(column.name)
             taken.add(name)
