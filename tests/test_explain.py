@@ -425,6 +425,8 @@ def test_columns_that_say_whose_and_when_a_row_is_are_not_counted():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OcfuseWarning)  # that no column has a season
         detector.fit(table)
-    text = detector.explain(table[:1].assign(x=30.0)).describe()
+    why = detector.explain(table[:1].assign(x=30.0))
+    assert {one.name for one in why.readings(0)} == {"x", "y", "z"}
+    text = why.describe()
     assert "2 other columns" in text
     assert "for machine a" in text

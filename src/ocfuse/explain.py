@@ -473,10 +473,13 @@ class Explanation:
         Returns
         -------
         list of Reading
-            First the categories and gaps that training never had, then what costs most.
+            First the categories and gaps that training never had, then what costs most. Columns
+            that are not learned from, such as those of groups and times, are left out.
         """
         costs = self.attributions[row]
         order = np.argsort(-costs, kind="stable")
+        if self.is_learned is not None:
+            order = order[self.is_learned[order]]
         new = self._new(row)
         order = np.concatenate([order[new[order]], order[~new[order]]])
         return [self._reading(row, j) for j in order[:count].tolist()]
