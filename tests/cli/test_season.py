@@ -137,6 +137,20 @@ def test_a_stream_has_seasons(files, run_command):
     assert re.search(r"load [\d.]+ \(usual (49|50)", told), told
 
 
+def test_a_stream_refuses_times_whose_local_hour_is_not_known(files, run_command):
+    table = files / "tied.csv"
+    path, _ = fit(
+        *(files, "t.ocf", files / "normal.csv", "--stream", "--windows", "3", "--season", "day"),
+    )
+    hours(1, 2, zone="Europe/Berlin").to_csv(table, index=False)
+    code, _, err = run_command("score", path, table)
+    assert code == 3
+    assert "when holds times with a time zone, unlike in training" in err
+    _, _, err = run_command("watch", path, table)
+    assert "when holds times with a time zone, unlike in training" in err
+    assert "0 events, 24 left out" in err
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

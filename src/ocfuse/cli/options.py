@@ -115,8 +115,8 @@ Number = Annotated[
 By = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns that say whose a row is, such as machine, or plant,machine: numbers are "
-        "measured from what is usual for each."
+        help="Columns that say whose a row is, such as machine, or plant,machine, "
+        "the widest first: numbers are measured from what is usual for each."
     ),
 ]
 Season = Annotated[

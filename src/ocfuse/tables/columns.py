@@ -332,15 +332,9 @@ def read_cells(values: Series, column: Column, gaps: str = "judge") -> ReadColum
         return _read_groups(values, column)
     if column.kind == "time":
         found = read_times(values, column)[0]
-        is_other = _has_other_zone(values, column) & found.notna().to_numpy()
-        if is_other.any():
-            have = "without" if column.utc else "with"
-            shown = shown_rows(values, is_other, most=1)
-            return ReadColumn(
-                None,
-                f"{column.name} holds times {have} a time zone, unlike in training, and what is "
-                f"usual depends on the local time: {shown}. Write them as in training",
-            )
+        mistake = about_zones(values, column)
+        if mistake:
+            return ReadColumn(None, mistake)
         changes = _changes(values, NO_TIME, found.isna().to_numpy() & (not column.has_gaps))
         if not column.utc:
             return ReadColumn(found.to_numpy(), changes=changes)
@@ -423,8 +417,7 @@ def unusable(values: Series, column: Column, gaps: bool) -> BoolArray:
     """Return which cells keep their rows from being scored: text, infinity, perhaps new gaps."""
     is_refused = new_gaps(values, column) if gaps else np.zeros(len(values), dtype=bool)
     if column.kind == "time":
-        is_time = read_times(values, column)[0].notna().to_numpy(dtype=bool)
-        return np.asarray(_has_other_zone(values, column) & is_time)
+        return _has_other_zone(values, column)
     if column.kind != "number" or cells.is_time_type(values.dtype):
         return is_refused  # times are another column altogether, not some cells
     found, is_text = cells.numbers(values, column.format)
@@ -441,7 +434,7 @@ def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[
         if len(formats) == 1:
             found = cells.times(values, formats[0], column.utc)
     lost = said & found.isna().to_numpy()
-    is_other = said & ~lost & _has_other_zone(values, column)
+    is_other = said & ~lost & (cells.zones(values) != column.utc) & (column.format != "number")
     odd = {
         "cells that are no times as in training; they are shown as they are": lost,
         f"times {'without' if column.utc else 'with'} a time zone, unlike in training; they are "
@@ -457,9 +450,23 @@ def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[
     return found, lost, news
 
 
+def about_zones(values: Series, column: Column) -> str:
+    """Return what is wrong with times whose local time is not known; empty if nothing is."""
+    is_other = _has_other_zone(values, column)
+    if not is_other.any():
+        return ""
+    have, shown = "without" if column.utc else "with", shown_rows(values, is_other, most=1)
+    return (
+        f"{column.name} holds times {have} a time zone, unlike in training, and what is usual "
+        f"depends on the local time: {shown}. Write them as in training"
+    )
+
+
 def _has_other_zone(values: Series, column: Column) -> BoolArray:
     """Return which times have a time zone where training had none, or the other way round."""
-    return np.asarray((cells.zones(values) != column.utc) & (column.format != "number"))
+    is_other = (cells.zones(values) != column.utc) & (column.format != "number")
+    is_time = read_times(values, column)[0].notna().to_numpy(dtype=bool)
+    return np.asarray(is_other & is_time, dtype=bool)
 
 
 def unread_times(values: Series, column: Column) -> BoolArray:

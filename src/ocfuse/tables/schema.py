@@ -23,6 +23,7 @@ from ocfuse.tables.cells import Column, ColumnKind
 from ocfuse.tables.columns import (
     ONE_COLUMN,
     about_infinity,
+    about_zones,
     by_column,
     category_column,
     first_row,
@@ -284,6 +285,13 @@ class Schema:
         """Return the times of the rows (NaT for what is no time), or None if there are none."""
         found = self._times(as_frame(frame))
         return None if found is None else found[0]
+
+    def require_local_times(self, table: Frame) -> None:
+        """Refuse times with a zone where training had none, or the other way round."""
+        column = self._column_of(table, "time")
+        wrong = "" if column is None else about_zones(column, self._of_kind("time")[0])
+        if wrong:
+            raise mismatch([], [], [wrong], len(table.columns))
 
     def reads_times(self, frame: Any) -> bool:
         """Return whether the times, if there are any, are all written as in training.
