@@ -115,3 +115,13 @@ def test_what_says_nothing_of_groups_is_refused(flags, words, files, run_command
     assert words in err
     assert "Traceback" not in err
     assert not out.exists()
+
+
+def test_what_a_fit_warns_of_is_said_in_flags(run_command, tmp_path):
+    table = volumes(4, 1).assign(plant=lambda rows: rows["machine"].str[-1])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "--members", "light", "--by", "machine,plant")
+    code, _, err = run_command(*fit, "-o", tmp_path / "m.ocf")
+    assert code == 0
+    assert "--by machine,plant: 'plant' divides none of the 90 groups that 'machine' makes" in err
+    assert "The widest comes first: --by plant,machine, or leave it out." in err

@@ -551,10 +551,11 @@ def reach_of_groups(distance: FloatArray, place: IntArray, count: IntArray) -> F
 
 def warn_of_groups(levels: GroupLevels, names: Sequence[str]) -> None:
     """Warn of columns in `by` that divide no group of those named before, and of single rows."""
+    given = names[0] if len(names) == 1 else list(names)
     n_single = int((levels.counts_ == 1).sum())
     if 2 * n_single > len(levels.counts_):
         warnings.warn(
-            f"by={list(names)!r} makes {len(levels.counts_):,} groups, and {n_single:,} of them "
+            f"by={given!r} makes {len(levels.counts_):,} groups, and {n_single:,} of them "
             "have a single row, which tells nothing of what is usual for them: rows of them may "
             "raise many more false alarms than stated. Name columns whose values come more often, "
             "or learn from more rows.",
