@@ -71,7 +71,7 @@ def test_scores_mark_rules_and_count_them_apart(files, run_command):
     assert table["why"][2].startswith("pressure 3, usually 4.")
     assert "60 rows, 3 anomalies (5.00%) below the threshold -30" in text
     apart = "Limits, counted apart: broken by 2 rows (temp above 90: 2; level below 2: 1)"
-    assert f"{apart}, 1 of them no anomalies." in " ".join(text.split())
+    assert f"{apart}, 1 of them not below the threshold." in " ".join(text.split())
     told = json.loads(run_command(*score, "--json")[1])
     assert (told["rows"], told["anomalies"]) == (60, 3)
     assert told["by_rule"] == {

@@ -313,7 +313,11 @@ def print_summary(summary: dict[str, Any], json: bool, quiet: bool, noun: str = 
             shown = "; ".join(f"{rule}: {n:,}" for rule, n in known["limits"].items())
             say(
                 f"Limits, counted apart: broken by {count(known['rows'], noun)}"
-                + (f" ({shown}), {known['only']:,} of them no anomalies." if shown else ".")
+                + (
+                    f" ({shown}), {known['only']:,} of them not below the threshold."
+                    if shown
+                    else "."
+                )
             )
         odd = oddities(summary.get("counts", {}))
         if odd:
