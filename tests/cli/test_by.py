@@ -60,6 +60,22 @@ def test_watch_names_the_machine_of_an_alarm(flags, model, files, run_command):
     assert ('"machine": "m09"' if flags else "row 9  machine m09  score") in text
 
 
+def test_watch_and_why_mark_rows_of_machines_that_are_not_known(model, run_command, tmp_path):
+    rows = volumes(1, 3).head(4)
+    rows.loc[1, "machine"], rows.loc[2, "machine"] = "m999", None
+    rows.loc[3, "volume"] = 0
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    _, text, err = run_command("watch", model[0], tmp_path / "rows.csv", "--all", "--json")
+    without = [json.loads(line)["judged_without"] for line in text.splitlines()]
+    assert without == [None, "machine", "machine", None]
+    assert "2 judged without some columns" in err
+    run_command("score", model[0], tmp_path / "rows.csv", "--why", "-o", tmp_path / "s.csv")
+    why = pd.read_csv(tmp_path / "s.csv")["why"]
+    assert why.str.contains("judged without machine").fillna(False).tolist() == [
+        *(False, True, True, False)
+    ]
+
+
 def test_fit_and_inspect_say_who_is_measured(model, run_command):
     path, text = model
     assert "machine  by" in text

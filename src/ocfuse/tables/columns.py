@@ -413,6 +413,16 @@ def new_gaps(values: Series, column: Column) -> BoolArray:
     return np.array([text is None for text in cells.words(values)], dtype=bool)
 
 
+def not_placed(values: Series, column: Column) -> BoolArray:
+    """Return which cells of groups or times do not say whose or when their rows are."""
+    if column.kind == "by":
+        known = {*column.categories, *([None] if column.has_gaps else [])}
+        return np.array([word not in known for word in cells.words(values)], dtype=bool)
+    if column.kind == "time" and not column.has_gaps:
+        return np.array(read_times(values, column)[0].isna(), dtype=bool)
+    return np.zeros(len(values), dtype=bool)
+
+
 def unusable(values: Series, column: Column, gaps: bool) -> BoolArray:
     """Return which cells keep their rows from being scored: text, infinity, perhaps new gaps."""
     is_refused = new_gaps(values, column) if gaps else np.zeros(len(values), dtype=bool)

@@ -686,7 +686,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return pandas().Series(texts, index=table.index, dtype="string")
 
     def judged_without(self, frame: Any) -> list[str]:
-        """Name, for every row, the columns that it is judged without, as it has gaps there.
+        """Name, for every row, the columns that it is judged without.
 
         Parameters
         ----------
@@ -696,13 +696,14 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of str
-            Names of columns; empty for rows that are judged by all of them, and for all
-            rows if gaps that training had not are refused or alarms.
+            Names of columns in which the row has a gap and training had none, unless such gaps
+            are refused or alarms, and those of its group and time if they are missing or new;
+            empty for rows that are judged by all.
         """
         check_is_fitted(self, "detector_")
         table = as_frame(frame)
         is_judged = self.detector_.encoder_.gaps == "judge"
-        return self.schema_.gaps_of(table) if is_judged else [""] * len(table)
+        return self.schema_.gaps_of(table, gaps=is_judged)
 
     def _marked(self, table: Frame, reasons: Series, has_score: BoolArray) -> Series:
         """Add to the reasons which columns a row is judged without."""

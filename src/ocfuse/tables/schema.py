@@ -31,6 +31,7 @@ from ocfuse.tables.columns import (
     is_time_name,
     mismatch,
     new_gaps,
+    not_placed,
     number_column,
     read_cells,
     read_times,
@@ -241,13 +242,20 @@ class Schema:
                 result |= unusable(table[column.name], column, gaps)
         return result
 
-    def gaps_of(self, frame: Any) -> list[str]:
-        """Name, for every row, the columns where it has a gap and training had none."""
+    def gaps_of(self, frame: Any, *, gaps: bool = True) -> list[str]:
+        """Name, for every row, the columns that it is judged without.
+
+        These are those where it has a gap and training had none, if `gaps`, and those of its
+        group and time if they are missing or not known.
+        """
         table = as_frame(frame)
         names: list[list[str]] = [[] for _ in range(len(table))]
         for column in self.columns:
             if column.is_feature and column.name in table.columns:
-                for i in np.flatnonzero(new_gaps(table[column.name], column)):
+                is_missing = not_placed(table[column.name], column)
+                if gaps:
+                    is_missing |= new_gaps(table[column.name], column)
+                for i in np.flatnonzero(is_missing):
                     names[i].append(column.name)
         return [listed(row) for row in names]
 
