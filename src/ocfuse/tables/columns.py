@@ -331,8 +331,8 @@ def read_cells(values: Series, column: Column, gaps: str = "judge") -> ReadColum
     if column.kind == "by":
         return _read_groups(values, column)
     if column.kind == "time":
-        found = read_times(values, column)[0]
-        mistake = about_zones(values, column)
+        found, _, is_other, _ = read_times(values, column)
+        mistake = about_zones(values, column, is_other)
         if mistake:
             return ReadColumn(None, mistake)
         changes = _changes(values, NO_TIME, found.isna().to_numpy() & (not column.has_gaps))
@@ -427,15 +427,20 @@ def unusable(values: Series, column: Column, gaps: bool) -> BoolArray:
     """Return which cells keep their rows from being scored: text, infinity, perhaps new gaps."""
     is_refused = new_gaps(values, column) if gaps else np.zeros(len(values), dtype=bool)
     if column.kind == "time":
-        return _has_other_zone(values, column)
+        return read_times(values, column)[2]
     if column.kind != "number" or cells.is_time_type(values.dtype):
         return is_refused  # times are another column altogether, not some cells
     found, is_text = cells.numbers(values, column.format)
     return is_refused | is_text | np.isinf(found)
 
 
-def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[RowsWarning]]:
-    """Return times, which cells are none though they hold something, and what is odd."""
+def read_times(
+    values: Series, column: Column
+) -> tuple[Series, BoolArray, BoolArray, list[RowsWarning]]:
+    """Return times, which cells are none though they hold something, and what is odd.
+
+    Third come the times that have a zone where training had none, or the other way round.
+    """
     words = cells.words(values)
     said = np.array([word is not None for word in words], dtype=bool)
     found = cells.times(values, column.format, column.utc)
@@ -457,12 +462,11 @@ def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[
         for what, rows in odd.items()
         if rows.any()
     ]
-    return found, lost, news
+    return found, lost, np.asarray(is_other, dtype=bool), news
 
 
-def about_zones(values: Series, column: Column) -> str:
+def about_zones(values: Series, column: Column, is_other: BoolArray) -> str:
     """Return what is wrong with times whose local time is not known; empty if nothing is."""
-    is_other = _has_other_zone(values, column)
     if not is_other.any():
         return ""
     have, shown = "without" if column.utc else "with", shown_rows(values, is_other, most=1)
@@ -470,13 +474,6 @@ def about_zones(values: Series, column: Column) -> str:
         f"{column.name} holds times {have} a time zone, unlike in training, and what is usual "
         f"depends on the local time: {shown}. Write them as in training"
     )
-
-
-def _has_other_zone(values: Series, column: Column) -> BoolArray:
-    """Return which times have a time zone where training had none, or the other way round."""
-    is_other = (cells.zones(values) != column.utc) & (column.format != "number")
-    is_time = read_times(values, column)[0].notna().to_numpy(dtype=bool)
-    return np.asarray(is_other & is_time, dtype=bool)
 
 
 def unread_times(values: Series, column: Column) -> BoolArray:

@@ -297,7 +297,10 @@ class Schema:
     def require_local_times(self, table: Frame) -> None:
         """Refuse times with a zone where training had none, or the other way round."""
         column = self._column_of(table, "time")
-        wrong = "" if column is None else about_zones(column, self._of_kind("time")[0])
+        if column is None:
+            return
+        known = self._of_kind("time")[0]
+        wrong = about_zones(column, known, read_times(column, known)[2])
         if wrong:
             raise mismatch([], [], [wrong], len(table.columns))
 
@@ -330,7 +333,7 @@ class Schema:
         column = self._column_of(table, "time")
         if column is None:
             return None
-        times, lost, news = read_times(column, self._of_kind("time")[0])
+        times, lost, _, news = read_times(column, self._of_kind("time")[0])
         for warning in news:
             warnings.warn(warning, stacklevel=4)
         return times, lost
