@@ -81,10 +81,7 @@ UNKNOWN = -1
 NEW_VALUES = "new values, which make their rows unusual"
 WAS_EMPTY = "values, though training had none there"
 #: The same of columns that say whose a row is.
-NEW_GROUPS = (
-    "values that training had not, whose rows are judged by what is usual for all, or for their "
-    "wider group"
-)
+NEW_GROUPS = "new values, whose rows are judged by what is usual for all, or for their wider group"
 NO_GROUP = "no value, so that rows are judged by what is usual for all, or for their wider group"
 NO_TIME = "no time, so that rows are judged by what is usual at any time"
 

@@ -200,7 +200,7 @@ def test_nested_groups_and_positions_of_arrays():
     assert (detector.predict([[2, 3, 50.0]]) == -1).all()
     frame = pd.DataFrame(X, columns=["plant", "machine", "flow"])
     named = FusedDetector("light", by=["plant", "machine"], random_state=0).fit(frame)
-    with pytest.warns(CellsWarning, match="machine: values that training had not"):
+    with pytest.warns(CellsWarning, match="machine: new values, whose rows"):
         reason = named.explain(pd.DataFrame({"plant": [2], "machine": [9], "flow": [500.0]}))
     assert "for plant 2" in reason.reason()
 

@@ -181,12 +181,11 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
 
 def _drift_words(stream: dict[str, Any]) -> str:
     """Return from which drift ratio on a channel is treated how."""
+    done = {"drop": "left out", "follow": "measured from a slow mean"}.get(stream["drift"])
     above = f"above {stream['drift_limit']:g} a channel"
-    if stream["drift"] == "drop":
-        return f"{above} is left out (--drift drop, whatever the number of runs)"
-    if stream["drift"] == "follow":
-        return f"{above} is measured from a slow mean (--drift follow, whatever the number of runs)"
-    return f"{above} drifts, as far as {count(stream['runs'], 'run')} can tell"
+    if done is None:
+        return f"{above} drifts, as far as {count(stream['runs'], 'run')} can tell"
+    return f"{above} is {done} (--drift {stream['drift']}, whatever the number of runs)"
 
 
 def _event_words(events: dict[str, Any]) -> str:

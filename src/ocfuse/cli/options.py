@@ -442,8 +442,7 @@ def holidays_in(given: Sequence[str] | None) -> tuple[str, ...]:
         path = Path(one)
         if not path.is_file() and path.suffix:  # no date has one
             raise typer.BadParameter(
-                f"there is no file {one}. Expected dates such as 2026-12-25, or a file with one in "
-                "each line.",
+                f"there is no file {one}. Expected dates such as 2026-12-25, or a file of them.",
                 param_hint="--holidays",
             )
         if path.is_file():

@@ -302,17 +302,13 @@ def in_flags(text: str) -> str:
         text = text.replace(words, other)
     flags = {name: f"--{name}" for name in SAME} | OTHER
     several = rf"(?<![\w.'\"-])({'|'.join(flags)})=\[('[^\]]*')\]"
-    text = re.sub(several, lambda found: f"{flags[found[1]]} {_joined(found[2])}", text)
+    joined = "', '"
+    text = re.sub(several, lambda f: f"{flags[f[1]]} {f[2][1:-1].replace(joined, ',')}", text)
     setting = rf"(?<![\w.'\"-])({'|'.join(flags)})=(?=['\"\d])"
     # a word that is advised needs no quotes; one that was given keeps those of its repr
     text = re.sub(rf'{setting}"(\w+)"', lambda found: f"{flags[found[1]]} {found[2]}", text)
     text = re.sub(setting, lambda found: f"{flags[found[1]]} ", text)
     return re.sub(rf"(?<![\w.'\"-])({'|'.join(OTHER)})\b", lambda found: OTHER[found[1]], text)
-
-
-def _joined(names: str) -> str:
-    """Return quoted names as one flag takes them, such as "plant,machine"."""
-    return names[1:-1].replace("', '", ",")
 
 
 def oddities(counts: dict[str, int]) -> list[str]:

@@ -44,14 +44,12 @@ class Outcome(Tally):
 
     Attributes
     ----------
-    rows, anomalies, without_score : int
-        Rows, those below the threshold, and those that could not be scored.
-    by_rule, only_by_rule : int
-        Rows that break limits, and those of them that are not below the threshold.
-    rules : dict of str
+    rows, anomalies, without_score, by_rule, only_by_rule : int
+        Rows, as a `Tally` counts them.
+    rules : Counter of str
         How many rows break each limit.
     unknown : int
-        Rows without a score that may be anomalies; set by who counts them.
+        Rows without a score that may be anomalies.
     files, resumed : int
         Files of scores that are there, and how many of them were there before.
     failed : dict of str

@@ -85,8 +85,7 @@ class RequestHandler:
         rules = scores.rule or [None] * len(scores)
         of_all = zip(scores.score, scores.is_anomaly, rules, strict=True)
         flags = [is_low(*one, served.scorer.threshold) for one in of_all]
-        n_broken = sum(rule is not None for rule in rules)
-        self.metrics.count_rows(served.name, "request", flags, n_broken)
+        self.metrics.count_rows(served.name, "request", flags, sum(map(bool, rules)))
         if self.live is not None:
             self._show(self.live, served, scores)
         columns = zip(scores.score, scores.p_value, scores.is_anomaly, strict=True)

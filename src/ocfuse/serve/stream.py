@@ -618,7 +618,7 @@ class Stream:
         name = self.served.name
         threshold = self.served.scorer.threshold
         flags = [is_low(one.score, one.is_anomaly, one.rule, threshold) for one in scored]
-        n_broken = sum(one.rule is not None for one in scored)
+        n_broken = sum(bool(one.rule) for one in scored)
         self.around.metrics.count_rows(name, "stream", flags, n_broken)
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
         if self._beside is not None:

@@ -332,9 +332,13 @@ def read_cells(values: Series, column: Column, gaps: str = "judge") -> ReadColum
         return _read_groups(values, column)
     if column.kind == "time":
         found, _, is_other, _ = read_times(values, column)
-        mistake = about_zones(values, column, is_other)
-        if mistake:
-            return ReadColumn(None, mistake)
+        if is_other.any():
+            have, shown = "without" if column.utc else "with", shown_rows(values, is_other, most=1)
+            return ReadColumn(
+                None,
+                f"{column.name} holds times {have} a time zone, unlike in training, and what is "
+                f"usual depends on the local time: {shown}. Write them as in training",
+            )
         changes = _changes(values, NO_TIME, found.isna().to_numpy() & (not column.has_gaps))
         if not column.utc:
             return ReadColumn(found.to_numpy(), changes=changes)
@@ -437,10 +441,7 @@ def unusable(values: Series, column: Column, gaps: bool) -> BoolArray:
 def read_times(
     values: Series, column: Column
 ) -> tuple[Series, BoolArray, BoolArray, list[RowsWarning]]:
-    """Return times, which cells are none though they hold something, and what is odd.
-
-    Third come the times that have a zone where training had none, or the other way round.
-    """
+    """Return times, which cells hold something else, which have another zone, what is odd."""
     words = cells.words(values)
     said = np.array([word is not None for word in words], dtype=bool)
     found = cells.times(values, column.format, column.utc)
@@ -463,17 +464,6 @@ def read_times(
         if rows.any()
     ]
     return found, lost, np.asarray(is_other, dtype=bool), news
-
-
-def about_zones(values: Series, column: Column, is_other: BoolArray) -> str:
-    """Return what is wrong with times whose local time is not known; empty if nothing is."""
-    if not is_other.any():
-        return ""
-    have, shown = "without" if column.utc else "with", shown_rows(values, is_other, most=1)
-    return (
-        f"{column.name} holds times {have} a time zone, unlike in training, and what is usual "
-        f"depends on the local time: {shown}. Write them as in training"
-    )
 
 
 def unread_times(values: Series, column: Column) -> BoolArray:

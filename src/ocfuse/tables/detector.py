@@ -4,10 +4,12 @@ import hashlib
 import os
 import platform
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -757,7 +759,7 @@ class Tally:
         Rows, those below the threshold, and those that have no score.
     by_rule, only_by_rule : int
         Rows that break limits, and those of them that are not below the threshold.
-    rules : dict of str
+    rules : Counter of str
         How many rows break each limit.
     unknown : int
         Rows without a score that may be anomalies: not those that begin a stream.
@@ -768,7 +770,7 @@ class Tally:
     without_score: int = 0
     by_rule: int = 0
     only_by_rule: int = 0
-    rules: dict[str, int] = field(default_factory=dict)
+    rules: Counter[str] = field(default_factory=Counter)
     unknown: int = 0
 
     def add(self, scores: Frame, *, has_limits: bool = False, threshold: float = 0.0) -> None:
@@ -781,8 +783,7 @@ class Tally:
             is_low &= scores["score"] < threshold
             self.by_rule += int(is_broken.sum())
             self.only_by_rule += int((is_broken & ~is_low).sum())
-            for text in "; ".join(scores[RULE].dropna()).split("; ") if is_broken.any() else ():
-                self.rules[text] = self.rules.get(text, 0) + 1
+            self.rules.update(chain.from_iterable(scores[RULE].dropna().str.split("; ")))
         self.anomalies += int(is_low.sum())
 
     def add_counts(self, counts: dict[str, Any]) -> None:
@@ -790,8 +791,7 @@ class Tally:
         for name in self.counts():
             if name != "rules":
                 setattr(self, name, getattr(self, name) + counts[name])
-        for rule, n in counts["rules"].items():
-            self.rules[rule] = self.rules.get(rule, 0) + n
+        self.rules.update(counts["rules"])
 
     def counts(self) -> dict[str, Any]:
         """Return what can be added to other counts, for JSON."""
@@ -801,11 +801,9 @@ class Tally:
     def summary(self, has_limits: bool) -> dict[str, Any]:
         """Return the counts to show; rows that break limits apart, if there are limits."""
         of_limits = {"rows": self.by_rule, "only": self.only_by_rule, "limits": self.rules}
-        return {
-            "rows": self.rows,
-            "anomalies": self.anomalies,
-            "without_score": self.without_score,
-        } | ({"by_rule": of_limits} if has_limits else {})
+        names = ("rows", "anomalies", "without_score")
+        shown = {name: getattr(self, name) for name in names}
+        return shown | ({"by_rule": of_limits} if has_limits else {})
 
     def exceeds(self, share: float) -> bool:
         """Return whether more than a share of the rows raise an alarm, or may."""

@@ -23,7 +23,6 @@ from ocfuse.tables.cells import Column, ColumnKind
 from ocfuse.tables.columns import (
     ONE_COLUMN,
     about_infinity,
-    about_zones,
     by_column,
     category_column,
     first_row,
@@ -243,11 +242,7 @@ class Schema:
         return result
 
     def gaps_of(self, frame: Any, *, gaps: bool = True) -> list[str]:
-        """Name, for every row, the columns that it is judged without.
-
-        These are those where it has a gap and training had none, if `gaps`, and those of its
-        group and time if they are missing or not known.
-        """
+        """Name, for every row, its new gaps, if `gaps`, and its group and time if not known."""
         table = as_frame(frame)
         names: list[list[str]] = [[] for _ in range(len(table))]
         for column in self.columns:
@@ -297,12 +292,9 @@ class Schema:
     def require_local_times(self, table: Frame) -> None:
         """Refuse times with a zone where training had none, or the other way round."""
         column = self._column_of(table, "time")
-        if column is None:
-            return
-        known = self._of_kind("time")[0]
-        wrong = about_zones(column, known, read_times(column, known)[2])
-        if wrong:
-            raise mismatch([], [], [wrong], len(table.columns))
+        read = None if column is None else read_cells(column, self._of_kind("time")[0])
+        if read is not None and read.mistake:
+            raise mismatch([], [], [read.mistake], len(table.columns))
 
     def reads_times(self, frame: Any) -> bool:
         """Return whether the times, if there are any, are all written as in training.

@@ -556,9 +556,8 @@ def warn_of_groups(levels: GroupLevels, names: Sequence[str]) -> None:
     if 2 * n_single > len(levels.counts_):
         warnings.warn(
             f"by={given!r} makes {len(levels.counts_):,} groups, and {n_single:,} of them "
-            "have a single row, which tells nothing of what is usual for them: rows of them may "
-            "raise many more false alarms than stated. Name columns whose values come more often, "
-            "or learn from more rows.",
+            "have a single row, which tells nothing of what is usual: their rows may raise many "
+            "more false alarms than stated. Name columns whose values come more often.",
             SuspectInputWarning,
             stacklevel=4,
         )
@@ -569,8 +568,7 @@ def warn_of_groups(levels: GroupLevels, names: Sequence[str]) -> None:
             wider.insert(k - 1, wider.pop(k))
             warnings.warn(
                 f"by={list(names)!r}: {names[k]!r} divides none of the {sizes[k]:,} groups that "
-                f"{names[k - 1]!r} makes, and so says nothing more. The widest comes first: "
-                f"by={wider!r}, or leave it out.",
+                f"{names[k - 1]!r} makes. The widest comes first: by={wider!r}, or leave it out.",
                 SuspectInputWarning,
                 stacklevel=4,
             )
