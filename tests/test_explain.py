@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ocfuse import FusedDetector
 from ocfuse.encoder import FeatureEncoder
-from ocfuse.exceptions import InvalidInputError, MissingPackageError
+from ocfuse.exceptions import InvalidInputError, MissingPackageError, OcfuseWarning
 from ocfuse.explain import (
     Explanation,
     UsualValues,
@@ -409,3 +409,24 @@ def test_the_extra_is_named_where_shap_is_missing(monkeypatch):
     why = FusedDetector("light", random_state=0).fit(TRAIN).explain(TRAIN[:1])
     with pytest.raises(MissingPackageError, match=r"\[shap\]"):
         why.to_shap()
+
+
+def test_columns_that_say_whose_and_when_a_row_is_are_not_counted():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "machine": np.repeat(["a", "b"], 60),
+            "when": pd.date_range("2026-02-02", periods=120, freq="1h"),
+            **{name: rng.normal(size=120) for name in ("x", "y", "z")},
+        }
+    )
+    asked = {"by": "machine", "time": "when", "season": "day"}
+    detector = FusedDetector("light", **asked, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OcfuseWarning)  # that no column has a season
+        detector.fit(table)
+    why = detector.explain(table[:1].assign(x=30.0))
+    assert {one.name for one in why.readings(0)} == {"x", "y", "z"}
+    text = why.describe()
+    assert "2 other columns" in text
+    assert "for machine a" in text

@@ -7,8 +7,9 @@ import anyio
 import pandas as pd
 import pytest
 
+from ocfuse.cli.score_files import to_file
 from ocfuse.exceptions import InvalidInputError, MissingPackageError
-from ocfuse.mcp import Folders, make_server
+from ocfuse.mcp import Folders, _worst, make_server
 from tests.cli.cases import plant, with_anomalies
 
 
@@ -104,6 +105,24 @@ def answer_of(result):
 def server(folder):
     pytest.importorskip("mcp.server.mcpserver", reason="the extra mcp is not installed")
     return make_server([folder])
+
+
+def test_a_row_that_breaks_a_limit_is_an_anomaly_among_the_lowest_too(tmp_path):
+    scores = pd.DataFrame(
+        {
+            "row": [0, 1, 2],
+            "score": [-1.0, 0.5, 2.0],
+            "p_value": [0.01, 0.4, 0.9],
+            "is_anomaly": pd.array([True, True, False], dtype="boolean"),
+            "rule": pd.array([None, "temp above 90", None], dtype="string"),
+        }
+    )
+    for name in ("scores.csv", "scores.jsonl"):
+        with to_file(tmp_path / name) as write:
+            write(scores)
+        rows = _worst(tmp_path / name, 3)
+        assert [row["is_anomaly"] for row in rows] == [True, True, False]
+        assert rows[1]["rule"] == "temp above 90"
 
 
 @pytest.mark.slow

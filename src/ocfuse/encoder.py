@@ -66,7 +66,7 @@ from ocfuse.frame_columns import read_frame
 from ocfuse.sides import DIRECTIONS, Sides
 from ocfuse.system.files import is_unicode
 from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
-from ocfuse.usual.seasons import find_zone, require_periods, require_week_for
+from ocfuse.usual.seasons import find_zone, require_periods, require_seasons_for, require_seconds
 
 #: Standardised values are kept within this: beyond it blends between rows lose their digits.
 FARTHEST = 1e6
@@ -81,8 +81,8 @@ UNKNOWN = -1
 NEW_VALUES = "new values, which make their rows unusual"
 WAS_EMPTY = "values, though training had none there"
 #: The same of columns that say whose a row is.
-NEW_GROUPS = "values that training had not, whose rows are judged by what is usual for all"
-NO_GROUP = "no value, so that rows are judged by what is usual for all"
+NEW_GROUPS = "new values, whose rows are judged by what is usual for all, or for their wider group"
+NO_GROUP = "no value, so that rows are judged by what is usual for all, or for their wider group"
 NO_TIME = "no time, so that rows are judged by what is usual at any time"
 
 _IS_SILENT: ContextVar[bool] = ContextVar("is_silent", default=False)
@@ -782,7 +782,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
                 f"season={self.season!r} needs the times of rows. Name their column, for instance "
                 "time='when'."
             )
-        require_week_for(to_days(self.holidays), seasons)
+        require_seasons_for(to_days(self.holidays), self.zone, seasons)
         if self.zone:
             find_zone(self.zone)
 
@@ -818,6 +818,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         assert self.time_ is not None
         name = _name(names, self.time_)
         found = _seconds(name, cells)
+        if is_given(self.season):
+            require_seconds(found)
         is_date = cells.dtype.kind == "M" or _kind(cells) != "numbers"
         if is_date and is_given(self.season) and not self.is_number_:
             has_zone = bool(_zone(None if names is None else list(X.dtypes)[self.time_], cells))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.encoder import FeatureEncoder, read_columns
 from ocfuse.system.packages import needed
 from ocfuse.validation import check_choice
@@ -417,6 +417,8 @@ class Explanation:
         if there are no limits.
     ranges : RowRanges or None
         What is usual for each row, if that depends on its group or time.
+    is_learned : ndarray of shape (m,) or None
+        Which columns are learned from: not those that say whose and when rows are. None is all.
     """
 
     score: FloatArray
@@ -438,6 +440,7 @@ class Explanation:
     trust_reasons: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     ranges: RowRanges | None = None
+    is_learned: BoolArray | None = None
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:
@@ -470,10 +473,13 @@ class Explanation:
         Returns
         -------
         list of Reading
-            First the categories and gaps that training never had, then what costs most.
+            First the categories and gaps that training never had, then what costs most. Columns
+            that are not learned from, such as those of groups and times, are left out.
         """
         costs = self.attributions[row]
         order = np.argsort(-costs, kind="stable")
+        if self.is_learned is not None:
+            order = order[self.is_learned[order]]
         new = self._new(row)
         order = np.concatenate([order[new[order]], order[~new[order]]])
         return [self._reading(row, j) for j in order[:count].tolist()]
@@ -655,12 +661,14 @@ class Explanation:
         found = self._named(row, n_features)
         if not found:
             return ["no single column makes it unusual"]
-        rest = self.attributions.shape[1] - len(found)
+        is_learned = self.is_learned
+        n_learned = self.attributions.shape[1] if is_learned is None else int(is_learned.sum())
+        rest = n_learned - len(found)
         names = [f"{one.name} {_in_words(one)}".rstrip() for one in found]
         shares = [-one.cost for one in found]
         names = ["with values of the normal rows most like it", *names]
         shares = [float(self.reference_score[row]), *shares]
-        if rest:
+        if rest > 0:
             names.append(_others(rest, "column"))
             shares.append(float(self.score[row] - sum(shares)))
         return self._sum_lines(row, names, shares)

@@ -255,7 +255,7 @@ class Tools:
             written = self.folders.fresh(out) if out else Path(folder, "scores.parquet")
             flags = {"out": written, "false-alarms": false_alarms}
             answer: Answer = await _run("score", paths, flags)
-            answer["worst"] = _worst(written, worst, answer["threshold"])
+            answer["worst"] = _worst(written, worst)
         return answer | {"file": out}
 
     async def explain(
@@ -348,12 +348,12 @@ def _plain(said: str) -> str:
     return re.sub(r"\s+", " ", text).removeprefix("Error: ")
 
 
-def _worst(written: Path, count: int, threshold: float) -> list[Answer]:
+def _worst(written: Path, count: int) -> list[Answer]:
     """Return the rows with the lowest scores of a file of scores."""
     scores = open_source(written).read()
     for name in ("row", "score", "p_value"):  # CSV has them as text
         scores[name] = pandas().to_numeric(scores[name])
-    scores["is_anomaly"] = scores["score"] < threshold
+    scores["is_anomaly"] = scores["is_anomaly"].astype(str).str.lower() == "true"
     lowest = scores.nsmallest(count, "score")
     rows: list[Answer] = json.loads(lowest.to_json(orient="records", date_format="iso"))
     return rows

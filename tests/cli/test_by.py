@@ -46,10 +46,34 @@ def test_machines_at_a_fifth_of_their_volume_are_found(model, files, run_command
     out = files / "scores.csv"
     code, text, err = run_command("score", path, files / "today.csv", "--out", out)
     assert code == 0, err
+    assert list(pd.read_csv(out))[:3] == ["row", "machine", "score"]
     is_alarm = pd.read_csv(out)["is_anomaly"].to_numpy().reshape(N_DAYS, N_MACHINES)
     assert is_alarm[:, BROKEN].sum(axis=1).min() >= 9
     assert is_alarm[:, ~BROKEN].mean() <= 0.06
     assert f"{is_alarm.sum()} anomalies" in text
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_watch_names_the_machine_of_an_alarm(flags, model, files, run_command):
+    code, text, err = run_command("watch", model[0], files / "today.csv", *flags)
+    assert code in (0, 1), err
+    assert ('"machine": "m09"' if flags else "row 9  machine m09  score") in text
+
+
+def test_watch_and_why_mark_rows_of_machines_that_are_not_known(model, run_command, tmp_path):
+    rows = volumes(1, 3).head(4)
+    rows.loc[1, "machine"], rows.loc[2, "machine"] = "m999", None
+    rows.loc[3, "volume"] = 0
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    _, text, err = run_command("watch", model[0], tmp_path / "rows.csv", "--all", "--json")
+    without = [json.loads(line)["judged_without"] for line in text.splitlines()]
+    assert without == [None, "machine", "machine", None]
+    assert "2 judged without some columns" in err
+    run_command("score", model[0], tmp_path / "rows.csv", "--why", "-o", tmp_path / "s.csv")
+    why = pd.read_csv(tmp_path / "s.csv")["why"]
+    assert why.str.contains("judged without machine").fillna(False).tolist() == [
+        *(False, True, True, False)
+    ]
 
 
 def test_fit_and_inspect_say_who_is_measured(model, run_command):
@@ -107,3 +131,13 @@ def test_what_says_nothing_of_groups_is_refused(flags, words, files, run_command
     assert words in err
     assert "Traceback" not in err
     assert not out.exists()
+
+
+def test_what_a_fit_warns_of_is_said_in_flags(run_command, tmp_path):
+    table = volumes(4, 1).assign(plant=lambda rows: rows["machine"].str[-1])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "--members", "light", "--by", "machine,plant")
+    code, _, err = run_command(*fit, "-o", tmp_path / "m.ocf")
+    assert code == 0
+    assert "--by machine,plant: 'plant' divides none of the 90 groups that 'machine' makes" in err
+    assert "The widest comes first: --by plant,machine, or leave it out." in err

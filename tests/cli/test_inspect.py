@@ -29,6 +29,7 @@ def test_card(plant_folder, run_command):
     header = read_header(model)
     for words in (header.sha256, f"{header.size:,} bytes", "300", "gmm-3", "pressure", "1.00%"):
         assert words in text
+    assert "how sure      of normal rows: 1 % on average" in text
 
 
 def test_json(plant_folder, run_command):

@@ -133,6 +133,9 @@ def test_column_names_of_a_stranger_do_not_reach_the_terminal(tmp_path, run_comm
             "if rows are independent, calibrate without groups.",
             "if rows are independent, leave --group out.",
         ),
+        ("comes first: by=['plant', 'machine'], or", "comes first: --by plant,machine, or"),
+        ("by=['plant'] has", "--by plant has"),
+        ("instance zone='Europe/Berlin'.", "instance --zone 'Europe/Berlin'."),
         # what is no setting stays: columns, English words
         ("Column 'time' is missing", "Column 'time' is missing"),
         ("column my_label=3", "column my_label=3"),

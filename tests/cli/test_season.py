@@ -70,6 +70,33 @@ def test_watch_takes_rows_with_times(model, files, run_command):
     assert "row 6 " not in text
 
 
+def test_a_row_without_a_time_is_said_to_be_judged_by_any_time(model, files, run_command):
+    path, table = model[0], files / "timeless.csv"
+    hours(1, 2).assign(when=lambda rows: rows["when"].mask(rows.index == 3)).to_csv(table)
+    code, _, err = run_command("score", path, table)
+    assert code == 0
+    assert "no time, so that rows are judged by what is usual at any time: row 3" in err
+
+
+@pytest.mark.parametrize("zones", [(None, "Europe/Berlin"), ("Europe/Berlin", None)])
+def test_times_whose_local_hour_is_not_known_are_refused(zones, files, run_command):
+    table = files / "other.csv"
+    hours(42, 1, zone=zones[0]).to_csv(files / "known.csv", index=False)
+    path, text = fit(files, f"{zones[0] is None}.ocf", files / "known.csv", "--season", "day")
+    assert ("time of day in UTC+01:00 all year round:" in text) == (zones[0] is not None)
+    rows = hours(1, 2, zone=zones[1]).astype({"when": str})
+    rows.loc[5, "when"] = hours(1, 2, zone=zones[0])["when"].astype(str)[5]  # as in training
+    rows.to_csv(table, index=False)
+    code, _, err = run_command("score", path, table, "-o", files / "other.scores.csv")
+    assert code == 3
+    have = "with" if zones[0] is None else "without"
+    assert f"when holds times {have} a time zone, unlike in training" in err
+    assert "and 22 more rows. Write them as in training" in err
+    code, text, err = run_command("score", path, table, "--keep-going", "--json")
+    scores = [json.loads(line)["score"] for line in text.splitlines()]
+    assert [row for row, score in enumerate(scores) if score is not None] == [5]
+
+
 def test_inspect_lists_the_seasons(model, run_command):
     path, _ = model
     _, told, _ = run_command("inspect", path, "--json")
@@ -110,6 +137,20 @@ def test_a_stream_has_seasons(files, run_command):
     assert re.search(r"load [\d.]+ \(usual (49|50)", told), told
 
 
+def test_a_stream_refuses_times_whose_local_hour_is_not_known(files, run_command):
+    table = files / "tied.csv"
+    path, _ = fit(
+        *(files, "t.ocf", files / "normal.csv", "--stream", "--windows", "3", "--season", "day"),
+    )
+    hours(1, 2, zone="Europe/Berlin").to_csv(table, index=False)
+    code, _, err = run_command("score", path, table)
+    assert code == 3
+    assert "when holds times with a time zone, unlike in training" in err
+    _, _, err = run_command("watch", path, table)
+    assert "when holds times with a time zone, unlike in training" in err
+    assert "0 events, 24 left out" in err
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -118,6 +159,9 @@ def test_a_stream_has_seasons(files, run_command):
         (("--season", "day", "--zone", "Berlin"), "'Berlin' is not known"),
         (("--season", "week", "--holidays", "Easter"), "Got 'Easter'"),
         (("--holidays", "2026-02-16"), "'week'"),
+        (("--season", "week", "--holidays", "free.csv"), "there is no file free.csv"),
+        (("--zone", "Europe/Berlin"), "--season 'day'"),
+        (("--stream", "--zone", "Europe/Berlin"), "--season 'day'"),
         (("--stream", "--season", "year"), "two years or more"),
         (("--stream", "--season", "day", "--holidays", "2026-02-16"), "'week'"),
     ],

@@ -95,11 +95,27 @@ def test_fit_tells_runs_channels_and_windows(pump, run_command):
     code, text, _ = run_command("inspect", pump / "pump.ocf")
     assert code == 0
     assert "the first 9 rows of a run have no score" in text
-    assert "drift ratios" in text
+    assert "above 3 a channel drifts, as far as 10 runs can tell" in " ".join(text.split())
+    assert re.search(r"how sure +of rows, not events: 10 % on average; with", text)
     assert re.search(r"file +group +every file is a run", text)
     assert "rows          1,500, of which" in text
     assert "reachable with these runs" in text
     assert "group" not in text.split("column ")[0].replace("group=", "")
+
+
+@pytest.mark.parametrize(
+    ("drift", "words"),
+    [
+        ("drop", "above 0.3 a channel is left out (--drift drop"),
+        ("follow", "above 0.3 a channel is measured from a slow mean (--drift follow"),
+    ],
+)
+def test_inspect_names_the_drift_limit_that_applies(drift, words, pump, run_command, tmp_path):
+    out = tmp_path / "m.ocf"
+    code, text, _ = run_command("fit", pump / "runs", *FIT, "--drift", drift, "-o", out)
+    assert code == 0
+    assert words in text
+    assert load(out).facts()["stream"]["drift_limit"] == 0.3
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 
 from ocfuse import FeatureEncoder, FusedDetector, load
-from ocfuse.exceptions import CellsWarning, CopiedRowsWarning, InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import (
+    CellsWarning,
+    CopiedRowsWarning,
+    InvalidInputError,
+    InvalidTypeError,
+    SuspectInputWarning,
+)
 from ocfuse.streaming.channels import row_readings
 
 N_MACHINES = 40
@@ -194,7 +200,7 @@ def test_nested_groups_and_positions_of_arrays():
     assert (detector.predict([[2, 3, 50.0]]) == -1).all()
     frame = pd.DataFrame(X, columns=["plant", "machine", "flow"])
     named = FusedDetector("light", by=["plant", "machine"], random_state=0).fit(frame)
-    with pytest.warns(CellsWarning, match="machine: values that training had not"):
+    with pytest.warns(CellsWarning, match="machine: new values, whose rows"):
         reason = named.explain(pd.DataFrame({"plant": [2], "machine": [9], "flow": [500.0]}))
     assert "for plant 2" in reason.reason()
 
@@ -245,3 +251,27 @@ def test_a_report_knows_the_rows_that_were_learned(detector):
     assert "These are the rows that the members learned from" in detector.report(rows).html
     others, _ = rows_of_machines(20, 2)
     assert "These are the rows that the members learned from" not in detector.report(others).html
+
+
+def test_groups_named_in_the_wrong_order_are_said_so():
+    rows, _ = rows_of_machines(10, 1)
+    rows = rows.assign(plant=rows["machine"].str[-1])
+    detector = FusedDetector("light", by=["machine", "plant"], random_state=0)
+    words = r"'plant' divides none of the \d+ groups .* by=\['plant', 'machine'\]"
+    with pytest.warns(SuspectInputWarning, match=words):
+        detector.fit(rows)
+    FusedDetector("light", by=["plant", "machine"], random_state=0).fit(rows)  # says nothing
+
+
+def test_groups_of_single_rows_are_said_so():
+    rows, _ = rows_of_machines(10, 1)
+    for n_pairs, is_odd in ((50, True), (150, False)):
+        place = np.arange(len(rows))
+        lot = np.where(place < 2 * n_pairs, place // 2, place)
+        detector = FusedDetector("light", by="lot", random_state=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            detector.fit(rows.drop(columns="machine").assign(lot=[f"l{i}" for i in lot]))
+        said = [str(one.message) for one in caught]
+        assert any("350 groups, and 300 of them have a single row" in one for one in said) == is_odd
+        assert any("have a single row" in one for one in said) == is_odd

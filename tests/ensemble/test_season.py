@@ -143,12 +143,16 @@ def test_groups_and_seasons_together():
         ({"season": "year"}, "two years or more"),
         ({"season": "day", "holidays": ["2026-02-03"]}, "season='week'"),
         ({"season": "week", "holidays": ["Easter"]}, "holidays must be dates"),
+        ({"season": "week", "holidays": pd.to_datetime(["2026-02-03"])}, "strftime"),
         ({"season": "day", "zone": "Berlin"}, "time zone 'Berlin' is not known"),
+        ({"zone": "UTC"}, "Give it with a season"),
+        ({"season": "day", "time": "ms"}, "Got 1769990400000, .* divide them by 1,000"),
         ({"season": "day", "time": "mode"}, "holds text"),
     ],
 )
 def test_seasons_that_cannot_be_learned_are_refused(settings, words):
     rows = hours_of(21, 1, step="2h").assign(mode="a")
+    rows["ms"] = rows["when"].astype("datetime64[ms]").astype(np.int64)
     with pytest.raises((InvalidInputError, TypeError), match=words):
         FusedDetector("light", **({"time": "when"} | settings)).fit(rows)
 
@@ -158,6 +162,14 @@ def test_times_must_be_local_or_not_as_in_training(learned, asked):
     model = detector_of(season="day").fit(hours_of(21, 1, zone=learned))
     with pytest.raises(InvalidInputError, match="time zone"):
         model.predict(hours_of(2, 2, zone=asked))
+
+
+def test_milliseconds_are_no_seconds():
+    rows = hours_of(21, 1)
+    rows["when"] = rows["when"].astype("datetime64[s]").astype(np.int64)
+    model = detector_of(season="day").fit(rows)
+    with pytest.raises(InvalidInputError, match="If they are milliseconds, divide them by 1,000"):
+        model.predict(rows.assign(when=1000 * rows["when"]))
 
 
 # -- tables, whose times are read from text ----

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.exceptions import FewSamplesWarning, InvalidInputError
 from ocfuse.metrics import best_gmean, gmean
 from ocfuse.scores import ConformalCalibrator, gmean_threshold, prediction_limit, quantile_threshold
-from ocfuse.scores.threshold import AlarmMixin, InnerThresholdMixin
+from ocfuse.scores.threshold import AlarmMixin, InnerThresholdMixin, settle_threshold
 
 LAW = settings(deadline=None, max_examples=200)
 scores_of_any_kind = st.lists(st.integers(-8, 8).map(float), min_size=1, max_size=40)
@@ -152,3 +152,12 @@ def test_units_carry_over():
 def test_unusable_input_is_refused(scores, rate):
     with pytest.raises(InvalidInputError):
         prediction_limit(scores, rate)
+
+
+def test_too_few_rows_for_a_confidence_are_told_how_many_it_takes():
+    conformal = ConformalCalibrator().fit(range(50))
+    words = r"with confidence 0\.99: .* Use at least 459 normal rows"
+    with pytest.warns(FewSamplesWarning, match=words):
+        settle_threshold(conformal, 0.01, None, 0.99)
+    with pytest.warns(FewSamplesWarning, match="Use more rows: at least 99"):
+        settle_threshold(conformal, 0.01, None)

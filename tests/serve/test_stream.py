@@ -8,12 +8,13 @@ import time
 from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 
+import httpx
 import numpy as np
 import pandas as pd
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from ocfuse import load
+from ocfuse import FusedDetector, load
 from ocfuse.serve.app import create_app
 from ocfuse.serve.database import Choice
 from ocfuse.serve.event import COLUMNS
@@ -23,6 +24,7 @@ from ocfuse.serve.stream import MOST_WAITING, RunFeed, Streams
 from ocfuse.serve.telemetry import Metrics
 from ocfuse.streaming.resume import StateFolder
 from ocfuse.streaming.slow import SlowSettings
+from ocfuse.tables import TableDetector
 from tests.cli.cases import plant
 from tests.serve.asking import ASKED, connect
 from tests.serve.conftest import sensors
@@ -599,3 +601,39 @@ def test_slow_changes_are_off_unless_they_are_asked_for(running, open_stream):
     stream = open_stream("model=runs&stream=off")
     tell(stream, rows=changing(200, 100, 0.0))
     assert running.service.settings.slow == SlowSettings()
+
+
+def test_a_row_beyond_a_limit_alarms_says_so_and_is_counted_apart(tmp_path):
+    guard = TableDetector(
+        FusedDetector("light", false_alarm_rate=0.01, random_state=0),
+        ignore=["part", "when"],
+        limits={"temperature": (None, 35)},
+    )
+    guard.fit(plant(300, 0)).set_threshold(offset=-1e6)  # only the limit raises an alarm
+    guard.save(tmp_path / "guard.ocf")
+    service = create_app(Settings({"guard": tmp_path / "guard.ocf"}))
+    beyond = NORMAL | {"temperature": 36.0}
+    with Running(service) as running:
+        running.service = service
+        with connect(f"ws://{running.address}/v1/stream?stream=line") as stream:
+            assert receive(stream)["type"] == "ready"
+            first, second, third = (tell(stream, row=row) for row in (NORMAL, beyond, NORMAL))
+        asked = httpx.post(f"http://{running.address}/v1/score", json={"rows": [beyond, NORMAL]})
+        text = httpx.get(f"http://{running.address}/metrics").text
+        (event,) = events_of(running, "line")
+    assert (first["is_anomaly"], first["alarm"]) == (False, None)
+    assert "rule" not in first
+    assert (second["is_anomaly"], second["alarm"]) == (True, "begin")
+    assert second["rule"] == "temperature above 35"
+    assert second["score"] > -1e6
+    assert second["channels"][0]["words"] == "limit broken: temperature above 35"
+    assert (third["is_anomaly"], third["alarm"]) == (False, "end")
+    assert event.kind == "anomaly"
+    assert "limit broken: temperature above 35" in str(event)
+    assert 'ocfuse_rows_total{model="guard",way="stream"} 3.0' in text
+    assert 'ocfuse_rule_rows_total{model="guard",way="stream"} 1.0' in text
+    results = asked.json()["results"]
+    assert [one["rule"] for one in results] == ["temperature above 35", None]
+    assert [one["is_anomaly"] for one in results] == [True, False]
+    assert 'ocfuse_rule_rows_total{model="guard",way="request"} 1.0' in text
+    assert "ocfuse_anomalous_rows_total{" not in text

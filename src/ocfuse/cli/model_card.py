@@ -112,9 +112,17 @@ def print_summary(model: TableDetector) -> None:
             ("threshold", f"{known['threshold']:.4g}; lower scores are anomalies"),
             ("limits", known["limits"] and f"{known['limits']}: always alarms, counted apart"),
             ("false alarms", _rates(known)),
-            ("how sure", (known["certificate"] or {}).get("words")),
+            ("how sure", _sureness(known)),
         ]
     )
+
+
+def _sureness(known: dict[str, Any]) -> str:
+    """Return how surely the rate of rows holds, which for a stream is not that of events."""
+    if known["certificate"] is None:
+        return ""
+    of = "rows, not events" if "stream" in known else "normal rows"
+    return f"of {of}: {known['certificate']['words']}"
 
 
 def _in_pruned_words(pruned: dict[str, Any] | None) -> str:
@@ -167,11 +175,17 @@ def _stream_fields(stream: dict[str, Any]) -> list[tuple[str, object]]:
         ("odd rows", ", ".join(oddities(stream["counts"]))),
         ("an event is", _event_words(stream["events"])),
         ("held out", _held_out_words(stream["events"])),
-        (
-            "drift ratios",
-            f"{', '.join(channels)}; above {stream['drift_limit']:g} a channel drifts",
-        ),
+        ("drift ratios", f"{', '.join(channels)}; {_drift_words(stream)}"),
     ]
+
+
+def _drift_words(stream: dict[str, Any]) -> str:
+    """Return from which drift ratio on a channel is treated how."""
+    done = {"drop": "left out", "follow": "measured from a slow mean"}.get(stream["drift"])
+    above = f"above {stream['drift_limit']:g} a channel"
+    if done is None:
+        return f"{above} drifts, as far as {count(stream['runs'], 'run')} can tell"
+    return f"{above} is {done} (--drift {stream['drift']}, whatever the number of runs)"
 
 
 def _event_words(events: dict[str, Any]) -> str:
@@ -208,9 +222,11 @@ def _rows(known: dict[str, Any]) -> str:
     text += f", {n_held_out:,} held out for choices and threshold" if n_held_out else ""
     text += f", {count(n_copies, 'copy', 'copies')} of others" if n_copies else ""
     text += f", {n_trimmed:,} too far out to learn" if n_trimmed else ""
-    text += (
-        f", {count(n_anomalies, 'labelled anomaly', 'labelled anomalies')}" if n_anomalies else ""
-    )
+    # an update does not learn rows beyond a limit either
+    is_mixed = known["limits"] and known["card"].get("updates")
+    noun = "anomaly by a label or a limit" if is_mixed else "labelled anomaly"
+    several = noun.replace("anomaly", "anomalies")
+    text += f", {count(n_anomalies, noun, several)}" if n_anomalies else ""
     is_told = not known["groups"] or "stream" in known  # of a stream they are the runs
     return text if is_told else text + f"; {count(known['groups'], 'group')}"
 

@@ -115,8 +115,8 @@ Number = Annotated[
 By = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns that say whose a row is, such as machine, or plant,machine: numbers are "
-        "measured from what is usual for each."
+        help="Columns that say whose a row is, such as machine, or plant,machine, "
+        "the widest first: numbers are measured from what is usual for each."
     ),
 ]
 Season = Annotated[
@@ -440,6 +440,11 @@ def holidays_in(given: Sequence[str] | None) -> tuple[str, ...]:
     days: list[str] = []
     for one in given or ():
         path = Path(one)
+        if not path.is_file() and path.suffix:  # no date has one
+            raise typer.BadParameter(
+                f"there is no file {one}. Expected dates such as 2026-12-25, or a file of them.",
+                param_hint="--holidays",
+            )
         if path.is_file():
             try:
                 lines = path.read_text(encoding="utf-8").splitlines()

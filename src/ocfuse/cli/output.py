@@ -46,7 +46,7 @@ CONTROL = re.compile(
 SAME = (
     *("anomaly", "context", "decimal", "delimiter", "drift", "fusion", "gaps", "group", "id"),
     *("by", "category", "ignore", "label", "members", "normal", "number", "scale", "season"),
-    *("time", "tune"),
+    *("time", "tune", "zone"),
 )
 #: Settings that are flags of another name; these words mean nothing else.
 OTHER = {"false_alarm_rate": "--false-alarms", "n_jobs": "--threads", "random_state": "--seed"}
@@ -301,6 +301,9 @@ def in_flags(text: str) -> str:
     for words, other in PHRASES.items():
         text = text.replace(words, other)
     flags = {name: f"--{name}" for name in SAME} | OTHER
+    several = rf"(?<![\w.'\"-])({'|'.join(flags)})=\[('[^\]]*')\]"
+    joined = "', '"
+    text = re.sub(several, lambda f: f"{flags[f[1]]} {f[2][1:-1].replace(joined, ',')}", text)
     setting = rf"(?<![\w.'\"-])({'|'.join(flags)})=(?=['\"\d])"
     # a word that is advised needs no quotes; one that was given keeps those of its repr
     text = re.sub(rf'{setting}"(\w+)"', lambda found: f"{flags[found[1]]} {found[2]}", text)

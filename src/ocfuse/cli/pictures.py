@@ -22,7 +22,7 @@ from ocfuse.cli.output import (
     warn_of,
 )
 from ocfuse.cli.runtime import ExitCode
-from ocfuse.cli.score import Tally, print_summary
+from ocfuse.cli.score import print_summary
 from ocfuse.cli.score_files import to_file, to_stdout
 from ocfuse.cli.video_runs import open_run
 from ocfuse.exceptions import InvalidInputError
@@ -30,6 +30,7 @@ from ocfuse.report.pictures import MOST_SHOWN, PictureEntry, PictureReportData, 
 from ocfuse.report.words import count
 from ocfuse.system.files import LineFile, write_atomically
 from ocfuse.system.packages import needed
+from ocfuse.tables.detector import Tally
 from ocfuse.vision import FrameSource, PictureDetector
 from ocfuse.vision.explanation import PictureExplanation, Spot
 from ocfuse.vision.extract import CHUNK
@@ -208,18 +209,15 @@ def score_pictures(
                     folder.write(one)
                 if pages is not None:
                     pages.add(one)
-        if tally.rows == len(tally.without):
+        if tally.rows == tally.without_score:
             raise InvalidInputError(f"No picture of {where} could be read.")
-    tally.unknown = len(tally.without)
+    tally.unknown = tally.without_score
     notes += tally.notes()
     if report is not None and pages is not None:
         make_picture_report(pages.data(where)).save(report)
     if not quiet:
         warn_of(notes)
-    summary = {
-        "rows": tally.rows,
-        "anomalies": tally.anomalies,
-        "without_score": len(tally.without),
+    summary = tally.summary(has_limits=False) | {
         "threshold": float(detector.offset_),
         "file": out and str(out),
         "warnings": notes,

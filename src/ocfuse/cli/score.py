@@ -1,7 +1,6 @@
 """`ocfuse score`: a table or pictures in, scores out, chunk by chunk."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ocfuse.tables import Source, TableDetector
+    from ocfuse.tables.detector import Tally
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -174,48 +174,6 @@ def score_command(
         raise typer.Exit(ExitCode.ANOMALIES)
 
 
-@dataclass
-class Tally:
-    """What became of the rows so far."""
-
-    rows: int = 0
-    #: Rows whose score is below the threshold.
-    anomalies: int = 0
-    #: Rows that break limits, by the limits, and those of them that are no anomalies.
-    rules: dict[str, int] = field(default_factory=dict)
-    by_rule: int = 0
-    only_by_rule: int = 0
-    #: Numbers of the rows that have no score.
-    without: list[int] = field(default_factory=list)
-    #: Rows without a score that may be anomalies: not those that begin a stream.
-    unknown: int = 0
-
-    def add(self, scores: "pd.DataFrame", rule: str | None = None, threshold: float = 0.0) -> None:
-        """Count further rows; `rule` is the column of limits that they break, if there is one."""
-        self.rows += len(scores)
-        is_low = scores["is_anomaly"].fillna(False).astype(bool)
-        if rule is not None:
-            is_broken = scores[rule].notna()
-            is_low &= scores["score"] < threshold
-            self.by_rule += int(is_broken.sum())
-            self.only_by_rule += int((is_broken & ~is_low).sum())
-            for text in "; ".join(scores[rule].dropna()).split("; ") if is_broken.any() else ():
-                self.rules[text] = self.rules.get(text, 0) + 1
-        self.anomalies += int(is_low.sum())
-        self.without += scores.index[scores["score"].isna()].tolist()
-
-    def exceeds(self, share: float) -> bool:
-        """Return whether more than a share of the rows are anomalies, or may be."""
-        return self.anomalies + self.only_by_rule + self.unknown > share * self.rows
-
-    def notes(self) -> list[str]:
-        """Return what is odd about so many alarms; of fewer than 10 rows nothing is."""
-        from ocfuse.report.words import MANY_ALARMS  # noqa: PLC0415
-
-        is_odd = self.rows >= 10 and self.anomalies > self.rows / 2
-        return [MANY_ALARMS] if is_odd else []
-
-
 def score_table(
     model: "TableDetector",
     opened: "Callable[[], Source]",
@@ -226,47 +184,43 @@ def score_table(
     quiet: bool,
     keep_going: bool = False,
     why: bool | str = False,
-) -> Tally:
+) -> "Tally":
     """Write the scores of all rows, and perhaps a report; return how many there are."""
     import pandas as pd  # noqa: PLC0415
 
     from ocfuse.cli.score_files import to_file, to_stdout  # noqa: PLC0415
     from ocfuse.ensemble.score import Trace, keep_traces  # noqa: PLC0415
-    from ocfuse.tables.detector import RULE  # noqa: PLC0415
+    from ocfuse.tables.detector import Tally  # noqa: PLC0415
 
     place = to_stdout(json) if out is None else to_file(out)
     traces: list[Trace] | None = None if report is None else []
     chunks: list[pd.DataFrame] = []
+    without: list[int] = []
+    has_limits = model.limits_ is not None
     with collected() as notes, place as write, keep_traces(traces):
         source = opened()
         tally = Tally()
         model.restart()
         for chunk, scores in _all_scores(model, source, quiet, keep_going, why):
             write(scores)
-            tally.add(scores, None if model.limits_ is None else RULE, float(model.offset_))
+            tally.add(scores, has_limits=has_limits, threshold=float(model.offset_))
             if report is not None:
                 chunks.append(chunk)
+                without += scores.index[scores["score"].isna()].tolist()
     with collected() as again:
         if report is not None and traces is not None:
             frame = pd.concat(chunks)
-            has_score = ~frame.index.isin(tally.without)
+            has_score = ~frame.index.isin(without)
             trace = Trace.join(traces) if traces else None
             page = model.report(frame, name=source.name, trace=trace, has_score=has_score)
             page.save(report)
-    tally.unknown = model.n_unknown(len(tally.without), tally.rows)
+    tally.unknown = model.n_unknown(tally.without_score, tally.rows)
     if tally.unknown and model.needed:
         notes.append(f"No row has a score. {model.needed}")
     notes += [note for note in (*again, *tally.notes()) if note not in notes]
     if not quiet:
         warn_of(notes)
-    summary: dict[str, Any] = {
-        "rows": tally.rows,
-        "anomalies": tally.anomalies,
-        "without_score": len(tally.without),
-    }
-    if model.limits_ is not None:
-        summary["by_rule"] = {"rows": tally.by_rule, "only": tally.only_by_rule}
-        summary["by_rule"]["limits"] = tally.rules
+    summary = tally.summary(has_limits)
     if model.counts is not None:
         summary["counts"] = model.counts
     summary |= {"threshold": model.offset_, "file": out and str(out), "warnings": notes}
@@ -298,7 +252,7 @@ def score_folder(
     json: bool,
     quiet: bool,
     keep_going: bool,
-) -> Tally:
+) -> "Tally":
     """Write the scores of all files of a folder on a cluster; return how many rows there are."""
     from ocfuse import distributed  # noqa: PLC0415
     from ocfuse.report.words import count  # noqa: PLC0415
@@ -313,14 +267,11 @@ def score_folder(
         )
     with collected() as notes:
         outcome.give_warnings()
-    tally = Tally(outcome.rows, outcome.anomalies, unknown=outcome.without_score)
-    notes += tally.notes()
+    outcome.unknown = outcome.without_score
+    notes += outcome.notes()
     if not quiet:
         warn_of(notes)
-    summary = {
-        "rows": outcome.rows,
-        "anomalies": outcome.anomalies,
-        "without_score": outcome.without_score,
+    summary = outcome.summary(model.limits_ is not None) | {
         "threshold": model.detector_.offset_,
         "file": str(out),
         "files": outcome.files,
@@ -336,7 +287,7 @@ def score_folder(
             f"There are no scores of {count(len(outcome.failed), 'file')}; those of the other "
             f"{outcome.files:,} are written."
         )
-    return tally
+    return outcome
 
 
 def print_summary(summary: dict[str, Any], json: bool, quiet: bool, noun: str = "row") -> None:
@@ -362,7 +313,11 @@ def print_summary(summary: dict[str, Any], json: bool, quiet: bool, noun: str = 
             shown = "; ".join(f"{rule}: {n:,}" for rule, n in known["limits"].items())
             say(
                 f"Limits, counted apart: broken by {count(known['rows'], noun)}"
-                + (f" ({shown}), {known['only']:,} of them no anomalies." if shown else ".")
+                + (
+                    f" ({shown}), {known['only']:,} of them not below the threshold."
+                    if shown
+                    else "."
+                )
             )
         odd = oddities(summary.get("counts", {}))
         if odd:

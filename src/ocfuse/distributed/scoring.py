@@ -29,7 +29,7 @@ from ocfuse.system.files import folder_lock, naming, natural, replacing
 from ocfuse.system.packages import needed
 from ocfuse.tables import TableDetector
 from ocfuse.tables.dataframes import Frame, free_name, listed
-from ocfuse.tables.detector import RUNS
+from ocfuse.tables.detector import RUNS, Tally
 from ocfuse.tables.source import ParquetWriter, to_frame
 
 #: Under this word the footer of a file of scores says what it was made from.
@@ -39,13 +39,17 @@ _TURN = threading.Lock()
 
 
 @dataclass
-class Outcome:
-    """What became of a folder.
+class Outcome(Tally):
+    """What became of a folder: the counts of a `Tally`, and those of files.
 
     Attributes
     ----------
-    rows, anomalies, without_score : int
-        Rows, anomalies among them, and rows that could not be scored.
+    rows, anomalies, without_score, by_rule, only_by_rule : int
+        Rows, as a `Tally` counts them.
+    rules : Counter of str
+        How many rows break each limit.
+    unknown : int
+        Rows without a score that may be anomalies.
     files, resumed : int
         Files of scores that are there, and how many of them were there before.
     failed : dict of str
@@ -54,20 +58,10 @@ class Outcome:
         What was odd.
     """
 
-    rows: int = 0
-    anomalies: int = 0
-    without_score: int = 0
     files: int = 0
     resumed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     warnings: list[Warning] = field(default_factory=list)
-
-    def add(self, counts: dict[str, int]) -> None:
-        """Count the rows of another file."""
-        self.files += 1
-        self.rows += counts["rows"]
-        self.anomalies += counts["anomalies"]
-        self.without_score += counts["without_score"]
 
     def give_warnings(self) -> None:
         """Warn here of what workers have warned of."""
@@ -96,7 +90,7 @@ class Order:
         own = {name: piece[name] for name in ("size", "changed", "n_rows", "start")}
         return {"model": self.model, "keep_going": self.keep_going, "file": self.piece.name} | own
 
-    def done_before(self) -> dict[str, int] | None:
+    def done_before(self) -> dict[str, Any] | None:
         """Return the counts of a file of scores that is there already, made from the same."""
         parquet = needed("pyarrow.parquet", "to read Parquet files")
         try:
@@ -109,8 +103,9 @@ class Order:
                 "move it away."
             )
         note = json.loads(found[STAMP.encode()])
-        counts: dict[str, int] | None = note.pop("counts", None)
-        return counts if note == self.stamp() else None
+        counts: dict[str, Any] | None = note.pop("counts", None)
+        is_same = counts is not None and counts.keys() == Tally().counts().keys()
+        return counts if is_same and note == self.stamp() else None
 
 
 def score(
@@ -172,7 +167,8 @@ def score(
             if counts is None:
                 left.append(one)
             else:
-                outcome.add(counts)
+                outcome.add_counts(counts)
+                outcome.files += 1
                 outcome.resumed += 1
         show = progress or (lambda done, total: None)
         show(outcome.files, len(pieces))
@@ -323,15 +319,17 @@ def _note(outcome: Outcome, order: Order, result: Any) -> None:
         outcome.failed[name] = why if name in why else f"{name}: {why}"
         return
     counts, odd = result
-    outcome.add(counts)
+    outcome.add_counts(counts)
+    outcome.files += 1
     outcome.warnings += odd
 
 
-def score_piece(model: TableDetector, order: Order) -> tuple[dict[str, int], list[Warning]]:
+def score_piece(model: TableDetector, order: Order) -> tuple[dict[str, Any], list[Warning]]:
     """Write the scores of one file, all or nothing; return counts and what was odd."""
     if order.piece.mistake:
         raise TableError(order.piece.mistake)
-    desk, counts = Path(order.desk), {"rows": 0, "anomalies": 0, "without_score": 0}
+    desk, tally = Path(order.desk), Tally()
+    has_limits, threshold = model.limits_ is not None, float(model.detector_.offset_)
     with _TURN, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OcfuseWarning)
         with at_desk(desk), replacing(order.target, within=desk) as file:
@@ -339,15 +337,13 @@ def score_piece(model: TableDetector, order: Order) -> tuple[dict[str, int], lis
             for scores in _scored(model, order):
                 with naming(order.target):
                     writer.write(scores)
-                counts["rows"] += len(scores)
-                counts["anomalies"] += int(scores["is_anomaly"].sum())
-                counts["without_score"] += int(scores["score"].isna().sum())
-            if counts["rows"] != order.piece.n_rows:
+                tally.add(scores, has_limits=has_limits, threshold=threshold)
+            if tally.rows != order.piece.n_rows:
                 raise TableError(f"{order.piece.name} was changed while it was read.")
             with naming(order.target):
-                writer.note({STAMP: json.dumps(order.stamp() | {"counts": counts})})
+                writer.note({STAMP: json.dumps(order.stamp() | {"counts": tally.counts()})})
                 writer.close()
-    return counts, [w.message for w in caught if isinstance(w.message, OcfuseWarning)]
+    return tally.counts(), [w.message for w in caught if isinstance(w.message, OcfuseWarning)]
 
 
 def _scored(model: TableDetector, order: Order) -> Iterator[Frame]:

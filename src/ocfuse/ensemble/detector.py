@@ -44,6 +44,7 @@ from ocfuse.system.packages import slow
 from ocfuse.system.progress import current_progress
 from ocfuse.system.threads import few_threads
 from ocfuse.tuning.search import Search, make_search
+from ocfuse.usual.groups import warn_of_groups
 from ocfuse.usual.seasons import warn_of_seasons
 from ocfuse.validation import ANOMALY, NORMAL, check_training_labels, require_fitted
 
@@ -443,6 +444,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         warn_of_ignored(self.encoder_.ignored(table.X))
         if self.encoder_.usual_ is not None:
             warn_of_seasons(self.encoder_.usual_.seasons)
+            names = [*getattr(self, "feature_names_in_", range(self.n_features_in_))]
+            warn_of_groups(self.encoder_.usual_.groups_, [str(names[j]) for j in self.encoder_.by_])
         self.normaliser_, self.fusion_ = learned.normaliser, learned.fusion
         self.training_, self.training_rows_ = learned.training, distinct.rows[learned.rows]
         self.training_context_, self.context_scale_ = learned.context, learned.scale

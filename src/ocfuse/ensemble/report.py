@@ -305,6 +305,7 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
         trust_reasons=detector.fusion_.reasons(),
         rules=[] if detector.limits_ is None else detector.broken_limits(trace.X).tolist(),
         ranges=_ranges(detector, trace.X),
+        is_learned=np.isin(np.arange(detector.n_features_in_), detector.encoder_.source_),
     )
 
 
@@ -362,6 +363,7 @@ def usual_words(facts: dict[str, Any] | None) -> list[str]:
         n, shown = facts["columns"], ", ".join(columns[:5])
         more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
         zone = f" in {facts['zone']}" if facts["zone"] else ""
+        zone += " all year round" if zone.startswith(" in UTC") and zone != " in UTC" else ""
         lines.append(f"time of {name}{zone}: for {len(columns)} of {n} columns: {shown}{more}")
     return lines
 

@@ -224,10 +224,10 @@ def settle_threshold(
         return float(offset), conformal.share_below(float(offset))
     check_rate(rate)
     offset, reached = conformal.threshold(rate, confidence)
-    if reached > rate:
-        _warn_of_few(conformal, rate, reached)
-    elif confidence is not None:
+    if confidence is not None:
         _warn_if_unsure(conformal, rate, reached, confidence)
+    elif reached > rate:
+        _warn_of_few(conformal, rate, reached)
     _warn_if_tied(conformal.scores_, offset, rate)
     return offset, reached
 

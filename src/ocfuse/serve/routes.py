@@ -23,7 +23,7 @@ from ocfuse.serve.overview import Overview
 from ocfuse.serve.pictures import JudgedPicture, PictureScorer, read_pictures
 from ocfuse.serve.samples import Live, Sample
 from ocfuse.serve.schemas import refusals
-from ocfuse.serve.scoring import RowScorer, RunScorer, Scores, features_of
+from ocfuse.serve.scoring import RowScorer, RunScorer, Scores, features_of, is_low
 from ocfuse.serve.settings import MODEL_NAME, Limits
 from ocfuse.serve.telemetry import Metrics, noted, with_notes
 from ocfuse.serve.workers import Workers
@@ -82,7 +82,10 @@ class RequestHandler:
             scores = await self._scores(served, rows)
         except InvalidInputError as error:
             raise unusable(error) from None
-        self.metrics.count_rows(served.name, "request", scores.is_anomaly)
+        rules = scores.rule or [None] * len(scores)
+        of_all = zip(scores.score, scores.is_anomaly, rules, strict=True)
+        flags = [is_low(*one, served.scorer.threshold) for one in of_all]
+        self.metrics.count_rows(served.name, "request", flags, sum(map(bool, rules)))
         if self.live is not None:
             self._show(self.live, served, scores)
         columns = zip(scores.score, scores.p_value, scores.is_anomaly, strict=True)

@@ -58,6 +58,11 @@ class Scores:
         return Scores(self.score[rows], self.p_value[rows], self.is_anomaly[rows], rule=rule)
 
 
+def is_low(score: float, is_anomaly: bool | None, rule: str | None, threshold: float) -> bool:
+    """Return whether a row raises an alarm by its score, not only by a limit that it breaks."""
+    return bool(is_anomaly) if rule is None else score < threshold
+
+
 class RowScorer:
     """Score rows that do not depend on each other.
 

@@ -36,6 +36,7 @@ from ocfuse.serve.scoring import (
     RunScorer,
     Scorer,
     asked_of,
+    is_low,
     scores_of,
     shares,
 )
@@ -615,7 +616,10 @@ class Stream:
         outcomes, alarms, changes = self._judged(outcomes)
         scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
         name = self.served.name
-        self.around.metrics.count_rows(name, "stream", [one.is_anomaly for one in scored])
+        threshold = self.served.scorer.threshold
+        flags = [is_low(one.score, one.is_anomaly, one.rule, threshold) for one in scored]
+        n_broken = sum(bool(one.rule) for one in scored)
+        self.around.metrics.count_rows(name, "stream", flags, n_broken)
         self.around.metrics.refused_rows.labels(name).inc(len(outcomes) - len(scored))
         if self._beside is not None:
             self._beside.put(

@@ -59,6 +59,12 @@ class Metrics:
         self.alarms = PrometheusCounter(
             "ocfuse_anomalous_rows", "Rows below the threshold.", ("model", "way"), **own
         )
+        self.broken = PrometheusCounter(
+            "ocfuse_rule_rows",
+            "Rows that break a limit, whatever their score is.",
+            ("model", "way"),
+            **own,
+        )
         self.batch_rows = Histogram(
             "ocfuse_batch_rows",
             "Rows that were scored together.",
@@ -122,12 +128,14 @@ class Metrics:
         """Count an attempt to deliver a message."""
         self.notifications.labels(route, result).inc()
 
-    def count_rows(self, model: str, way: str, flags: Sequence[bool | None]) -> None:
-        """Count rows; those without a score (None) raise no alarm."""
+    def count_rows(
+        self, model: str, way: str, flags: Sequence[bool | None], n_broken: int = 0
+    ) -> None:
+        """Count rows, those below the threshold (`flags`), and apart those that break a limit."""
         self.rows.labels(model, way).inc(len(flags))
-        n = sum(map(bool, flags))
-        if n:
-            self.alarms.labels(model, way).inc(n)
+        for counter, n in ((self.alarms, sum(map(bool, flags))), (self.broken, n_broken)):
+            if n:
+                counter.labels(model, way).inc(n)
 
 
 class Sparing(logging.Filter):

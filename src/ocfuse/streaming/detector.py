@@ -108,9 +108,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     n_blocks : int, default=4
         Blocks of time that are held out in turn.
     drift : {"keep", "drop", "follow"}, default="keep"
-        What to do with channels that drift in training (`drift_ratio` above 0.3): keep
-        them, with a warning if runs are few; leave them out; or measure them from a slow
-        mean of their own.
+        What to do with channels that drift in training: keep them, with a warning above a
+        `drift_ratio` of 0.3, or of 3 if there are `n_blocks` runs or more; leave out those
+        above 0.3; or measure those above 0.3 from a slow mean of their own.
     half_life : int, optional
         Half-life of the slow mean in samples; by default ten times the longest window.
     max_gap : float, default=5.0

@@ -18,7 +18,7 @@ from ocfuse.streaming.view import StreamView
 from ocfuse.streaming.windows import Windows, blocks
 from ocfuse.tables.judged import beside_judged
 from ocfuse.usual import Calendar, Seasons, Usual, check_seasons, to_days
-from ocfuse.usual.seasons import require_week_for, warn_of_seasons
+from ocfuse.usual.seasons import require_seasons_for, warn_of_seasons
 
 
 @dataclass(frozen=True)
@@ -202,14 +202,14 @@ def warn_of_clock(counts: dict[str, int]) -> None:
 def _learn_seasons(settings: Any, data: StreamTraining) -> tuple[Usual | None, StreamTraining]:
     """Return what is usual by the time, and each sample measured from that of other times."""
     names = check_seasons(settings.season)
+    holidays = to_days(settings.holidays)
+    require_seasons_for(holidays, settings.zone, names)
     if not names:
         return None, data
     if data.times is None:
         raise InvalidInputError(
             f"season={settings.season!r} needs the times of the samples: give them to fit."
         )
-    holidays = to_days(settings.holidays)
-    require_week_for(holidays, names)
     calendar = Calendar(settings.zone or data.zone, holidays)
     usual = Usual(Seasons(names, calendar, by_parts=True))
     nobody = np.empty((len(data.samples), 0))

@@ -945,6 +945,8 @@ class StreamTable(TableDetector):
         if list(table.columns) != self.columns_:
             self.schema_.check(table.iloc[:0])
             self.columns_ = list(table.columns)
+        if is_given(self.stream_.season):
+            self.schema_.require_local_times(table)
         return read_samples(self.schema_, self.context, table)
 
     def _beside(self, table: Frame) -> dict[str, Series]:

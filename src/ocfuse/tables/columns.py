@@ -12,7 +12,7 @@ import numpy as np
 
 from ocfuse import column_kinds as rules
 from ocfuse.arrays import BoolArray, FloatArray
-from ocfuse.encoder import NEW_GROUPS, NEW_VALUES, NO_GROUP, WAS_EMPTY, describe_gaps
+from ocfuse.encoder import NEW_GROUPS, NEW_VALUES, NO_GROUP, NO_TIME, WAS_EMPTY, describe_gaps
 from ocfuse.exceptions import CellsWarning, ColumnMismatchError, RowsWarning, TableError
 from ocfuse.tables import cells
 from ocfuse.tables.cells import Column
@@ -331,11 +331,20 @@ def read_cells(values: Series, column: Column, gaps: str = "judge") -> ReadColum
     if column.kind == "by":
         return _read_groups(values, column)
     if column.kind == "time":
-        found = read_times(values, column)[0]
+        found, _, is_other, _ = read_times(values, column)
+        if is_other.any():
+            have, shown = "without" if column.utc else "with", shown_rows(values, is_other, most=1)
+            return ReadColumn(
+                None,
+                f"{column.name} holds times {have} a time zone, unlike in training, and what is "
+                f"usual depends on the local time: {shown}. Write them as in training",
+            )
+        changes = _changes(values, NO_TIME, found.isna().to_numpy() & (not column.has_gaps))
         if not column.utc:
-            return ReadColumn(found.to_numpy())
+            return ReadColumn(found.to_numpy(), changes=changes)
         naive = found.dt.tz_convert(None).to_numpy().astype("datetime64[us]")
-        return ReadColumn(np.where(np.isnat(naive), np.nan, naive.astype(np.int64) / 1e6))
+        seconds = np.where(np.isnat(naive), np.nan, naive.astype(np.int64) / 1e6)
+        return ReadColumn(seconds, changes=changes)
     words = cells.words(values)  # of a column that was empty in training
     is_new = np.array([word is not None for word in words], dtype=bool)
     changes = _changes(values, WAS_EMPTY, is_new, words)
@@ -408,17 +417,31 @@ def new_gaps(values: Series, column: Column) -> BoolArray:
     return np.array([text is None for text in cells.words(values)], dtype=bool)
 
 
+def not_placed(values: Series, column: Column) -> BoolArray:
+    """Return which cells of groups or times do not say whose or when their rows are."""
+    if column.kind == "by":
+        known = {*column.categories, *([None] if column.has_gaps else [])}
+        return np.array([word not in known for word in cells.words(values)], dtype=bool)
+    if column.kind == "time" and not column.has_gaps:
+        return np.array(read_times(values, column)[0].isna(), dtype=bool)
+    return np.zeros(len(values), dtype=bool)
+
+
 def unusable(values: Series, column: Column, gaps: bool) -> BoolArray:
     """Return which cells keep their rows from being scored: text, infinity, perhaps new gaps."""
     is_refused = new_gaps(values, column) if gaps else np.zeros(len(values), dtype=bool)
+    if column.kind == "time":
+        return read_times(values, column)[2]
     if column.kind != "number" or cells.is_time_type(values.dtype):
         return is_refused  # times are another column altogether, not some cells
     found, is_text = cells.numbers(values, column.format)
     return is_refused | is_text | np.isinf(found)
 
 
-def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[RowsWarning]]:
-    """Return times, which cells are none though they hold something, and what is odd."""
+def read_times(
+    values: Series, column: Column
+) -> tuple[Series, BoolArray, BoolArray, list[RowsWarning]]:
+    """Return times, which cells hold something else, which have another zone, what is odd."""
     words = cells.words(values)
     said = np.array([word is not None for word in words], dtype=bool)
     found = cells.times(values, column.format, column.utc)
@@ -440,7 +463,7 @@ def read_times(values: Series, column: Column) -> tuple[Series, BoolArray, list[
         for what, rows in odd.items()
         if rows.any()
     ]
-    return found, lost, news
+    return found, lost, np.asarray(is_other, dtype=bool), news
 
 
 def unread_times(values: Series, column: Column) -> BoolArray:

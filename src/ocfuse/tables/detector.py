@@ -4,9 +4,12 @@ import hashlib
 import os
 import platform
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -33,7 +36,7 @@ from ocfuse.explain import Explanation
 from ocfuse.limits import ValueLimits
 from ocfuse.persistence import save
 from ocfuse.report import Report
-from ocfuse.report.words import count
+from ocfuse.report.words import MANY_ALARMS, count
 from ocfuse.scores.threshold import InnerThresholdMixin, p_values_of
 from ocfuse.system.log import logger
 from ocfuse.tables import cells
@@ -48,7 +51,7 @@ _log = logger(__name__)
 #: What a model knows: rows that stand alone, or runs, in which a row depends on those before it.
 ROWS: Final = "rows"
 RUNS: Final = "runs"
-#: Columns of what `score` returns, after id and time.
+#: Columns of what `score` returns, after id, time and groups.
 RESULTS = ("score", "p_value", "is_anomaly")
 #: Column after these if the model has limits: the limits that a row breaks.
 RULE = "rule"
@@ -330,7 +333,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         pandas.DataFrame
-            File, id and time, if there are such columns; "score", higher is more
+            File, id, time and the columns of `by`, if there are such; "score", higher is more
             normal; "p_value", how rarely a normal row scores this low; and
             "is_anomaly", true, false, or missing where there is no score; if the model has
             limits, "rule", the limits that the row breaks: such a row is an anomaly, whatever
@@ -387,7 +390,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """Columns of what `score` returns, after id and time."""
+        """Columns of what `score` returns, after id, time and groups."""
         return RESULTS if self.limits_ is None else (*RESULTS, RULE)
 
     def _results(self, table: Frame, scores: FloatArray) -> dict[str, Any]:
@@ -685,7 +688,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return pandas().Series(texts, index=table.index, dtype="string")
 
     def judged_without(self, frame: Any) -> list[str]:
-        """Name, for every row, the columns that it is judged without, as it has gaps there.
+        """Name, for every row, the columns that it is judged without.
 
         Parameters
         ----------
@@ -695,13 +698,14 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of str
-            Names of columns; empty for rows that are judged by all of them, and for all
-            rows if gaps that training had not are refused or alarms.
+            Names of columns in which the row has a gap and training had none, unless such gaps
+            are refused or alarms, and those of its group and time if they are missing or new;
+            empty for rows that are judged by all.
         """
         check_is_fitted(self, "detector_")
         table = as_frame(frame)
         is_judged = self.detector_.encoder_.gaps == "judge"
-        return self.schema_.gaps_of(table) if is_judged else [""] * len(table)
+        return self.schema_.gaps_of(table, gaps=is_judged)
 
     def _marked(self, table: Frame, reasons: Series, has_score: BoolArray) -> Series:
         """Add to the reasons which columns a row is judged without."""
@@ -716,7 +720,10 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         is_refused = self.detector_.encoder_.gaps == "refuse"
         rows = self.schema_.unusable_rows(table, gaps=is_refused)
         if rows.any():
-            what = "Rows without a score: text among numbers, infinity, or gaps that are refused"
+            what = (
+                "Rows without a score: text among numbers, infinity, gaps that are refused, or "
+                "times whose zone is unknown"
+            )
             first = f"row {table.index[int(np.flatnonzero(rows)[0])]}"
             warnings.warn(RowsWarning(what, int(rows.sum()), first), stacklevel=3)
         return rows
@@ -729,15 +736,83 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             "id": schema.ids_of(table),
             "time": schema.shown_times_of(table),
         }
-        there = {kind: column for kind, column in known.items() if column is not None}
-        taken = {*self.result_names, *(column.name for column in there.values())}
+        whose = (column.name for column in schema.columns if column.kind == "by")
+        there = [(kind, column) for kind, column in known.items() if column is not None]
+        there += [("by", table[name]) for name in whose if name in table.columns]
+        taken = {*self.result_names, *(column.name for _, column in there)}
         result = {}
-        for kind, column in there.items():
+        for kind, column in there:
             is_taken = column.name in self.result_names
             name = free_name(kind, taken) if is_taken else str(column.name)
             taken.add(name)
             result[name] = column
         return result
+
+
+@dataclass
+class Tally:
+    """Counts of scored rows.
+
+    Attributes
+    ----------
+    rows, anomalies, without_score : int
+        Rows, those below the threshold, and those that have no score.
+    by_rule, only_by_rule : int
+        Rows that break limits, and those of them that are not below the threshold.
+    rules : Counter of str
+        How many rows break each limit.
+    unknown : int
+        Rows without a score that may be anomalies: not those that begin a stream.
+    """
+
+    rows: int = 0
+    anomalies: int = 0
+    without_score: int = 0
+    by_rule: int = 0
+    only_by_rule: int = 0
+    rules: Counter[str] = field(default_factory=Counter)
+    unknown: int = 0
+
+    def add(self, scores: Frame, *, has_limits: bool = False, threshold: float = 0.0) -> None:
+        """Count further rows, as `TableDetector.score` returns them."""
+        self.rows += len(scores)
+        self.without_score += int(scores["score"].isna().sum())
+        is_low = scores["is_anomaly"].fillna(False).astype(bool)
+        if has_limits:
+            is_broken = scores[RULE].notna()
+            is_low &= scores["score"] < threshold
+            self.by_rule += int(is_broken.sum())
+            self.only_by_rule += int((is_broken & ~is_low).sum())
+            self.rules.update(chain.from_iterable(scores[RULE].dropna().str.split("; ")))
+        self.anomalies += int(is_low.sum())
+
+    def add_counts(self, counts: dict[str, Any]) -> None:
+        """Add what `counts` of another tally has returned."""
+        for name in self.counts():
+            if name != "rules":
+                setattr(self, name, getattr(self, name) + counts[name])
+        self.rules.update(counts["rules"])
+
+    def counts(self) -> dict[str, Any]:
+        """Return what can be added to other counts, for JSON."""
+        names = ("rows", "anomalies", "without_score", "by_rule", "only_by_rule", "rules")
+        return {name: getattr(self, name) for name in names}
+
+    def summary(self, has_limits: bool) -> dict[str, Any]:
+        """Return the counts to show; rows that break limits apart, if there are limits."""
+        of_limits = {"rows": self.by_rule, "only": self.only_by_rule, "limits": self.rules}
+        names = ("rows", "anomalies", "without_score")
+        shown = {name: getattr(self, name) for name in names}
+        return shown | ({"by_rule": of_limits} if has_limits else {})
+
+    def exceeds(self, share: float) -> bool:
+        """Return whether more than a share of the rows raise an alarm, or may."""
+        return self.anomalies + self.only_by_rule + self.unknown > share * self.rows
+
+    def notes(self) -> list[str]:
+        """Return what is odd about so many alarms; of fewer than 10 rows nothing is."""
+        is_odd = self.rows >= 10 and self.anomalies > self.rows / 2
+        return [MANY_ALARMS] if is_odd else []
 
 
 def results_of(detector: FusedDetector, scores: FloatArray) -> dict[str, Any]:

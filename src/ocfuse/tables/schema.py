@@ -30,6 +30,7 @@ from ocfuse.tables.columns import (
     is_time_name,
     mismatch,
     new_gaps,
+    not_placed,
     number_column,
     read_cells,
     read_times,
@@ -240,13 +241,16 @@ class Schema:
                 result |= unusable(table[column.name], column, gaps)
         return result
 
-    def gaps_of(self, frame: Any) -> list[str]:
-        """Name, for every row, the columns where it has a gap and training had none."""
+    def gaps_of(self, frame: Any, *, gaps: bool = True) -> list[str]:
+        """Name, for every row, its new gaps, if `gaps`, and its group and time if not known."""
         table = as_frame(frame)
         names: list[list[str]] = [[] for _ in range(len(table))]
         for column in self.columns:
             if column.is_feature and column.name in table.columns:
-                for i in np.flatnonzero(new_gaps(table[column.name], column)):
+                is_missing = not_placed(table[column.name], column)
+                if gaps:
+                    is_missing |= new_gaps(table[column.name], column)
+                for i in np.flatnonzero(is_missing):
                     names[i].append(column.name)
         return [listed(row) for row in names]
 
@@ -285,6 +289,13 @@ class Schema:
         found = self._times(as_frame(frame))
         return None if found is None else found[0]
 
+    def require_local_times(self, table: Frame) -> None:
+        """Refuse times with a zone where training had none, or the other way round."""
+        column = self._column_of(table, "time")
+        read = None if column is None else read_cells(column, self._of_kind("time")[0])
+        if read is not None and read.mistake:
+            raise mismatch([], [], [read.mistake], len(table.columns))
+
     def reads_times(self, frame: Any) -> bool:
         """Return whether the times, if there are any, are all written as in training.
 
@@ -314,7 +325,7 @@ class Schema:
         column = self._column_of(table, "time")
         if column is None:
             return None
-        times, lost, news = read_times(column, self._of_kind("time")[0])
+        times, lost, _, news = read_times(column, self._of_kind("time")[0])
         for warning in news:
             warnings.warn(warning, stacklevel=4)
         return times, lost

@@ -25,6 +25,8 @@ known is judged by the wider group: its spread includes the variation between gr
 that what is learned from measured rows holds for fresh ones.
 """
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +35,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, ndtri, polygamma, stdtrit
 
 from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.exceptions import SuspectInputWarning
 
 #: Median of a chi-squared variable with one degree of freedom.
 MEDIAN_OF_SQUARES = 0.45493642311957283
@@ -544,6 +547,31 @@ def reach_of_groups(distance: FloatArray, place: IntArray, count: IntArray) -> F
     told = np.minimum(start + (NEAREST_SHARE * (count - 1)).astype(np.intp), len(ordered) - 1)
     reach = ordered[told] * (FARTHEST_ROW / NEAREST_DISTANCE)
     return np.where((count >= FEWEST_PULLED) & (reach > 0), reach, np.inf)
+
+
+def warn_of_groups(levels: GroupLevels, names: Sequence[str]) -> None:
+    """Warn of columns in `by` that divide no group of those named before, and of single rows."""
+    given = names[0] if len(names) == 1 else list(names)
+    n_single = int((levels.counts_ == 1).sum())
+    if 2 * n_single > len(levels.counts_):
+        warnings.warn(
+            f"by={given!r} makes {len(levels.counts_):,} groups, and {n_single:,} of them "
+            "have a single row, which tells nothing of what is usual: their rows may raise many "
+            "more false alarms than stated. Name columns whose values come more often.",
+            SuspectInputWarning,
+            stacklevel=4,
+        )
+    sizes = [len(keys) for keys in levels.keys_]
+    for k in range(1, len(sizes)):
+        if sizes[k] == sizes[k - 1]:
+            wider = list(names)
+            wider.insert(k - 1, wider.pop(k))
+            warnings.warn(
+                f"by={list(names)!r}: {names[k]!r} divides none of the {sizes[k]:,} groups that "
+                f"{names[k - 1]!r} makes. The widest comes first: by={wider!r}, or leave it out.",
+                SuspectInputWarning,
+                stacklevel=4,
+            )
 
 
 def _kurtosis(deviation: FloatArray, place: IntArray, squares: FloatArray, n: IntArray) -> float:

@@ -61,7 +61,7 @@ def check_seasons(season: Any) -> tuple[str, ...]:
 
 def to_days(holidays: Any) -> list[int]:
     """Return dates, as texts, as days since 1970, sorted."""
-    given = [holidays] if isinstance(holidays, str) else list(holidays or ())
+    given = [holidays] if isinstance(holidays, str) else list(() if holidays is None else holidays)
     days = set()
     for one in given:
         day: Any = np.datetime64("NaT")
@@ -70,15 +70,20 @@ def to_days(holidays: Any) -> list[int]:
                 day = np.datetime64(one.strip(), "D")
         if np.isnat(day):
             raise InvalidInputError(
-                f"holidays must be dates as texts, such as '2026-12-25'. Got {one!r}. Dates of "
-                "Python become texts by str."
+                f"holidays must be dates as texts, such as '2026-12-25'. Got {one!r}. A date of "
+                "Python becomes one by str, days of pandas by strftime('%Y-%m-%d')."
             )
         days.add(int(day.astype(np.int64)))
     return sorted(days)
 
 
-def require_week_for(holidays: Sequence[int], names: Sequence[str]) -> None:
-    """Refuse holidays without the season that they are for."""
+def require_seasons_for(holidays: Sequence[int], zone: str | None, names: Sequence[str]) -> None:
+    """Refuse holidays and a time zone without the season that they are for."""
+    if zone and not names:
+        raise InvalidInputError(
+            f"zone={zone!r} is the time zone of seasons. Give it with a season, such as "
+            "season='day', or leave it out."
+        )
     if holidays and "week" not in names:
         raise InvalidInputError(
             "holidays are days of the week of their own. Give them with season='week', or "
@@ -601,6 +606,7 @@ def require_periods(names: Sequence[str], times: FloatArray) -> None:
     known = times[np.isfinite(times)]
     if not len(known):
         raise InvalidInputError("A season needs the times of rows. Got none that can be read.")
+    require_seconds(known)
     span = float(np.ptp(known))
     for name in names:
         if span < FEWEST_PERIODS * SEASONS[name]:
@@ -609,6 +615,17 @@ def require_periods(names: Sequence[str], times: FloatArray) -> None:
                 f"{_in_words(span)}. Leave it out, or learn from a longer time; times that are "
                 "numbers count as seconds."
             )
+
+
+def require_seconds(times: FloatArray, most: float = 2.6e11) -> None:
+    """Refuse times beyond the year 9999, which are milliseconds, or less."""
+    known = times[np.isfinite(times)]
+    if len(known) and np.abs(known).max() > most:
+        raise InvalidInputError(
+            f"Times that are numbers count as seconds since 1970. Got {known[0]:.16g}, which is "
+            "beyond the year 9999. If they are milliseconds, divide them by 1,000; if they are "
+            "nanoseconds, by 1,000,000,000."
+        )
 
 
 def warn_of_seasons(seasons: Seasons | None) -> None:
