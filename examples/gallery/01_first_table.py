@@ -31,8 +31,8 @@ print(f"alarms among fresh benign samples: {(detector.predict(fresh) == -1).mean
 print(f"alarms among malignant samples:    {(detector.predict(malignant) == -1).mean():.1%}")
 
 # %%
-# A higher score means a more normal row. The figure shows the scores of the malignant samples beside
-# those of held-out normal rows, and the threshold.
+# A higher score means a more normal row. The figure shows the scores of the malignant samples
+# beside those of held-out normal rows, and the threshold.
 
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
 plot.scores(detector, malignant, ax=axes)
