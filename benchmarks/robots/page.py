@@ -38,30 +38,39 @@ PLAIN = {"camera": "pooled", "joints": "joints", "both": "both"}
 TEXT = """\
 # How well it works on the simulated cell
 
-`make bench-robots` makes the cell if it is not there (`OCFUSE_CELL` names one that is) and writes
-the tables to `benchmarks/results/robots`; `python -m benchmarks.robots page` writes this page from
-them, do not edit it. The tables have the form of the paper's table of LiRAnomaly, which is not
-public. All figures are from {normal} normal and {strange} anomalous runs that nothing was learned
-from or chosen on.
+This page shows how well ocfuse finds faults in recordings of a [simulated robot cell](robots.md),
+compared with the methods of the paper (arXiv 2411.06406) and with a neural network. All figures
+are from {normal} normal and {strange} anomalous runs, which were not used to learn or to choose
+anything. The tables have the form of the paper's table of LiRAnomaly, a data set that is not
+public.
 
-Mean of the four types, AUC-ROC in %:
+`make bench-robots` simulates the cell if it does not exist (`OCFUSE_CELL` names the folder of an
+existing one) and writes the tables to `benchmarks/results/robots`. From these,
+`python -m benchmarks.robots page` writes this page: do not edit it.
+
+Mean AUC-ROC over four types of anomalies, in %. *Frames* are scored one by one; a *run* has the
+score of its lowest frame:
 
 {means}
 
-Ours is, with the camera, `PictureDetector` with the progress of the task as context; with the
-joints, `StreamDetector` with a `Course`, which measures them from what is usual at their progress;
-with both, `join_lowest` of the two scores.
+"Ours" is
 
-Ours by type, AUC-ROC of frames in %; kinds never seen are {unseen}, which no choice has seen,
-against normal runs alone:
+- with the camera: `PictureDetector` with the progress of the task as context;
+- with the joints: `StreamDetector` with a `Course`, which measures joints from what is usual at
+  their progress;
+- with both: `join_lowest` of the two scores, the lower one.
+
+AUC-ROC of frames in %, ours, by type. Kinds never seen are {unseen}: nothing was chosen with them,
+and they are compared with normal runs alone:
 
 {types}
 
-Alarms of ours at a nominal 1 %. *By run* is the rule of the library: the held-out runs of training
-and the validation runs cannot promise 1 %, so that the threshold is the lowest score of all. *By
-frame*: 1 % of the frames of the validation runs. *On before*: anomalies that began while an alarm
-was on, which has found nothing. By type: in how many of the others an alarm was raised, and the
-median time to it.
+The next table shows the alarms of ours at a nominal false-alarm rate of 1 %. With *by run*, the
+rule of the library, held-out runs of training and validation runs set the threshold. They are too
+few to promise 1 %, so the threshold is the lowest score of all. With *by frame* it is the score
+below which 1 % of the frames of the validation runs are. *On before* counts anomalies that began
+during an alarm; these do not count as found. The last columns show, for the other anomalies, how
+many raised an alarm, and the median time to it:
 
 {alarms}
 
@@ -71,18 +80,22 @@ What helps, and what does not, in points of the mean AUC-ROC of frames:
 
 - What matters is the place in the picture and the progress of the task: grasp failures look like
   any grasp, only at the wrong moment.
-- On pooled features 8 points of the recipe over the sum rule were hoped for, from an older cell
-  with weaker members. Here the members are nearly alike, and there is little to choose among.
-- Joints see nothing of an occlusion, and of an obstacle only when it is touched.
+- On pooled features (one vector for a whole picture) `FusedDetector()` was expected to be 8 points
+  better than the sum rule, because it was so on an older cell with weaker members. Here the members
+  are nearly alike, so that a fusion can gain little.
+- Joints do not show an occlusion of the camera, and show an obstacle only when the robot touches
+  it.
 
-A warning about levels: with joints the motion U-Net has {motion_run} by run and {motion_frame} by
-frame, where the paper compared a figure by run with one by frame ([the rival](robots.md)). AUC-PR
-is in the tables beside its prevalence, which by run is {prevalence} %.
+Do not compare figures by run with figures by frame, as the paper does: with camera and joints the
+motion U-Net has {motion_run} by run and {motion_frame} by frame ([the compared method](robots.md)).
+The tables in the results have AUC-PR with its prevalence, the share of anomalies, which by run is
+{prevalence} %.
 
-One simulated robot, one camera, one task: see [what it is not](robots.md).
+The results are of one simulated robot, one camera and one task: see
+[what the cell is not](robots.md).
 
-The recordings of the Toyota HSR are measured in the same way where they are present
-(`OCFUSE_TOYOTA` names their folder); they were not present here.
+The recordings of the Toyota HSR are measured in the same way if they are present (`OCFUSE_TOYOTA`
+names their folder); they were not present here.
 """
 
 
@@ -200,21 +213,26 @@ def gain_table(results: Results) -> str:
     families = [f"ours: {name} alone" for name in ("gaussian", "knn", "pooled")]
     best = results.best("camera", families)
     pairs = [
-        (f"camera: fusion v its best family ({best})", "camera", OURS, best),
+        (f"camera: fusion v its best family of members ({best})", "camera", OURS, best),
         (
             "nearest patches: with progress v without",
             "camera",
             families[1],
             families[1] + ", without progress",
         ),
-        ("pooled features: recipe v sum rule", "camera", "pooled, recipe", "pooled, sum rule"),
+        (
+            "pooled features: `FusedDetector()` v sum rule",
+            "camera",
+            "pooled, recipe",
+            "pooled, sum rule",
+        ),
         (
             "pooled features: 16 labelled runs v none",
             "camera",
             "pooled, recipe with labels",
             "pooled, recipe",
         ),
-        ("joints: at their progress v as they are", "joints", OURS, "joints, recipe"),
+        ("joints: measured from what is usual v as they are", "joints", OURS, "joints, recipe"),
         ("local fusion of the paper v its sum rule, RPAU", "camera", "Pure2 RPAU", "Sum rule RPAU"),
     ]
     lines = []

@@ -6,7 +6,7 @@ From normal rows to alarms: learn, score, and see which columns make a row unusu
 """
 
 # %%
-# Cell nuclei of 569 samples. The benign ones are what is normal here; half of them are learned.
+# Measurements of cell nuclei in 569 samples. Benign samples are normal; half of them are learned.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
@@ -18,26 +18,29 @@ benign = table[diagnosis == 1]
 train, fresh, malignant = benign[::2], benign[1::2], table[diagnosis == 0]
 
 # %%
-# There is nothing to tune. Several detectors learn, and the fusion learns how far to trust each.
+# Nothing needs to be tuned. Several detectors learn what is normal, and the fusion learns how far
+# to trust each of them.
 
 detector = FusedDetector(random_state=0).fit(train)
 
 # %%
-# ``predict`` is +1 for normal rows and -1 for anomalies. Of fresh normal rows at most about 5 %
-# raise an alarm, the rate that is asked for by default.
+# ``predict`` returns +1 for normal rows and -1 for alarms. At most about 5 % of fresh normal rows
+# raise an alarm: this is the default false-alarm rate.
 
 print(f"alarms among fresh benign samples: {(detector.predict(fresh) == -1).mean():.1%}")
 print(f"alarms among malignant samples:    {(detector.predict(malignant) == -1).mean():.1%}")
 
 # %%
-# Scores are higher the more normal a row is.
+# A higher score means a more normal row. The figure shows the scores of the malignant samples
+# beside those of held-out normal rows, and the threshold.
 
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
 plot.scores(detector, malignant, ax=axes)
 plt.show()
 
 # %%
-# Why is a row unusual? Each column has a share of the score, beside what is usual for it.
+# Why is a row unusual? For each column the figure shows how much it lowers the score, its value,
+# and what is usual.
 
 worst = malignant.iloc[[detector.score_samples(malignant).argmin()]]
 why = detector.explain(worst)
@@ -46,7 +49,8 @@ plot.explanation(why, n_features=6, ax=axes)
 plt.show()
 
 # %%
-# A model is one file. To load one runs no code, so it may come from a stranger.
+# A model is saved to one file. Loading it runs no code of the file, also if it comes from a
+# stranger.
 #
 # .. code-block:: python
 #

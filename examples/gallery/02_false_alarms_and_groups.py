@@ -2,12 +2,13 @@
 Groups and false-alarm rates
 ============================
 
-Rows of one run are alike. If single rows are held out, false alarms are far more than stated. If
-whole runs are held out, they are not.
+Rows of one run are alike. If single rows are held out to set the threshold, there are far more
+false alarms than stated. If whole runs are held out, the stated rate holds.
 """
 
 # %%
-# A hundred runs of a machine. Every run has an offset of its own, and its rows differ little.
+# 100 runs of a machine are learned, and 400 other runs are scored. Every run has its own offset,
+# and the rows of a run differ little.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,8 +27,8 @@ X, run = runs(100)
 fresh, fresh_run = runs(400)
 
 # %%
-# Without groups, a row that is held out has its own run among the rows that are learned. With them,
-# whole runs are held out, and the threshold is that for rows of a fresh run.
+# Without groups, other rows of the same run are learned while a row is held out, so that it looks
+# normal. With groups, whole runs are held out, and the threshold is right for rows of fresh runs.
 
 alone = FusedDetector("light", random_state=0, false_alarm_rate=0.1).fit(X)
 by_run = FusedDetector("light", random_state=0, false_alarm_rate=0.1).fit(X, groups=run)
@@ -39,12 +40,12 @@ for name, rate in rates.items():
     print(f"{name}: {rate:.1%} false alarms at 10 % asked for")
 
 # %%
-# How surely a rate holds depends on the number of runs. ``certificate`` says so.
+# How certain the rate is depends on the number of runs. ``certificate`` returns the bound.
 
 print(by_run.certificate(0.1))
 
 # %%
-# The rate asked for, and what fresh runs raise.
+# The figure compares the stated rate with the share of rows of fresh runs that raise an alarm.
 
 asked = np.linspace(0.03, 0.3, 10)
 figure, axes = plt.subplots(figsize=(5, 3.6), layout="constrained")

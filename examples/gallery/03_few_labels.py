@@ -2,12 +2,12 @@
 A few labelled anomalies
 ========================
 
-Ten known anomalies are not enough to learn a classifier. They are enough to learn which detectors
-to trust.
+Ten known anomalies are too few to learn a classifier. They are enough to learn which detectors to
+trust.
 """
 
 # %%
-# Digits: "8" is normal; ten pictures of other digits are labelled as anomalies.
+# Pictures of digits: "8" is normal, and ten pictures of other digits are labelled as anomalies.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,8 +26,8 @@ rows = np.concatenate([fresh, unseen])
 truth = np.repeat([1, -1], [len(fresh), len(unseen)])
 
 # %%
-# One ``fit`` takes no labels, some, or all: +1 normal, -1 anomaly, 0 unknown. Detectors learn from
-# normal rows alone; the fusion learns from the labels.
+# ``fit`` works with no labels, some labels, or all: +1 normal, -1 anomaly, 0 unknown. Detectors
+# learn from normal rows alone; the fusion also learns from the labels.
 
 detector = FusedDetector(random_state=0).fit(X[train])
 found = {"no labels": auc(truth, detector.score_samples(X[rows]))}
@@ -40,7 +40,7 @@ for name, value in found.items():
     print(f"{name}: AUC {value:.3f}")
 
 # %%
-# This is one split of one data set. `Accuracy <../accuracy.html>`_ has many families of data.
+# This is one split of one data set. For many families of data see `accuracy <../accuracy.html>`_.
 
 figure, axes = plt.subplots(figsize=(5, 2.8), layout="constrained")
 axes.plot(list(found), list(found.values()), marker="o")

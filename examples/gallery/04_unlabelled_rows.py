@@ -2,12 +2,12 @@
 Rows that nobody has labelled
 =============================
 
-After some weeks there are many rows in use, and nobody knows which are anomalies. ``adapt`` learns
-from them how far to trust each detector.
+After some weeks a detector has scored many rows, and nobody knows which of them are anomalies.
+``adapt`` learns from such rows how far to trust each member.
 """
 
 # %%
-# Two classes of made-up rows: one is normal. In use, one row in ten is an anomaly.
+# Two classes of generated rows; one of them is normal. In use, one row in ten is an anomaly.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,8 +26,8 @@ test = np.vstack([rest[900:2_400], odd[100:600]])
 truth = np.repeat([1, -1], [1_500, 500])
 
 # %%
-# The rows need no labels. If too few of them look unusual, ``adapt`` changes nothing. If all have
-# drifted, it refuses.
+# The rows need no labels. If too few of them look unusual, ``adapt`` changes nothing. If all of
+# them have drifted, it refuses them.
 
 detector = FusedDetector(random_state=0).fit(train)
 adapted = FusedDetector(random_state=0).fit(train).adapt(in_use)
@@ -35,7 +35,7 @@ before, after = (auc(truth, d.score_samples(test)) for d in (detector, adapted))
 print(f"AUC {before:.3f} before, {after:.3f} after 1,000 unlabelled rows")
 
 # %%
-# What changed: the weight of every member.
+# The figure shows what has changed: the weight of every member.
 
 names = detector.pool_.names_
 mean = [d.fusion_.weights(np.zeros((1, 10))).ravel() for d in (detector, adapted)]

@@ -2,13 +2,13 @@
 A machine with sensors
 ======================
 
-Learn from normal runs, see how many false alarms per hour to expect, and which sensor an alarm is
-about.
+Learn from normal runs of a machine, see how many false alarms per hour to expect, and find the
+sensor that caused an alarm.
 """
 
 # %%
-# A simulated motor with six sensors, one row a second: 24 normal runs, and one in which the
-# bearing wears from some moment on.
+# A simulated motor with six sensors and a row per second: 24 normal runs, and one run in which a
+# bearing begins to wear.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,9 +26,9 @@ time = np.concatenate([run.time for run in normal])
 which = np.repeat(np.arange(24), [len(run.time) for run in normal])
 
 # %%
-# Windows of a run become rows with level, slope and spread of every sensor. Runs are held out in
-# turn: the events that they raise show how many false alarms to expect. The two temperatures wander
-# from run to run, and ``drift="drop"`` leaves them out.
+# Each window of a run becomes a row with level, slope and spread of every sensor. Runs are held
+# out in turn, and the events that they raise show how many false alarms to expect. The level of
+# the two temperatures changes from run to run; ``drift="drop"`` leaves them out.
 
 stream = StreamDetector(FusedDetector("light", random_state=0), drift="drop", max_rows=800)
 stream.fit(X, runs=which, time=time)
@@ -36,7 +36,7 @@ for name, value in stream.alarm_facts().items():
     print(f"{name}: {value}")
 
 # %%
-# Scores of the run with the fault, as they would have come live.
+# The scores of the run with the fault, the same as in a live stream.
 
 scores = stream.score_run(faulty, fault.time)
 minutes = fault.time / 60
@@ -49,7 +49,8 @@ axes.legend()
 plt.show()
 
 # %%
-# Which sensor? ``follow`` takes the rows as a live program does, here up to the lowest score.
+# Which sensor caused the alarm? ``follow`` takes rows as a live program does, here up to the lowest
+# score. ``readings`` returns the sensors with their values and what is usual.
 
 worst = int(np.nanargmin(scores))
 stream.reset().follow(faulty[: worst + 1], fault.time[: worst + 1])

@@ -2,11 +2,11 @@
 Pictures
 ========
 
-A few lines, or a network, turn pictures into columns of numbers, which are scored like any table.
+A few lines of SciPy turn pictures into columns of numbers, which are scored like any table.
 """
 
 # %%
-# Made-up plates with a fine texture; some have a scratch.
+# Generated pictures of plates with a fine texture; some have a scratch.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +31,8 @@ plates = np.array([plate(False) for _ in range(300)])
 scratched = np.array([plate(True) for _ in range(60)])
 
 # %%
-# Structures of two sizes. The strongest of each in every square of a grid is a column.
+# Differences of blurred pictures show structures of two sizes. The largest value of each in every
+# square of a grid is a column.
 
 
 def features(pictures):
@@ -48,7 +49,7 @@ truth = np.repeat([1, -1], [len(fresh), len(scratched)])
 print(f"AUC {auc(truth, np.concatenate(scores)):.3f}")
 
 # %%
-# The plates with the lowest scores.
+# These are the plates with the lowest scores.
 
 lowest = np.argsort(np.concatenate(scores))[:4]
 figure, axes = plt.subplots(1, 4, figsize=(8, 2.2), layout="constrained")
@@ -58,5 +59,5 @@ for ax, k in zip(axes, lowest, strict=True):
 plt.show()
 
 # %%
-# With a network for features, places in a picture and videos: `pictures of parts
-# <../howto/pictures.html>`_ and `watch a video <../howto/watch-video.html>`_.
+# With a network ocfuse finds more, and shows where a picture is unusual: see `pictures of parts
+# <../howto/pictures.html>`_, and for videos `watch a video <../howto/watch-video.html>`_.

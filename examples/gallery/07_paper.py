@@ -1,13 +1,14 @@
 """
-The paper by name
-=================
+The paper's method
+==================
 
-"Locally Adaptive One-Class Classifier Fusion with Dynamic lp-Norm Constraints" (arXiv 2411.06406)
-as one estimator, and the rules that it is compared with.
+The method of "Locally Adaptive One-Class Classifier Fusion with Dynamic lp-Norm Constraints" (arXiv
+2411.06406) is one estimator. Here it is compared with fixed rules and with its best member.
 """
 
 # %%
-# Wine: one class is normal. Members, norm and trimming are chosen as printed, by RPAU.
+# The data are wines; one class is normal. Members, norm p and trimming rho are chosen as in the
+# paper, with its criterion RPAU.
 
 import warnings
 
@@ -27,7 +28,7 @@ print("members:", ", ".join(detector.pool_.names_))
 print(f"p = {detector.p_:.3g}, rho = {detector.rho_}")
 
 # %%
-# The fixed rules and the single best member rest on the same members.
+# The fixed rules and the single best member use the same members.
 
 rows = [*fresh, *odd]
 truth = [1] * len(fresh) + [-1] * len(odd)
@@ -40,5 +41,5 @@ axes.set(xlabel="AUC", xlim=(0.5, 1.0))
 plt.show()
 
 # %%
-# One small set does not show which is better. More: `the paper's tables, computed again
-# <../reproduction.html>`_ and `its questions on many families of data <../paper-questions.html>`_.
+# One small set does not show which is better. See `the paper's tables, computed again
+# <../reproduction.html>`_, and `its questions on many families of data <../paper-questions.html>`_.

@@ -2,11 +2,12 @@
 Coming from PyOD
 ================
 
-Detectors of PyOD as members, beside ours, with our sign: higher is more normal.
+Detectors of PyOD can be members beside those of ocfuse. ``from_pyod`` reverses their sign, so that
+higher scores are more normal.
 """
 
 # %%
-# Rows of two clusters, and anomalies between and around them.
+# Normal rows are in two clusters, and anomalies between and around them.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,8 +33,8 @@ odd = odd[np.linalg.norm(odd[:, None] - centres, axis=2).min(axis=1) > 2.2]
 rows, truth = np.vstack([fresh, odd]), np.repeat([1, -1], [len(fresh), len(odd)])
 
 # %%
-# In PyOD a score is higher the more anomalous a row is, and ``contamination`` is a share of the
-# training rows. Here ``false_alarm_rate`` is a share of fresh normal rows.
+# In PyOD a higher score means a more anomalous row, and ``contamination`` is a share of the
+# training rows. In ocfuse ``false_alarm_rate`` is a share of fresh normal rows.
 
 members = [
     ("ecod", from_pyod(ECOD())),
@@ -51,7 +52,7 @@ for name, value in found.items():
 print(f"false alarms: {(detector.predict(fresh) == -1).mean():.1%}")
 
 # %%
-# How far the fusion trusts each of them.
+# The figure shows how far the fusion trusts each member.
 
 why = detector.explain(odd[:1])
 names = detector.pool_.names_
@@ -61,4 +62,4 @@ axes.set(xlabel="weight")
 plt.show()
 
 # %%
-# More: `what is called how in PyOD, scikit-learn and here <../migration.html>`_.
+# See also `what things are called in PyOD, scikit-learn and ocfuse <../migration.html>`_.
