@@ -122,8 +122,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         Compare numbers with the usual values at the same local time of the "day", "week", "month"
         or "year", in those columns where this predicts held-out rows better. Needs `time`.
     holidays : str or sequence of str, default=()
-        Days, such as "2026-12-25", that are treated as Sundays until enough of them show other
-        values. Needs ``season="week"``.
+        Days, such as "2026-12-25", that are treated as Sundays unless their training rows differ.
+        Needs ``season="week"``.
     zone : str, default=None
         Time zone in which days begin, such as "Europe/Berlin". None is the zone of the times;
         times without a zone are local.
