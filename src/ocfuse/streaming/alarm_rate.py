@@ -1,8 +1,8 @@
-"""How often normal runs raise an event, and what keeps that below a rate.
+"""Rate of events of normal runs, and the choice of a threshold and rule for a rate.
 
-Runs that were held out are scored whole, by fits that have not seen them. `HeldOutRuns` counts
-their events at any threshold and chooses the threshold, the least duration of an alarm and the
-hold time together, so that events of runs to come are no more often than was asked for.
+Whole runs are scored by fits that have not seen them. `HeldOutRuns` counts their events at any
+threshold, and chooses threshold, shortest duration and hold together, so that future runs raise
+events no more often than requested.
 """
 
 import math
@@ -28,7 +28,7 @@ class Alarms:
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Scores of the runs, one after another; NaN where there is none.
+        Scores of the runs, one after another; NaN for samples without a score.
     starts : ndarray of shape (k,)
         First sample of each run.
     """
@@ -133,15 +133,15 @@ PER = {"hour": 3600.0, "day": 86400.0, "run": math.nan}
 
 @dataclass(frozen=True)
 class AlarmRate:
-    """How often normal runs may raise an event.
+    """Largest rate of events of normal runs, on average.
 
     Parameters
     ----------
     rate : float, optional
-        Events per unit, on average over runs to come. None promises nothing: the threshold stays
-        that of the rows, and events of held-out runs are only counted.
+        Events per unit, on average over future runs. None promises no rate: the threshold stays
+        that for rows, and events of held-out runs are only counted.
     per : {"hour", "day", "run"}, default="hour"
-        The unit. Hours and days need times; times that are numbers count as seconds.
+        Unit of the rate. Hours and days need times; numbers count as seconds.
 
     Examples
     --------
@@ -160,19 +160,19 @@ class AlarmRate:
 
 @dataclass(frozen=True)
 class HeldOutRuns:
-    """Scores of normal runs by fits that have not seen them, and how often they raise events.
+    """Scores of normal runs from fits that have not seen them, and their events.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Scores of the runs, one after another; NaN where there is none.
+        Scores of the runs, one after another; NaN for samples without a score.
     starts : ndarray of shape (k,)
         First sample of each run.
     seconds : ndarray of shape (k,) or None
-        How long each run is; None if there are no times.
+        Duration of each run; None without times.
     are_whole : bool
-        Whole runs were held out: what they raise says something of runs to come. Blocks of few
-        runs say it of these runs alone.
+        Whether whole runs were held out. Their events hold for future runs; those of blocks hold
+        for these runs only.
     """
 
     scores: FloatArray

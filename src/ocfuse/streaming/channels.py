@@ -1,4 +1,4 @@
-"""Channels behind a score, with their values and what is usual there."""
+"""Channels that lower a score, with their values and usual values."""
 
 import math
 from collections.abc import Sequence
@@ -24,25 +24,25 @@ READ = 2
 
 @dataclass(frozen=True)
 class ChannelReading:
-    """What a channel reads where a score is low.
+    """Value of a channel at a low score, with its usual value.
 
     Parameters
     ----------
     name : str
         The channel.
     value : float or str
-        Its value: of a stream the mean over the shortest window, or, if another thing is what
-        stands out, that (`kind`); of a row its cell, categories as text.
+        Its value. In a stream it is the mean over the shortest window, or the slope, spread or
+        change that is unusual (`kind`); in a table it is the cell, categories as text.
     usual : float or str
-        What is usual here: the median of the training rows most like this one in all other
-        channels; of categories the most common ones.
+        Its usual value here: the median of the training rows most similar in all other channels;
+        for categories the most common ones.
     spread : float or None
         Robust standard deviation of these training rows; None for categories.
     share : float
-        Share of the channel in what all channels cost the score, from 0 to 1.
+        Share of the channel in the loss of score by all channels, from 0 to 1.
     kind : str, default="level"
-        What the value is: "level"; "slope", per sample, or "spread" of a window; or "change",
-        how far the channel is from its slow mean.
+        Kind of the value: "level", "slope" (per sample) or "spread" of a window, or "change"
+        (distance of the channel from its slow mean).
 
     Examples
     --------
@@ -60,7 +60,7 @@ class ChannelReading:
 
     @property
     def stands_out(self) -> bool:
-        """It is farther from what is usual than its spread there."""
+        """Whether the value is farther from the usual value than its spread."""
         if isinstance(self.value, str) or isinstance(self.usual, str) or self.spread is None:
             return True
         return abs(self.value - self.usual) > self.spread
@@ -73,7 +73,7 @@ class ChannelReading:
         return f"{name} {value} (usual {usual} +- {spread})"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the reading as JSON has it."""
+        """Return the reading as a dictionary for JSON."""
         return {
             "name": self.name,
             "kind": self.kind,
