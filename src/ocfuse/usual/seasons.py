@@ -1,4 +1,4 @@
-"""What is usual when: centres and spreads of numbers by the time of day, week, month or year.
+"""Usual values by the time of day, week, month or year: centres and spreads of numbers.
 
 Times become places on a ring of bins, by local wall time: 23:50 is near 00:10, and with daylight
 saving 6 o'clock stays 6 o'clock. Centres are values at the bins, with lines between them, that fit
@@ -7,7 +7,7 @@ spreads likewise, from the squares of what is left. Rows far from what is usual 
 pulled in before.
 
 How smooth they are, and whether the season counts at all, is chosen for each column by parts of
-the time that were held out: a season that does not foretell these better than no season is left
+the time that were held out: a season that does not predict these better than no season is left
 out. Several seasons are taken one after another, each from what is left by those before.
 
 Rows that this was learned from are measured from what the others say, in closed form: without
@@ -111,7 +111,7 @@ class Calendar:
     zone : str
         Time zone of the seasons, if times are in UTC; empty if they are local already.
     holidays : list of int
-        Local days since 1970 that are like Sundays.
+        Local days since 1970 that are treated as Sundays.
     """
 
     def __init__(self, zone: str = "", holidays: Sequence[int] = ()) -> None:
