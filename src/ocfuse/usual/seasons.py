@@ -506,7 +506,7 @@ def parts_of_time(times: FloatArray, period: float) -> IntArray:
 
 
 class Seasons:
-    """What is usual by the seasons, one after another.
+    """Usual values by season, for one or several seasons.
 
     Parameters
     ----------
@@ -520,7 +520,7 @@ class Seasons:
     Attributes
     ----------
     parts_ : list of Season
-        What was learned of each.
+        The fitted seasons.
     """
 
     def __init__(self, names: Sequence[str], calendar: Calendar, by_parts: bool = False) -> None:
@@ -529,19 +529,19 @@ class Seasons:
         self.by_parts = by_parts
 
     def fit_measured(self, times: FloatArray, Y: FloatArray) -> FloatArray:
-        """Learn from rows, and return each as measured from the others.
+        """Learn from rows, and return the deviation of each from the others.
 
         Parameters
         ----------
         times : ndarray of shape (n,)
-            Seconds since 1970, NaN if not known.
+            Seconds since 1970; NaN if unknown.
         Y : ndarray of shape (n, m)
             Numbers, NaN for gaps.
 
         Returns
         -------
         ndarray of shape (n, m)
-            What is left of the numbers.
+            Deviations from the usual values.
         """
         require_periods(self.names, times)
         self.parts_ = [Season(name, self.by_parts) for name in self.names]
