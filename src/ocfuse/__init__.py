@@ -1,8 +1,8 @@
 """Anomaly detection by fusing one-class classifiers.
 
-`FusedDetector` learns from normal rows, and scores, classifies and explains new ones.
-`FeatureEncoder` turns tables with categories and gaps into numbers. Importing this package must
-not import NumPy or scikit-learn: public names are resolved on first use.
+A `FusedDetector` learns from normal rows, and scores and explains new ones; a `FeatureEncoder`
+turns tables with categories and gaps into numbers. Importing this package must not import NumPy or
+scikit-learn: public names are resolved on first use.
 """
 
 import importlib

@@ -218,8 +218,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         Time zone in which days begin, such as "Europe/Berlin". None is the zone of the times;
         times without a zone are local.
     direction : dict, default=None
-        Columns, by name or position, in which only high or only low values are bad: ``{"errors":
-        "high", "pressure": "low"}``.
+        Columns, by name or position, in which only high or only low values are bad:
+        ``{"errors": "high", "pressure": "low"}``.
     numbers : sequence of str or int, default=()
         Columns that hold numbers even if they look like ids, counters of rows or booleans.
 

@@ -204,12 +204,12 @@ class FittedGaussians:
 class GMM(BaseDetector):
     """Gaussian mixture: the score is the log density of a row.
 
-    The density is ``sum_c w_c N(x; mu_c, S_c)`` with full covariances. With more than ``r =
-    min(64, n // 4)`` columns (256 instead of 64 if `n_components` is 1) the mixture is fitted in
-    the r leading principal directions, and the rest of a row is modelled as Gaussian noise with
-    one variance, the mean variance of the training rows over the other directions. So deviations
-    from the subspace lower the score too, and 10,000 columns take little more time than a
-    principal component analysis.
+    The density is ``sum_c w_c N(x; mu_c, S_c)`` with full covariances. With more than
+    ``r = min(64, n // 4)`` columns (256 instead of 64 if `n_components` is 1) the mixture is
+    fitted in the r leading principal directions, and the rest of a row is modelled as Gaussian
+    noise with one variance, the mean variance of the training rows over the other directions. So
+    deviations from the subspace lower the score too, and 10,000 columns take little more time than
+    a principal component analysis.
 
     Out-of-fold scores are computed with folds. For one Gaussian there are short cuts: with more
     than 2,000 rows the sums of a fold are subtracted from those of all rows, and with at most 256

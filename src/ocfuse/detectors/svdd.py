@@ -17,11 +17,12 @@ from ocfuse.system.packages import slow
 class SVDD(KernelDetector):
     """Support vector data description: the smallest soft sphere (Tax and Duin 2004).
 
-    The sphere with centre a and radius R minimises ``R^2 + 1 / (nu n) sum_i max(0, |phi(x_i) -
-    a|^2 - R^2)``; the score is ``R^2 - |phi(x) - a|^2``, an increasing affine function of the
-    score of the one-class SVM. It is 0 on the sphere, but the threshold is set from the
-    false-alarm rate, as for all detectors. Scores within 1e-7 of 0, the tolerance of the solver,
-    are 0; all others are moved towards 0 by as much.
+    The sphere with centre a and radius R minimises
+    ``R^2 + 1 / (nu n) sum_i max(0, |phi(x_i) - a|^2 - R^2)``; the score is
+    ``R^2 - |phi(x) - a|^2``, an increasing affine function of the score of the one-class SVM. It
+    is 0 on the sphere, but the threshold is set from the false-alarm rate, as for all detectors.
+    Scores within 1e-7 of 0, the tolerance of the solver, are 0; all others are moved towards 0 by
+    as much.
 
     The leave-one-out score of a row that is not a support vector is its score. For support vectors
     the problem is solved again without the row if there are at most 200 rows. With more rows their

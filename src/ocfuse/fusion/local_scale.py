@@ -35,8 +35,8 @@ MOST_QUERIES = 1000
 class LocalScale:
     """Mean and standard deviation of the scores of normal rows near a point.
 
-    Over the k nearest normal rows at distances r_i, with ``K_i = exp(-r_i^2 / 2 h^2)`` and ``n =
-    sum K_i``::
+    Over the k nearest normal rows at distances r_i, with ``K_i = exp(-r_i^2 / 2 h^2)`` and
+    ``n = sum K_i``::
 
         mean_j(x)  = sum_i K_i z_ij / (n + shift_prior)
         sd_j(x)^2  = (sum_i K_i (z_ij - m_j)^2 + scale_prior) / (n + scale_prior)

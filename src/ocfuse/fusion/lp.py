@@ -98,8 +98,8 @@ class LpFusion(BaseFusion):
 class LeastSquaresFusion(LpFusion):
     """Least-squares weights of the members, learned with an lp-norm constraint.
 
-    ``w = argmin sum_i c_i (y_i - z_i.w)^2`` subject to ``||w||_p <= 1`` and, with `nonneg`, ``w >=
-    0``. All else is as in `LpFusion`. The hinge loss of `LpFusion` is 0 for rows beyond the
+    ``w = argmin sum_i c_i (y_i - z_i.w)^2`` subject to ``||w||_p <= 1`` and, with `nonneg`,
+    ``w >= 0``. All else is as in `LpFusion`. The hinge loss of `LpFusion` is 0 for rows beyond the
     margin; the squared loss is not. This class exists to compare the two.
 
     Parameters

@@ -1,6 +1,6 @@
 """Measures of scores and predictions, for independent rows and for sequences.
 
-Labels and predictions are +1 (normal) and -1 (anomaly), and a higher score is more normal. A
+Labels and predictions are +1 (normal) and -1 (anomaly), a higher score is more normal, and a
 measure that needs an absent class raises an error; it is never a silent 0 or NaN. All functions
 take arrays, or return scorers for scikit-learn; they must not know which detector gave the scores.
 """

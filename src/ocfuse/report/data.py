@@ -99,8 +99,9 @@ class ReportData:
     rows : ndarray of shape (r,)
         Positions of the rows that are explained, the lowest score first.
     explanation : Explanation
-        Explanation of these rows. readings : list of list of Reading Features of these rows, the
-        most unusual first.
+        Explanation of these rows.
+    readings : list of list of Reading
+        Features of these rows, the most unusual first.
     embedding : Embedding
         Training rows and rows of the report on a map.
     agreement : ndarray of shape (d, d) or None

@@ -130,9 +130,9 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
     a group.
 
     If t rows far outside were left out of training, they may or may not be normal. They count as
-    the lowest scores of all, but as at most half of the allowed false alarms. With n scores, ``k =
-    max(floor(rate (n + t + 1)) - t, floor(rate (n + 1) / 2))``. With groups, each left-out row has
-    the weight of an average row, K / n groups.
+    the lowest scores of all, but as at most half of the allowed false alarms. With n scores,
+    ``k = max(floor(rate (n + t + 1)) - t, floor(rate (n + 1) / 2))``. With groups, each left-out
+    row has the weight of an average row, K / n groups.
 
     Parameters
     ----------

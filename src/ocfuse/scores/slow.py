@@ -38,8 +38,8 @@ class RollingThreshold:
     raise events, too: as many of them as are expected count as the lowest of the window.
 
     The unit U of both bounds is the distance from the threshold to the median of the normal
-    scores. A fault that lowers scores faster than `speed` U per 1,000 rows, or farther than ``1 +
-    limit`` U below their median, is not followed and raises its alarm.
+    scores. A fault that lowers scores faster than `speed` U per 1,000 rows, or farther than
+    ``1 + limit`` U below their median, is not followed and raises its alarm.
 
     Parameters
     ----------

@@ -309,8 +309,8 @@ def prediction_limit(scores: ArrayLike, false_alarm_rate: float = 0.05) -> float
     It is ``median - t 1.4826 MAD sqrt(1 + 1/n)``, with t the quantile of Student's t distribution
     with n - 1 degrees of freedom: a robust prediction limit of one more Gaussian score. The lowest
     of ten scores stands for a rate of 9 %; lower rates need extrapolation. The tail is inferred
-    from median and spread, so prefer `FusedDetector.set_threshold` if there are at least ``1 /
-    false_alarm_rate`` scores.
+    from median and spread, so prefer `FusedDetector.set_threshold` if there are at least
+    ``1 / false_alarm_rate`` scores.
 
     Parameters
     ----------

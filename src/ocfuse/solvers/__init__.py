@@ -1,6 +1,6 @@
 """Solvers for the hinge loss with an lp-norm constraint, with certificates.
 
-`solve` solves one problem, `solve_batch` many of the same shape. Each solution has a certificate
+`solve` solves one problem, `solve_batch` many of the same shape; each solution has a certificate
 that is recomputed from the returned weights. It must not know detectors, rows or scikit-learn.
 """
 

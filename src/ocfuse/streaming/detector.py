@@ -135,9 +135,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         each scored by a fit that has not seen it (four more fits), and threshold and `event_rule_`
         are chosen for the rate. ``AlarmRate()`` without a rate only counts.
     direction : dict, optional
-        Channels, by name or position, in which only high or only low values are bad: ``{"current":
-        "high"}`` or "low". The side applies to level and slope of windows. The spread of such a
-        channel within a window is not used: a fall would show there, too.
+        Channels, by name or position, in which only high or only low values are bad:
+        ``{"current": "high"}`` or "low". The side applies to level and slope of windows. The
+        spread of such a channel within a window is not used: a fall would show there, too.
     limits : dict, optional
         Lowest and highest allowed value of channels, None for no limit: ``{"temp": (None, 90)}``.
         Samples beyond a limit are reported as a sensor event of the kind "limit", whatever their

@@ -112,9 +112,9 @@ def _auc(parts: list[Judged], anomalous: list[NDArray[np.bool_]]) -> float:
 class RPAU(Criterion):
     """Relative percentage above unity (RPAU), from normal rows alone.
 
-    No published formula was found; this is a reconstruction. Member scores are mapped to ``a = 1 -
-    z``, with z the min-max normalised score, so that most normal rows are in [0, 1] and unusual
-    ones above. For held-out normal rows and the learned weights w::
+    No published formula was found; this is a reconstruction. Member scores are mapped to
+    ``a = 1 - z``, with z the min-max normalised score, so that most normal rows are in [0, 1] and
+    unusual ones above. For held-out normal rows and the learned weights w::
 
         A_i = sum_j |w_j| a_ij / ||w||_1
         "power":    sum_{A_i > 1} (A_i - 1)^2 / sum_i A_i^2

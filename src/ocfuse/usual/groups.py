@@ -1,9 +1,9 @@
 """Usual values by group: centres and spreads of numbers.
 
-A number is compared with the usual values of the group of its row, such as its machine: ``(x -
-centre) / spread``, in units of the usual spread of a group. Groups may be nested, such as machines
-of plants. Values of a group are then shrunk towards its wider group, and those of the widest
-towards all rows.
+A number is compared with the usual values of the group of its row, such as its machine:
+``(x - centre) / spread``, in units of the usual spread of a group. Groups may be nested, such as
+machines of plants. Values of a group are then shrunk towards its wider group, and those of the
+widest towards all rows.
 
 **What a group says.** Its rows are pulled in to three spreads around their median, where a spread
 is told by the 80 % nearest to it; mean and variance of these are what the group says of itself,

@@ -32,9 +32,9 @@ class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
     """Base class of networks that turn pictures into features.
 
     A subclass defines `digest`, which identifies the network, and `_run`, which computes features.
-    Every picture is resized to a square of `size` pixels, and the network gets ``(x - centre) /
-    spread``. The object does not contain the network, which is opened at first use. So a saved
-    detector does not contain it either.
+    Every picture is resized to a square of `size` pixels, and the network gets
+    ``(x - centre) / spread``. The object does not contain the network, which is opened at first
+    use. So a saved detector does not contain it either.
     """
 
     size: int
