@@ -727,14 +727,13 @@ def attribute_features(
     n_features: int | None = None,
     chunk_rows: int = 2048,
 ) -> FloatArray:
-    """Share the difference ``score(reference) - score(X)`` among the features.
+    """Split the difference ``score(reference) - score(X)`` into shares of the features.
 
-    The features of a row go over to the reference one after another, those that
-    differ most first, and once more in the opposite order; a feature is given
-    the mean of the two changes that it caused. A feature that does not differ
-    is given 0, and a score that is a sum over features is shared exactly. A row
-    takes two scored rows per feature that differs; those of all rows are scored
-    together, `chunk_rows` at a time.
+    The features of a row are replaced by those of the reference one after another, those that
+    differ most first, and once more in the opposite order. The share of a feature is the mean of
+    its two changes of the score. It is 0 for a feature that does not differ, and exact for a score
+    that is a sum over features. A row takes two scored rows per feature that differs; those of all
+    rows are scored together, `chunk_rows` at a time.
 
     Parameters
     ----------
@@ -743,14 +742,13 @@ def attribute_features(
     X : ndarray of shape (q, e)
         Encoded rows.
     reference : ndarray of shape (q, e)
-        Encoded normal row for each of them.
+        Encoded normal row for each row of X.
     source : ndarray of shape (e,)
-        Feature that every encoded column belongs to, 0 to m - 1; -1 for columns
-        that stay as they are.
+        Feature of each encoded column, 0 to m - 1; -1 for columns that are not replaced.
     n_features : int, default=None
         Number of features; None is one more than the largest in `source`.
     chunk_rows : int, default=2048
-        Rows that are scored in one call.
+        Number of rows to score in one call.
 
     Returns
     -------

@@ -97,12 +97,12 @@ class Ranked:
         self._columns.sort(axis=1)
 
     def above(self, others: FloatArray) -> FloatArray:
-        """Return how often a row is above one of the others, by member; ties count half."""
+        """Return for each member how often a row is above one of the others; ties count half."""
         pairs = self._columns.shape[1] * len(others)
         return np.asarray((pairs - self._below(others)) / pairs)
 
     def below(self, others: FloatArray) -> FloatArray:
-        """Return how often a row is below one of the others, by member; ties count half."""
+        """Return for each member how often a row is below one of the others; ties count half."""
         return np.asarray(self._below(others) / (self._columns.shape[1] * len(others)))
 
     def _below(self, others: FloatArray) -> FloatArray:

@@ -303,12 +303,12 @@ def _difference(rows: FloatArray, normals: FloatArray) -> tuple[Any, Any]:
 
 
 def behaviour(Z: FloatArray, evidence: Evidence | None) -> FloatArray:
-    """Return what is known of every member without an anomaly.
+    """Return the behaviour of each member, as known without anomalies.
 
     Parameters
     ----------
     Z : ndarray of shape (n, d)
-        Out-of-fold scores of normals.
+        Out-of-fold scores of normal rows.
     evidence : Evidence or None
         Areas under the ROC curve against pseudo-anomalies, and of rows seen against rows unseen.
 

@@ -118,14 +118,14 @@ def channel_readings(
     slow_mean: FloatArray | None = None,
     count: int = 3,
 ) -> list[ChannelReading]:
-    """Return the channels behind the score of one sample, what costs most first.
+    """Return the channels that lower the score of one sample, largest effect first.
 
     Parameters
     ----------
     detector : FusedDetector
         The detector of the windows.
     view : StreamView
-        How samples became features.
+        The view that turned samples into features.
     features : ndarray of shape (1, n_features)
         Features of the sample, as ``state_.features`` has them.
     context : ndarray of shape (1, k), optional
@@ -133,13 +133,13 @@ def channel_readings(
     slow_mean : ndarray of shape (n_channels,), optional
         Slow mean of the channels there, for those that are measured from it.
     count : int, default=3
-        Channels, at most.
+        Most channels to return.
 
     Returns
     -------
     list of ChannelReading
-        Channels with a twentieth or more of what the score costs that are farther from what is
-        usual than its spread, or missing; if there is none, the one that costs most.
+        Channels with at least a twentieth of the loss of score that are farther from the usual
+        value than its spread, or missing; if there is none, the one with the largest effect.
     """
     return readings_of(
         detector.explain(features, context), detector, view, features, context, slow_mean, count
@@ -185,18 +185,18 @@ def readings_of(
 def row_readings(
     explanation: Explanation, detector: FusedDetector, row: int = 0, count: int = 3
 ) -> list[ChannelReading]:
-    """Return the columns behind the score of an explained row that stands alone.
+    """Return the columns that lower the score of an explained row of a table most.
 
     Parameters
     ----------
     explanation : Explanation
-        What `FusedDetector.explain` returned.
+        Result of `FusedDetector.explain`.
     detector : FusedDetector
         The detector.
     row : int, default=0
         Position among the explained rows.
     count : int, default=3
-        Columns, at most.
+        Most columns to return.
 
     Returns
     -------

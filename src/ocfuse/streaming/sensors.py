@@ -100,7 +100,7 @@ class SensorLimits:
         slices : sequence of slice
             Where each run is.
         has_level : ndarray of shape (c,), optional
-            Channels whose level is known from training; None is all. Others have no range.
+            Channels with a level known from training; None is all. Others have no range.
         times : ndarray of shape (n,), optional
             Times.
         step : float, default=inf
@@ -108,7 +108,7 @@ class SensorLimits:
         is_dated : bool, default=False
             Whether times are seconds.
         context : ndarray of shape (n, k), optional
-            Context; of one column, what is usual is told by it.
+            Context; with one column, usual values depend on it.
 
         Returns
         -------
@@ -176,21 +176,20 @@ class SensorLimits:
         )
 
     def band(self, context: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return between what values channels usually are, each of shape (n, c).
+        """Return the range of usual values of the channels, each of shape (n, c).
 
         Parameters
         ----------
         context : ndarray of shape (n, k), optional
-            Context of n samples, by which it is told if training had one column of it; without
-            it n is 1.
+            Context of n samples, used if training had one column of context; without it n is 1.
 
         Returns
         -------
         low : ndarray of shape (n, c)
-            The lower end: of the middle 95 % of training, or two spreads below what is usual at the
+            Lower end: of the middle 95 % of training, or two spreads below the mean at the
             context.
         high : ndarray of shape (n, c)
-            The upper end.
+            Upper end.
         """
         if self.course is None or context is None:
             return self.usual_low[np.newaxis], self.usual_high[np.newaxis]
