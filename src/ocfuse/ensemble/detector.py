@@ -73,11 +73,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     ----------
     members : str, list, dict or Pool, default="default"
         The detectors to fuse: the name of a pool ("default", "large", "light", "wide", "paper",
-        "paper-all"), a list of estimators, a list of ``(name, estimator)`` pairs or a dict of
-        them, or a `Pool`, which also defines what happens when a member fails. An estimator needs
-        `fit` and `score_samples` or `decision_function`. "default" has 16 members; for more than
-        2,000 training rows it is replaced by the 12 members of "large" (``pool_.pool_name_`` is
-        the pool used). ``make_pool("default")`` has 16 at any size.
+        "paper-all"), a list of estimators or of ``(name, estimator)`` pairs, a dict
+        ``{name: estimator}``, or a `Pool`, which also defines what happens when a member fails. An
+        estimator needs `fit` and `score_samples` or `decision_function`. "default" has 16 members;
+        for more than 2,000 training rows it is replaced by the 12 members of "large"
+        (``pool_.pool_name_`` is the pool used). ``make_pool("default")`` has 16 at any size.
     fusion : str or fusion, default=None
         How member scores are combined: a name such as "sum", or an object such as `LpFusion(p=2)`.
         None is `LabelledFusion(CompetenceFusion())` with at least 3 labelled anomalies that are
